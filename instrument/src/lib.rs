@@ -1,1 +1,3 @@
+//! Rewrites Java classes so that they report what their objects do.
 
+pub mod rewrite;

@@ -1,1 +1,22 @@
+//! Names tables: what the static ids in a trace (classes, methods, fields, sites, field references) mean.
+//!
+//! The rewriter makes one [`NamesTable`] per artifact, the runtime copies it into the trace, the
+//! analyser reads it. The format is described in `docs/inside/names.md`.
 
+mod codec;
+mod ids;
+mod strings;
+mod table;
+
+pub use codec::{DecodeError, MAGIC};
+pub use ids::{ClassId, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base};
+pub use strings::{Str, StringTable};
+pub use table::{
+    Artifact, ArtifactKind, Class, ClassFlags, ClassNames, Field, FieldNames, FieldRef, FieldRefNames, IdBlock, Method,
+    MethodNames, NamesTable, Shortfall, ShortfallNames, Site, SiteNames,
+};
+
+/// Where the table lies inside an instrumented jar or folder of classes.
+pub const ENTRY_IN_JAR: &str = "META-INF/elephant-tracks/names.etn";
+/// Where the table lies inside an instrumented copy of a JDK.
+pub const PATH_IN_JDK: &str = "lib/elephant-tracks/names.etn";

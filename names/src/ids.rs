@@ -1,0 +1,72 @@
+//! Static ids and the blocks they come in.
+
+/// Ids are below this bound, so that an entry or exit event fits one 32-bit word.
+pub const ID_LIMIT: u32 = 1 << 30;
+/// First id of an instrumented JDK's block.
+pub const JDK_BASE: u32 = 1;
+/// The blocks of JDKs end below this id, all others start at or above it.
+pub const JDK_LIMIT: u32 = 1 << 22;
+
+/// An id that counts from its artifact's base.
+pub trait StaticId: Copy + Ord + std::fmt::Debug {
+    /// The id as it stands in events and in the names file.
+    fn get(self) -> u32;
+    /// Wraps a raw id.
+    fn new(raw: u32) -> Self;
+}
+
+macro_rules! static_id {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl StaticId for $name {
+            fn get(self) -> u32 {
+                self.0
+            }
+            fn new(raw: u32) -> Self {
+                Self(raw)
+            }
+        }
+    )*};
+}
+
+static_id! {
+    /// A class or interface.
+    ClassId,
+    /// A method with its class.
+    MethodId,
+    /// A declared field.
+    FieldId,
+    /// A bytecode that allocates.
+    SiteId,
+    /// A field as a `putfield` or `putstatic` names it, before resolution.
+    FieldRefId,
+}
+
+/// First id of the block of an artifact with this content hash that needs `size` ids.
+///
+/// Blocks of different artifacts overlap only by chance; the runtime and the readers notice when they do.
+pub fn block_base(content_hash: u64, size: u32) -> u32 {
+    let room = u64::from(ID_LIMIT - JDK_LIMIT - size.min(ID_LIMIT - JDK_LIMIT - 1));
+    // Fold the high half in: the low bits of weak hashes of similar jars look alike.
+    let mixed = (content_hash ^ (content_hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
+    JDK_LIMIT + (mixed % room) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_stay_inside_the_id_space() {
+        for hash in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
+            for size in [0, 1, 100_000, ID_LIMIT - JDK_LIMIT - 1] {
+                let base = block_base(hash, size);
+                assert!(base >= JDK_LIMIT);
+                assert!(base + size <= ID_LIMIT, "{hash:x} {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,374 @@
+//! The table itself: dense vectors, an id is the artifact's base plus an index.
+
+use crate::{ClassId, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
+
+/// What was instrumented.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ArtifactKind {
+    /// A JDK image, or the boot classes of a JDK 8.
+    Jdk,
+    /// Jars, folders, class files.
+    Application,
+}
+
+/// One rewritten output and its block of ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Artifact {
+    /// Hash of the input's content and of the options it was rewritten with.
+    pub hash: u64,
+    /// First id of the block, for each kind of id.
+    pub base: u32,
+    /// File name for people.
+    pub name: String,
+    /// JDK or application.
+    pub kind: ArtifactKind,
+}
+
+/// The ids an artifact may use, all kinds alike: `base ..  base + size`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IdBlock {
+    /// First id.
+    pub base: u32,
+    /// Number of ids: the largest of the five kinds' counts.
+    pub size: u32,
+}
+
+impl IdBlock {
+    /// Whether two artifacts could use the same id.
+    pub fn overlaps(self, other: IdBlock) -> bool {
+        self.base < other.base.saturating_add(other.size) && other.base < self.base.saturating_add(self.size)
+    }
+}
+
+/// Bits of [`Class::flags`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ClassFlags(pub u8);
+
+impl ClassFlags {
+    /// It is an interface.
+    pub const INTERFACE: u8 = 1;
+    /// Its methods carry no hooks (excluded, or refused by the rewriter).
+    pub const NOT_HOOKED: u8 = 2;
+    /// Whether `bit` is set.
+    pub fn has(self, bit: u8) -> bool {
+        self.0 & bit != 0
+    }
+}
+
+/// A class or interface. Its methods, fields, … are consecutive in the table's vectors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Internal form, `java/lang/String`.
+    pub name: Str,
+    /// Superclass in internal form; empty for `java/lang/Object` and module-info.
+    pub super_name: Str,
+    /// Direct superinterfaces in internal form.
+    pub interfaces: Vec<Str>,
+    /// Interface, not hooked.
+    pub flags: ClassFlags,
+    /// `SourceFile` attribute, empty if there is none.
+    pub source_file: Str,
+    /// Index of the first method in [`NamesTable::methods`].
+    pub first_method: u32,
+    /// Index of the first field in [`NamesTable::fields`].
+    pub first_field: u32,
+}
+
+/// A method; methods without code are listed too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Method {
+    /// Index into [`NamesTable::classes`].
+    pub class: u32,
+    /// Its name, `<init>` for a constructor.
+    pub name: Str,
+    /// JVM descriptor.
+    pub descriptor: Str,
+    /// `access_flags` (JVMS §4.6).
+    pub access: u16,
+    /// First line of its code, 0 if not known.
+    pub line: u32,
+}
+
+impl Method {
+    /// ACC_STATIC.
+    pub fn is_static(&self) -> bool {
+        self.access & 0x0008 != 0
+    }
+    /// ACC_NATIVE.
+    pub fn is_native(&self) -> bool {
+        self.access & 0x0100 != 0
+    }
+}
+
+/// A declared field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// Index into [`NamesTable::classes`].
+    pub class: u32,
+    /// Its name.
+    pub name: Str,
+    /// JVM descriptor.
+    pub descriptor: Str,
+    /// `access_flags` (JVMS §4.5).
+    pub access: u16,
+}
+
+impl Field {
+    /// ACC_STATIC.
+    pub fn is_static(&self) -> bool {
+        self.access & 0x0008 != 0
+    }
+}
+
+/// A bytecode that allocates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Site {
+    /// Index into [`NamesTable::methods`].
+    pub method: u32,
+    /// Descriptor of what is allocated: `Ljava/lang/String;`, `[[I`.
+    pub descriptor: Str,
+    /// Dimensions that the bytecode allocates, 0 for a scalar.
+    pub dimensions: u8,
+    /// Source line, 0 if not known.
+    pub line: u32,
+}
+
+/// A field as an instruction names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldRef {
+    /// The class named, in internal form.
+    pub class: Str,
+    /// The field's name.
+    pub name: Str,
+    /// JVM descriptor.
+    pub descriptor: Str,
+    /// Named by `putstatic`.
+    pub is_static: bool,
+}
+
+/// Hooks that a method went without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shortfall {
+    /// Index into [`NamesTable::methods`].
+    pub method: u32,
+    /// Which hooks, for people: `array updates`.
+    pub hooks: Str,
+    /// Why: `the method would pass 65535 bytes`.
+    pub why: Str,
+}
+
+/// What the rewriter found in one class, before it has a place in a table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClassNames {
+    /// Internal form.
+    pub name: String,
+    /// Internal form, empty for none.
+    pub super_name: String,
+    /// Internal forms.
+    pub interfaces: Vec<String>,
+    /// Interface, not hooked.
+    pub flags: ClassFlags,
+    /// `SourceFile`, or empty.
+    pub source_file: String,
+    /// In class file order; all of them.
+    pub methods: Vec<MethodNames>,
+    /// In class file order; all of them.
+    pub fields: Vec<FieldNames>,
+    /// In order of method, then of code.
+    pub sites: Vec<SiteNames>,
+    /// In order of first use.
+    pub field_refs: Vec<FieldRefNames>,
+    /// What was left out.
+    pub shortfalls: Vec<ShortfallNames>,
+}
+
+/// See [`Method`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct MethodNames {
+    pub name: String,
+    pub descriptor: String,
+    pub access: u16,
+    pub line: u32,
+}
+
+/// See [`Field`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FieldNames {
+    pub name: String,
+    pub descriptor: String,
+    pub access: u16,
+}
+
+/// See [`Site`]; `method` is an index into [`ClassNames::methods`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct SiteNames {
+    pub method: u32,
+    pub descriptor: String,
+    pub dimensions: u8,
+    pub line: u32,
+}
+
+/// See [`FieldRef`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FieldRefNames {
+    pub class: String,
+    pub name: String,
+    pub descriptor: String,
+    pub is_static: bool,
+}
+
+/// See [`Shortfall`]; `method` is an index into [`ClassNames::methods`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ShortfallNames {
+    pub method: u32,
+    pub hooks: String,
+    pub why: String,
+}
+
+/// The names table of one artifact.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct NamesTable {
+    pub artifact: Artifact,
+    pub strings: StringTable,
+    pub classes: Vec<Class>,
+    pub methods: Vec<Method>,
+    pub fields: Vec<Field>,
+    pub sites: Vec<Site>,
+    pub field_refs: Vec<FieldRef>,
+    pub shortfalls: Vec<Shortfall>,
+}
+
+impl NamesTable {
+    /// An empty table.
+    pub fn new(artifact: Artifact) -> Self {
+        Self {
+            artifact,
+            strings: StringTable::default(),
+            classes: Vec::new(),
+            methods: Vec::new(),
+            fields: Vec::new(),
+            sites: Vec::new(),
+            field_refs: Vec::new(),
+            shortfalls: Vec::new(),
+        }
+    }
+
+    /// Adds a class at the end. Its ids are the table's next ones, so classes must be pushed in the order in
+    /// which the rewriter handed out their ids.
+    pub fn push(&mut self, class: &ClassNames) {
+        let class_index = self.classes.len() as u32;
+        let first_method = self.methods.len() as u32;
+        let strings = &mut self.strings;
+        self.classes.push(Class {
+            name: strings.intern(&class.name),
+            super_name: strings.intern(&class.super_name),
+            interfaces: class.interfaces.iter().map(|name| strings.intern(name)).collect(),
+            flags: class.flags,
+            source_file: strings.intern(&class.source_file),
+            first_method,
+            first_field: self.fields.len() as u32,
+        });
+        self.methods.extend(class.methods.iter().map(|method| Method {
+            class: class_index,
+            name: strings.intern(&method.name),
+            descriptor: strings.intern(&method.descriptor),
+            access: method.access,
+            line: method.line,
+        }));
+        self.fields.extend(class.fields.iter().map(|field| Field {
+            class: class_index,
+            name: strings.intern(&field.name),
+            descriptor: strings.intern(&field.descriptor),
+            access: field.access,
+        }));
+        self.sites.extend(class.sites.iter().map(|site| Site {
+            method: first_method + site.method,
+            descriptor: strings.intern(&site.descriptor),
+            dimensions: site.dimensions,
+            line: site.line,
+        }));
+        self.field_refs.extend(class.field_refs.iter().map(|field| FieldRef {
+            class: strings.intern(&field.class),
+            name: strings.intern(&field.name),
+            descriptor: strings.intern(&field.descriptor),
+            is_static: field.is_static,
+        }));
+        self.shortfalls.extend(class.shortfalls.iter().map(|short| Shortfall {
+            method: first_method + short.method,
+            hooks: strings.intern(&short.hooks),
+            why: strings.intern(&short.why),
+        }));
+    }
+
+    /// The ids this table uses.
+    pub fn block(&self) -> IdBlock {
+        let size = [self.classes.len(), self.methods.len(), self.fields.len(), self.sites.len(), self.field_refs.len()];
+        IdBlock { base: self.artifact.base, size: size.into_iter().max().unwrap_or(0) as u32 }
+    }
+
+    /// The string behind a handle.
+    pub fn str(&self, handle: Str) -> &str {
+        self.strings.get(handle)
+    }
+
+    fn at<T>(&self, items: &[T], id: u32) -> Option<usize> {
+        let index = id.checked_sub(self.artifact.base)? as usize;
+        (index < items.len()).then_some(index)
+    }
+
+    /// The class with this id, if it is of this table.
+    pub fn class(&self, id: ClassId) -> Option<&Class> {
+        self.at(&self.classes, id.0).map(|index| &self.classes[index])
+    }
+    /// The method with this id, if it is of this table.
+    pub fn method(&self, id: MethodId) -> Option<&Method> {
+        self.at(&self.methods, id.0).map(|index| &self.methods[index])
+    }
+    /// The field with this id, if it is of this table.
+    pub fn field(&self, id: FieldId) -> Option<&Field> {
+        self.at(&self.fields, id.0).map(|index| &self.fields[index])
+    }
+    /// The site with this id, if it is of this table.
+    pub fn site(&self, id: SiteId) -> Option<&Site> {
+        self.at(&self.sites, id.0).map(|index| &self.sites[index])
+    }
+    /// The field reference with this id, if it is of this table.
+    pub fn field_ref(&self, id: FieldRefId) -> Option<&FieldRef> {
+        self.at(&self.field_refs, id.0).map(|index| &self.field_refs[index])
+    }
+
+    /// The id of the class at `index`.
+    pub fn class_id(&self, index: u32) -> ClassId {
+        ClassId(self.artifact.base + index)
+    }
+    /// The id of the method at `index`.
+    pub fn method_id(&self, index: u32) -> MethodId {
+        MethodId(self.artifact.base + index)
+    }
+    /// The id of the field at `index`.
+    pub fn field_id(&self, index: u32) -> FieldId {
+        FieldId(self.artifact.base + index)
+    }
+    /// The id of the site at `index`.
+    pub fn site_id(&self, index: u32) -> SiteId {
+        SiteId(self.artifact.base + index)
+    }
+
+    /// Indexes of the methods of the class at `index`.
+    pub fn methods_of(&self, index: u32) -> std::ops::Range<usize> {
+        let next = self.classes.get(index as usize + 1).map_or(self.methods.len(), |class| class.first_method as usize);
+        self.classes[index as usize].first_method as usize..next
+    }
+
+    /// Indexes of the fields of the class at `index`.
+    pub fn fields_of(&self, index: u32) -> std::ops::Range<usize> {
+        let next = self.classes.get(index as usize + 1).map_or(self.fields.len(), |class| class.first_field as usize);
+        self.classes[index as usize].first_field as usize..next
+    }
+}
