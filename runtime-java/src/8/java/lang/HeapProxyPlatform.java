@@ -1,0 +1,66 @@
+package java.lang;
+
+import sun.misc.Unsafe;
+
+/** What {@link HeapProxy} needs of the JDK, for JDK 8. */
+final class HeapProxyPlatform {
+    /** Set by the stub: the getter looks at its caller's class loader, and a static initialiser is not to be had. */
+    static Unsafe unsafe;
+
+    private HeapProxyPlatform() {
+    }
+
+    /** The thread whose buffer the caller writes. */
+    static Thread thread() {
+        return Thread.currentThread();
+    }
+
+    /** The first word of the object's header. */
+    static long mark(Object object) {
+        return unsafe.getLong(object, 0L);
+    }
+
+    /** The last ticket given out, read after everything that the caller has read before. */
+    static long lastTicket(long counter) {
+        unsafe.loadFence();
+        return unsafe.getLongVolatile(null, counter);
+    }
+
+    static long nextTicket(long counter) {
+        return unsafe.getAndAddLong(null, counter, 1L) + 1L;
+    }
+
+    static int get(long at) {
+        return unsafe.getInt(at);
+    }
+
+    static void put(long at, int first) {
+        unsafe.putInt(at, first);
+    }
+
+    // The first word goes in last: a reader that comes upon an unfinished event sees a zero and stops there.
+
+    static void put(long at, int first, int a) {
+        unsafe.putInt(at + 4L, a);
+        unsafe.putInt(at, first);
+    }
+
+    static void put(long at, int first, int a, int b) {
+        unsafe.putInt(at + 4L, a);
+        unsafe.putInt(at + 8L, b);
+        unsafe.putInt(at, first);
+    }
+
+    static void put(long at, int first, int a, int b, int c) {
+        unsafe.putInt(at + 4L, a);
+        unsafe.putInt(at + 8L, b);
+        unsafe.putInt(at + 12L, c);
+        unsafe.putInt(at, first);
+    }
+
+    /** 0 for the mirrors of primitive types, which have no Klass. */
+    static int layoutHelper(Class<?> type, long klassOffset, long layoutOffset) {
+        long klass = unsafe.getLong(type, klassOffset);
+        return klass == 0L ? 0 : unsafe.getInt(klass + layoutOffset);
+    }
+}

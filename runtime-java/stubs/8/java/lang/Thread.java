@@ -1,0 +1,11 @@
+package java.lang;
+
+/** Stands in for the rewritten java.lang.Thread while HeapProxy is compiled. */
+public class Thread {
+    long etPos;
+    long etEnd;
+    long etTicket;
+    int etSite;
+
+    public static native Thread currentThread();
+}
