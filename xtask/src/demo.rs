@@ -1,0 +1,83 @@
+//! `cargo xtask demo`: a small leaking program, and what its trace tells about it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+
+use crate::instrumented::InstrumentedJdk;
+use crate::layout::{Layout, Tools};
+use crate::{build, command, jdks};
+
+const MAIN_CLASS: &str = "shop.Main";
+
+/// Builds all, instruments a JDK and the example, runs it and shows the trace's summary.
+pub fn run(layout: &Layout) -> Result<()> {
+    let tools = build::run(layout)?;
+    let jdk = jdks::compiler(layout)?;
+    let javac = jdk.javac().context("the JDK has no javac")?;
+    let folder = layout.target.join("demo");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let start = Instant::now();
+
+    let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+    let (plain, rewritten) = (folder.join("classes"), folder.join("classes-et"));
+    for outdated in [&plain, &rewritten] {
+        let _ = fs::remove_dir_all(outdated);
+    }
+    command::quiet(Command::new(javac).args(["-g", "--release", "11", "-d"]).arg(&plain).args(sources(layout)?))?;
+    command::quiet(Command::new(tools.et_instrument()).arg(&plain).arg("-o").arg(&rewritten))?;
+
+    let trace = folder.join("leaky-cache.ettrace");
+    let _ = fs::remove_file(&trace);
+    let mut program = Command::new(traced_jdk.java());
+    program.args(traced_jdk.options(&trace)?).arg("-cp").arg(&rewritten).arg(MAIN_CLASS);
+    heading("The program, as it always ran");
+    command::run(&mut program)?;
+
+    let size = fs::metadata(&trace).with_context(|| format!("the run left no trace in {}", trace.display()))?.len();
+    heading("What its objects did");
+    println!("trace: {} ({:.1} MB)\n", trace.display(), size as f64 / 1e6);
+    command::run(Command::new(tools.et_trace()).arg("summary").arg(&trace))?;
+
+    heading("Try next");
+    println!("{}", next_steps(&tools, &trace, &traced_jdk)?);
+    eprintln!("\ndone in {:.1} s after the build", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+fn sources(layout: &Layout) -> Result<Vec<PathBuf>> {
+    let folder = layout.repo.join("examples/leaky-cache/shop");
+    let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "java"));
+    files.sort();
+    Ok(files)
+}
+
+fn heading(text: &str) {
+    println!("\n== {text}");
+}
+
+fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> Result<String> {
+    let (trace_tool, shown) = (tools.et_trace(), trace.display());
+    let names = trace.with_extension("names");
+    let options = jdk.options(Path::new("app.ettrace"))?.join(" ");
+    Ok(format!(
+        "# every record, with the names file that explains its ids\n\
+         {tool} text {shown} --names {names} | less\n\
+         # the same summary for a program\n\
+         {tool} summary --json {shown}\n\
+         # does the trace keep its promises?\n\
+         {tool} validate {shown}\n\
+         # your own program\n\
+         {rewriter} app.jar -o app-et.jar\n\
+         {java} {options} -jar app-et.jar",
+        tool = trace_tool.display(),
+        names = names.display(),
+        rewriter = tools.et_instrument().display(),
+        java = jdk.java().display(),
+    ))
+}

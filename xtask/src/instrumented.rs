@@ -1,0 +1,100 @@
+//! Instrumented copies of JDKs, made once for each JDK and each build of the tools.
+
+use std::fs::{self, File};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::jdks::Jdk;
+use crate::layout::{Layout, Tools};
+
+/// An instrumented JDK and how to start programs on it.
+#[derive(Clone, Debug)]
+pub struct InstrumentedJdk {
+    /// Its Java home.
+    pub home: PathBuf,
+}
+
+impl InstrumentedJdk {
+    /// Makes the copy with the given options of et-instrument, or finds it where an earlier run left it. Processes
+    /// that ask at the same time share one.
+    pub fn of(layout: &Layout, tools: &Tools, jdk: &Jdk, options: &[&str]) -> Result<Self> {
+        let cache = layout.target.join("instrumented");
+        fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+        let words: String = options.iter().flat_map(|option| [option.trim_start_matches('-'), "-"]).collect();
+        let prefix = format!("jdk-{}-{words}", jdk.version.replace('-', "."));
+        let home = cache.join(format!("{prefix}{:016x}", content_hash(tools, jdk)?));
+        let lock_path = cache.join(format!("{prefix}lock"));
+        let lock = File::create(&lock_path).with_context(|| format!("cannot write {}", lock_path.display()))?;
+        lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
+        if !home.is_dir() {
+            remove_outdated(&cache, &prefix)?;
+            let part = cache.join(format!("{prefix}part"));
+            let mut instrument = Command::new(tools.et_instrument());
+            instrument.arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&part).args(options);
+            eprintln!("instrumenting JDK {} ({})", jdk.version, jdk.home.display());
+            command::quiet(&mut instrument)?;
+            // The arguments file names its own folder.
+            relocate(&part.join("et.args"), &part, &home)?;
+            fs::rename(&part, &home).with_context(|| format!("cannot make {}", home.display()))?;
+        }
+        Ok(Self { home })
+    }
+
+    /// The launcher.
+    pub fn java(&self) -> PathBuf {
+        self.home.join("bin/java")
+    }
+
+    /// What comes before the program's own options: the stub, and where its trace goes.
+    pub fn options(&self, trace: &Path) -> Result<Vec<String>> {
+        let _ = trace;
+        Ok(vec![format!("@{}", self.home.join("et.args").display())])
+    }
+}
+
+fn relocate(args: &Path, from: &Path, to: &Path) -> Result<()> {
+    let text = fs::read_to_string(args).with_context(|| format!("et-instrument left no {}", args.display()))?;
+    let text = text.replace(&*from.to_string_lossy(), &to.to_string_lossy());
+    fs::write(args, text).with_context(|| format!("cannot write {}", args.display()))
+}
+
+fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
+    for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        // Copies made with other options have more words before their hash.
+        let outdated = name.strip_prefix(prefix).is_some_and(|rest| !rest.contains('-') && rest != "lock");
+        if outdated {
+            fs::remove_dir_all(entry.path()).with_context(|| format!("cannot remove {}", entry.path().display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Changes with the tools and with the JDK. The JDK's image is large and never changes in place, so its size and
+/// time stand for it.
+fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
+    let mut hasher = DefaultHasher::new();
+    for file in tools.rewriter_files() {
+        fs::read(&file)
+            .with_context(|| format!("{} is missing: run cargo xtask build", file.display()))?
+            .hash(&mut hasher);
+    }
+    jdk.home.hash(&mut hasher);
+    let image = fs::metadata(jdk.home.join("lib/modules"))
+        .with_context(|| format!("{} has no lib/modules", jdk.home.display()))?;
+    image.len().hash(&mut hasher);
+    image.modified()?.hash(&mut hasher);
+    Ok(hasher.finish())
+}
+
+/// The number of events in a trace.
+pub fn events(tools: &Tools, trace: &Path) -> Result<u64> {
+    let json = command::read(Command::new(tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
+    let summary: serde_json::Value =
+        serde_json::from_str(&json).context("et-trace summary --json did not print JSON")?;
+    summary["records"]["total"].as_u64().context("the summary tells no total of records")
+}

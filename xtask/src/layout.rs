@@ -1,0 +1,76 @@
+//! Where things are: the repository, cargo's target folder, the finished tools.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+
+/// The folders that every chore works in.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// Root of the repository.
+    pub repo: PathBuf,
+    /// Cargo's target folder, wherever the user has it.
+    pub target: PathBuf,
+}
+
+impl Layout {
+    /// Asks cargo, so that `CARGO_TARGET_DIR` and every config file count.
+    pub fn find() -> Result<Self> {
+        let repo =
+            Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?.to_path_buf();
+        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let metadata = command::read(
+            Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(&repo),
+        )?;
+        let metadata: serde_json::Value =
+            serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
+        let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?.into();
+        Ok(Self { repo, target })
+    }
+
+    /// The finished tools, laid out as a user installs them.
+    pub fn tools(&self) -> Tools {
+        Tools { root: self.target.join("et") }
+    }
+}
+
+/// `bin/` and `lib/` as they are installed.
+#[derive(Clone, Debug)]
+pub struct Tools {
+    /// The folder that holds `bin` and `lib`.
+    pub root: PathBuf,
+}
+
+impl Tools {
+    /// The rewriter.
+    pub fn et_instrument(&self) -> PathBuf {
+        self.root.join("bin/et-instrument")
+    }
+
+    /// The reader of traces.
+    pub fn et_trace(&self) -> PathBuf {
+        self.root.join("bin/et-trace")
+    }
+
+    /// The native half of the runtime and the Java half's jars.
+    pub fn lib(&self) -> PathBuf {
+        self.root.join("lib/elephant-tracks")
+    }
+
+    /// Every file that decides how a rewritten JDK comes out.
+    pub fn rewriter_files(&self) -> Vec<PathBuf> {
+        let mut files = vec![self.et_instrument(), self.lib().join(RUNTIME_LIBRARY)];
+        files.extend(HEAP_PROXY_JARS.iter().map(|jar| self.lib().join(jar)));
+        files
+    }
+}
+
+/// The native half's file name.
+pub const RUNTIME_LIBRARY: &str = "libet_runtime.so";
+
+/// The Java half, one jar for each range of Java versions.
+pub const HEAP_PROXY_JARS: [&str; 3] = ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-21.jar"];

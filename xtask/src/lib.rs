@@ -1,0 +1,13 @@
+//! The project's own chores, each a module: build, demo, test, bench, and what they share.
+
+pub mod bench;
+pub mod build;
+pub mod command;
+pub mod demo;
+pub mod instrumented;
+pub mod jdks;
+pub mod layout;
+pub mod runtime_java;
+pub mod setup;
+pub mod test;
+pub mod workloads;

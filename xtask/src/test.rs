@@ -1,0 +1,60 @@
+//! `cargo xtask test`: what CI runs, in the order in which it fails fastest.
+
+use std::env;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::layout::Layout;
+use crate::{build, command, jdks, setup};
+
+/// Options of `cargo xtask test`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Leave out formatting and lints
+    #[arg(long)]
+    no_lints: bool,
+    /// What to pass on to the test runner, such as a part of a test's name
+    #[arg(last = true)]
+    runner: Vec<String>,
+}
+
+/// The JDKs that end-to-end tests run on.
+pub const JDKS: [u32; 2] = [17, 25];
+
+/// Runs it all; the test runner's summary comes last.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    setup::for_tests(layout)?;
+    if !options.no_lints {
+        command::run(cargo(layout).args(["fmt", "--all", "--check"]))?;
+        command::run(cargo(layout).args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--locked",
+            "--",
+            "-D",
+            "warnings",
+        ]))?;
+    }
+    build::run(layout)?;
+    for feature in JDKS {
+        match jdks::of_feature(layout, feature) {
+            Some(jdk) => eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display()),
+            None => eprintln!("JDK {feature}: none found, its tests are skipped"),
+        }
+    }
+    let mut tests = cargo(layout);
+    if command::exists("cargo-nextest") {
+        tests.args(["nextest", "run", "--no-fail-fast"]);
+    } else {
+        tests.args(["test", "--no-fail-fast"]);
+    }
+    command::run(tests.args(["--workspace", "--locked"]).args(&options.runner))
+}
+
+fn cargo(layout: &Layout) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(&layout.repo);
+    cargo
+}

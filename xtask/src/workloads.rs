@@ -1,0 +1,216 @@
+//! The real programs of `tests/workloads.sh`: their inputs, plain and rewritten runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::jdks::Jdk;
+use crate::layout::{Layout, Tools};
+
+/// Where the system keeps the jars that the workloads use.
+pub const SHARE_JAVA: &str = "/usr/share/java";
+
+/// The script.
+pub fn script(layout: &Layout) -> PathBuf {
+    layout.repo.join("tests/workloads.sh")
+}
+
+/// The Debian packages that the workloads need.
+pub fn packages(layout: &Layout) -> Result<Vec<String>> {
+    let listed = command::read(Command::new("bash").arg(script(layout)).arg("packages"))?;
+    Ok(listed.split_whitespace().map(str::to_owned).collect())
+}
+
+/// A workload, as far as we need to know about it.
+#[derive(Clone, Copy, Debug)]
+pub struct Workload {
+    /// Its name in the script.
+    pub name: &'static str,
+    /// The driver class that the script compiles for it, if any.
+    pub driver: Option<&'static str>,
+    /// Its jars, without `.jar`; those that a Debian release lacks are not needed.
+    pub jars: &'static [&'static str],
+    /// What it writes below the scratch folder `out`, if anything.
+    pub output: Option<&'static str>,
+}
+
+/// All that we run, in the order in which tests and benchmarks run them.
+pub const ALL: [Workload; 5] = [
+    Workload { name: "javac", driver: None, jars: &[], output: Some("javac") },
+    Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], output: None },
+    Workload {
+        name: "xalan",
+        driver: None,
+        jars: &["xalan2", "xercesImpl", "serializer", "xml-apis"],
+        output: Some("xalan.html"),
+    },
+    Workload {
+        name: "luindex",
+        driver: Some("Luc"),
+        jars: &["lucene-core-4.10.4", "lucene-analyzers-common-4.10.4", "lucene-queries-4.10.4"],
+        output: None,
+    },
+    Workload {
+        name: "antlr4",
+        driver: None,
+        jars: &["antlr4", "antlr4-runtime", "stringtemplate4", "antlr3-runtime", "treelayout"],
+        output: Some("a4"),
+    },
+];
+
+impl Workload {
+    /// The workload of that name.
+    pub fn named(name: &str) -> Result<Self> {
+        let known = || ALL.map(|workload| workload.name).join(", ");
+        ALL.into_iter()
+            .find(|workload| workload.name == name)
+            .with_context(|| format!("no workload {name:?}: there are {}", known()))
+    }
+
+    /// The first jar that is not installed, if one is missing that a run cannot do without.
+    pub fn missing_jar(&self) -> Option<PathBuf> {
+        let needed = self.jars.iter().filter(|jar| **jar != "xml-apis");
+        needed.map(|jar| Path::new(SHARE_JAVA).join(format!("{jar}.jar"))).find(|jar| !jar.exists())
+    }
+}
+
+/// Runs workloads on one JDK, with their inputs in a folder of their own.
+#[derive(Clone, Debug)]
+pub struct Runner {
+    script: PathBuf,
+    home: PathBuf,
+    scale: u32,
+    javac: PathBuf,
+    sources: Option<PathBuf>,
+}
+
+impl Runner {
+    /// `compiler` compiles the drivers; `jdk` is the one that will run them, its own sources are what the
+    /// `javac` workload compiles.
+    pub fn new(layout: &Layout, work: &Path, scale: u32, compiler: &Jdk, jdk: &Jdk) -> Result<Self> {
+        let javac = compiler.javac().with_context(|| format!("{} has no javac", compiler.home.display()))?;
+        let sources = Some(jdk.home.join("lib/src.zip")).filter(|zip| zip.exists());
+        Ok(Self { script: script(layout), home: work.join(format!("jdk-{}", jdk.version)), scale, javac, sources })
+    }
+
+    /// Why a workload cannot run here, if it cannot.
+    pub fn obstacle(&self, workload: &Workload, jdk: &Jdk) -> Option<String> {
+        if let Some(jar) = workload.missing_jar() {
+            return Some(format!("{} is not installed", jar.display()));
+        }
+        if workload.name == "javac" && jdk.javac().is_none() {
+            return Some(format!("JDK {} has no compiler", jdk.version));
+        }
+        if workload.name == "javac" && self.sources.is_none() {
+            return Some(format!("JDK {} came without lib/src.zip", jdk.version));
+        }
+        None
+    }
+
+    fn command(&self, verb: &str, workload: &Workload, java: &Path) -> Command {
+        let mut command = Command::new("bash");
+        command.arg(&self.script).arg(verb).arg(workload.name);
+        command.env("WL_HOME", &self.home).env("WL_SCALE", self.scale.to_string());
+        command.env("JAVA", java).env("JAVAC", &self.javac);
+        // What the user set for other purposes must not change what is run.
+        for name in
+            ["JAVA_OPTS_EXTRA", "SHARE_JAVA", "WL_CLASSES", "WL_BASE_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"]
+        {
+            command.env_remove(name);
+        }
+        if let Some(sources) = &self.sources {
+            command.env("JDK_SRC_ZIP", sources);
+        }
+        command
+    }
+
+    /// Makes a workload's inputs.
+    pub fn prepare(&self, workload: &Workload, java: &Path) -> Result<()> {
+        fs::create_dir_all(&self.home).with_context(|| format!("cannot make {}", self.home.display()))?;
+        command::quiet(&mut self.command("prep", workload, java)).map(drop)
+    }
+
+    /// The plain run.
+    pub fn plain(&self, workload: &Workload, java: &Path) -> Command {
+        self.command("run", workload, java)
+    }
+
+    /// The run of a rewritten workload with more options for the JVM.
+    pub fn rewritten(
+        &self,
+        workload: &Workload,
+        java: &Path,
+        parts: &RewrittenParts,
+        jvm_options: &[String],
+    ) -> Command {
+        let mut command = self.command("run", workload, java);
+        command.env("SHARE_JAVA", &parts.jars).env("WL_CLASSES", &parts.drivers);
+        command.env("JAVA_OPTS_EXTRA", jvm_options.join(" "));
+        command
+    }
+
+    /// The files a workload wrote in its last run, with a checksum of each, sorted by name.
+    pub fn written(&self, workload: &Workload) -> Result<Vec<(String, u64)>> {
+        let Some(output) = workload.output else { return Ok(Vec::new()) };
+        let mut files = Vec::new();
+        checksums(&self.home.join("out").join(output), &mut files)?;
+        files.sort();
+        Ok(files)
+    }
+
+    /// Instruments a workload's jars and driver into `into`, all of them each time: it takes seconds.
+    pub fn instrument(
+        &self,
+        workload: &Workload,
+        tools: &Tools,
+        into: &Path,
+        options: &[&str],
+    ) -> Result<RewrittenParts> {
+        let parts = RewrittenParts { jars: into.join("share-java"), drivers: into.join("drivers") };
+        let _ = fs::remove_dir_all(into);
+        for folder in [&parts.jars, &parts.drivers] {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        }
+        let rewrite = |from: &Path, to: &Path| {
+            let mut instrument = Command::new(tools.et_instrument());
+            command::quiet(instrument.args(options).arg(from).arg("-o").arg(to)).map(drop)
+        };
+        for jar in workload.jars {
+            let name = format!("{jar}.jar");
+            let from = Path::new(SHARE_JAVA).join(&name);
+            if from.exists() {
+                rewrite(&from, &parts.jars.join(name))?;
+            }
+        }
+        if let Some(driver) = workload.driver {
+            rewrite(&self.home.join("cls").join(driver), &parts.drivers.join(driver))?;
+        }
+        Ok(parts)
+    }
+}
+
+/// The rewritten jars and driver classes of a workload.
+#[derive(Clone, Debug)]
+pub struct RewrittenParts {
+    /// Takes the place of `/usr/share/java`.
+    pub jars: PathBuf,
+    /// Takes the place of the folder of drivers.
+    pub drivers: PathBuf,
+}
+
+fn checksums(path: &Path, into: &mut Vec<(String, u64)>) -> Result<()> {
+    use std::hash::{DefaultHasher, Hasher};
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            checksums(&entry?.path(), into)?;
+        }
+    } else {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&fs::read(path).with_context(|| format!("cannot read {}", path.display()))?);
+        into.push((path.display().to_string(), hasher.finish()));
+    }
+    Ok(())
+}
