@@ -1,0 +1,363 @@
+//! Events: what a hook leaves in its thread's buffer (`docs/inside/events.md`).
+
+use et_names::{FieldRefId, MethodId, SiteId};
+use thiserror::Error;
+
+/// Bytes of an event word.
+pub const WORD: usize = 4;
+/// Words of the longest event.
+pub const MAX_WORDS: usize = 4;
+
+/// An object as events name it: its 31-bit identity hash, 0 for null. Unique among living objects only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectHash(pub u32);
+
+impl ObjectHash {
+    /// Null, or "not known".
+    pub const NULL: ObjectHash = ObjectHash(0);
+
+    /// Whether it names no object.
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A value of the counter that orders the events of all threads. The first ticket is 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
+pub struct Ticket(pub u64);
+
+/// The numbers of the extended kinds (bits 2..8 of the first word).
+pub mod kind {
+    #![allow(missing_docs)]
+    pub const TICKET: u32 = 1;
+    pub const NEW: u32 = 2;
+    pub const NEW_ARRAY: u32 = 3;
+    pub const FOUND: u32 = 4;
+    pub const PUT_FIELD: u32 = 5;
+    pub const PUT_STATIC: u32 = 6;
+    pub const PUT_ELEMENT: u32 = 7;
+    pub const THROW: u32 = 8;
+    pub const HANDLE: u32 = 9;
+    pub const EXIT_THROW: u32 = 10;
+    pub const ENTRY_INIT: u32 = 11;
+    pub const SUPER_CALL: u32 = 12;
+    pub const SWITCH: u32 = 13;
+}
+
+/// Words of each extended kind, the first included; 0 where there is no such kind.
+const EXTENDED_WORDS: [u8; 64] = {
+    let mut words = [0; 64];
+    words[kind::TICKET as usize] = 2;
+    words[kind::NEW as usize] = 4;
+    words[kind::NEW_ARRAY as usize] = 4;
+    words[kind::FOUND as usize] = 4;
+    words[kind::PUT_FIELD as usize] = 4;
+    words[kind::PUT_STATIC as usize] = 3;
+    words[kind::PUT_ELEMENT as usize] = 4;
+    words[kind::THROW as usize] = 3;
+    words[kind::HANDLE as usize] = 3;
+    words[kind::EXIT_THROW as usize] = 4;
+    words[kind::ENTRY_INIT as usize] = 3;
+    words[kind::SUPER_CALL as usize] = 2;
+    words[kind::SWITCH as usize] = 2;
+    words
+};
+
+/// One event. Field meanings are those of `docs/inside/events.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    /// Normal return.
+    Exit {
+        method: MethodId,
+    },
+    /// Entry of a static method or of a simple constructor.
+    Entry {
+        method: MethodId,
+    },
+    /// Entry of an instance method.
+    EntryOn {
+        method: MethodId,
+        receiver: ObjectHash,
+    },
+    /// Ticket of the events that follow.
+    Ticket(Ticket),
+    /// `Object.<init>` ran on a new object.
+    New {
+        site: SiteId,
+        object: ObjectHash,
+        class: ObjectHash,
+    },
+    /// An array was made; `depth` leading `[` are to be removed from the site's type.
+    NewArray {
+        depth: u8,
+        site: SiteId,
+        object: ObjectHash,
+        length: u32,
+    },
+    /// First sight of an object that no hook saw come to be; `length` is -1 if it is no array.
+    Found {
+        object: ObjectHash,
+        class: ObjectHash,
+        length: i32,
+    },
+    PutField {
+        field: FieldRefId,
+        origin: ObjectHash,
+        target: ObjectHash,
+    },
+    PutStatic {
+        field: FieldRefId,
+        target: ObjectHash,
+    },
+    PutElement {
+        index: u32,
+        array: ObjectHash,
+        target: ObjectHash,
+    },
+    Throw {
+        method: MethodId,
+        exception: ObjectHash,
+    },
+    Handle {
+        method: MethodId,
+        exception: ObjectHash,
+    },
+    /// Exit by exception; the receiver is null where the hook does not know it.
+    ExitThrow {
+        method: MethodId,
+        exception: ObjectHash,
+        receiver: ObjectHash,
+    },
+    /// Entry of a constructor that runs code before its `super(…)`/`this(…)`.
+    EntryInit {
+        method: MethodId,
+        site: SiteId,
+    },
+    /// That constructor is about to call `super(…)`/`this(…)`.
+    SuperCall {
+        method: MethodId,
+    },
+    /// The events that follow belong to the stack of that continuation; null: to the thread's own.
+    Switch {
+        owner: ObjectHash,
+    },
+}
+
+/// Why bytes are no event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum EventError {
+    /// A kind that this version does not know.
+    #[error("event word {0:#010x} is of unknown kind {kind}", kind = (.0 >> 2) & 63)]
+    Kind(u32),
+    /// The buffer ends inside an event.
+    #[error("event {first:#010x} needs {need} words, only {have} are left")]
+    CutOff {
+        /// First word.
+        first: u32,
+        /// Words of this kind.
+        need: usize,
+        /// Words there.
+        have: usize,
+    },
+}
+
+/// Words of the event that starts with `first`, itself included; `None` for zero and unknown kinds.
+#[inline]
+pub fn len_words(first: u32) -> Option<usize> {
+    match first & 3 {
+        0 if first == 0 => None,
+        0 | 1 => Some(1),
+        2 => Some(2),
+        _ => match EXTENDED_WORDS[(first >> 2) as usize & 63] {
+            0 => None,
+            words => Some(words.into()),
+        },
+    }
+}
+
+#[inline]
+fn word(bytes: &[u8], index: usize) -> u32 {
+    let at = index * WORD;
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+/// The event at the start of `bytes` and its length in bytes; `None` at the end of the events (no whole word
+/// left, or a zero word).
+#[inline]
+pub fn decode(bytes: &[u8]) -> Result<Option<(Event, usize)>, EventError> {
+    if bytes.len() < WORD {
+        return Ok(None);
+    }
+    let first = word(bytes, 0);
+    if first == 0 {
+        return Ok(None);
+    }
+    let words = len_words(first).ok_or(EventError::Kind(first))?;
+    if bytes.len() < words * WORD {
+        return Err(EventError::CutOff { first, need: words, have: bytes.len() / WORD });
+    }
+    let bytes = &bytes[..words * WORD];
+    let object = |index| ObjectHash(word(bytes, index));
+    let event = match first & 3 {
+        0 => Event::Exit { method: MethodId(first >> 2) },
+        1 => Event::Entry { method: MethodId(first >> 2) },
+        2 => Event::EntryOn { method: MethodId(first >> 2), receiver: object(1) },
+        _ => {
+            let payload = first >> 8;
+            match (first >> 2) & 63 {
+                kind::TICKET => Event::Ticket(Ticket(u64::from(word(bytes, 1)) << 24 | u64::from(payload))),
+                kind::NEW => Event::New { site: SiteId(word(bytes, 1)), object: object(2), class: object(3) },
+                kind::NEW_ARRAY => Event::NewArray {
+                    depth: payload as u8,
+                    site: SiteId(word(bytes, 1)),
+                    object: object(2),
+                    length: word(bytes, 3),
+                },
+                kind::FOUND => Event::Found { object: object(1), class: object(2), length: word(bytes, 3) as i32 },
+                kind::PUT_FIELD => {
+                    Event::PutField { field: FieldRefId(word(bytes, 1)), origin: object(2), target: object(3) }
+                }
+                kind::PUT_STATIC => Event::PutStatic { field: FieldRefId(word(bytes, 1)), target: object(2) },
+                kind::PUT_ELEMENT => Event::PutElement { index: word(bytes, 1), array: object(2), target: object(3) },
+                kind::THROW => Event::Throw { method: MethodId(word(bytes, 1)), exception: object(2) },
+                kind::HANDLE => Event::Handle { method: MethodId(word(bytes, 1)), exception: object(2) },
+                kind::EXIT_THROW => {
+                    Event::ExitThrow { method: MethodId(word(bytes, 1)), exception: object(2), receiver: object(3) }
+                }
+                kind::ENTRY_INIT => Event::EntryInit { method: MethodId(word(bytes, 1)), site: SiteId(word(bytes, 2)) },
+                kind::SUPER_CALL => Event::SuperCall { method: MethodId(word(bytes, 1)) },
+                kind::SWITCH => Event::Switch { owner: object(1) },
+                _ => return Err(EventError::Kind(first)),
+            }
+        }
+    };
+    Ok(Some((event, words * WORD)))
+}
+
+/// Appends `event` to `out`. Method ids are 30 bits wide, the ticket 56: higher bits are dropped.
+pub fn encode(event: &Event, out: &mut Vec<u8>) {
+    let extended = |kind: u32, payload: u32| payload << 8 | kind << 2 | 3;
+    let (words, count) = match *event {
+        Event::Exit { method } => ([method.0 << 2, 0, 0, 0], 1),
+        Event::Entry { method } => ([method.0 << 2 | 1, 0, 0, 0], 1),
+        Event::EntryOn { method, receiver } => ([method.0 << 2 | 2, receiver.0, 0, 0], 2),
+        Event::Ticket(Ticket(ticket)) => {
+            ([extended(kind::TICKET, ticket as u32 & 0xff_ffff), (ticket >> 24) as u32, 0, 0], 2)
+        }
+        Event::New { site, object, class } => ([extended(kind::NEW, 0), site.0, object.0, class.0], 4),
+        Event::NewArray { depth, site, object, length } => {
+            ([extended(kind::NEW_ARRAY, depth.into()), site.0, object.0, length], 4)
+        }
+        Event::Found { object, class, length } => ([extended(kind::FOUND, 0), object.0, class.0, length as u32], 4),
+        Event::PutField { field, origin, target } => ([extended(kind::PUT_FIELD, 0), field.0, origin.0, target.0], 4),
+        Event::PutStatic { field, target } => ([extended(kind::PUT_STATIC, 0), field.0, target.0, 0], 3),
+        Event::PutElement { index, array, target } => ([extended(kind::PUT_ELEMENT, 0), index, array.0, target.0], 4),
+        Event::Throw { method, exception } => ([extended(kind::THROW, 0), method.0, exception.0, 0], 3),
+        Event::Handle { method, exception } => ([extended(kind::HANDLE, 0), method.0, exception.0, 0], 3),
+        Event::ExitThrow { method, exception, receiver } => {
+            ([extended(kind::EXIT_THROW, 0), method.0, exception.0, receiver.0], 4)
+        }
+        Event::EntryInit { method, site } => ([extended(kind::ENTRY_INIT, 0), method.0, site.0, 0], 3),
+        Event::SuperCall { method } => ([extended(kind::SUPER_CALL, 0), method.0, 0, 0], 2),
+        Event::Switch { owner } => ([extended(kind::SWITCH, 0), owner.0, 0, 0], 2),
+    };
+    for word in &words[..count] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+}
+
+/// Bytes of the whole events at the start of `chunk`: up to the first zero word, to an event that is not whole
+/// or not known, or to the end. This is how a buffer whose owner did not say how far it got is measured.
+pub fn used_bytes(chunk: &[u8]) -> usize {
+    let mut at = 0;
+    while chunk.len() - at >= WORD {
+        match len_words(word(&chunk[at..], 0)) {
+            Some(words) if words * WORD <= chunk.len() - at => at += words * WORD,
+            _ => break,
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn any_event() -> impl Strategy<Value = Event> {
+        (0..16u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
+            let method = MethodId(id);
+            let (a_object, b_object) = (ObjectHash(a), ObjectHash(b));
+            match which {
+                0 => Event::Exit { method },
+                1 => Event::Entry { method },
+                2 => Event::EntryOn { method, receiver: a_object },
+                3 => Event::Ticket(Ticket(ticket)),
+                4 => Event::New { site: SiteId(id), object: a_object, class: b_object },
+                5 => Event::NewArray { depth: a as u8, site: SiteId(id), object: a_object, length: b },
+                6 => Event::Found { object: a_object, class: b_object, length: id as i32 - 2 },
+                7 => Event::PutField { field: FieldRefId(id), origin: a_object, target: b_object },
+                8 => Event::PutStatic { field: FieldRefId(id), target: a_object },
+                9 => Event::PutElement { index: id, array: a_object, target: b_object },
+                10 => Event::Throw { method, exception: a_object },
+                11 => Event::Handle { method, exception: a_object },
+                12 => Event::ExitThrow { method, exception: a_object, receiver: b_object },
+                13 => Event::EntryInit { method, site: SiteId(a) },
+                14 => Event::SuperCall { method },
+                _ => Event::Switch { owner: a_object },
+            }
+        })
+    }
+
+    fn decode_all(mut bytes: &[u8]) -> Vec<Event> {
+        let mut events = Vec::new();
+        while let Some((event, len)) = decode(bytes).unwrap() {
+            events.push(event);
+            bytes = &bytes[len..];
+        }
+        events
+    }
+
+    proptest! {
+        #[test]
+        fn events_come_back_as_they_were(events in prop::collection::vec(any_event(), 0..50), zeros in 0..5usize) {
+            let mut bytes = Vec::new();
+            for event in &events {
+                encode(event, &mut bytes);
+            }
+            let used = bytes.len();
+            bytes.resize(used + zeros * WORD, 0);
+            prop_assert_eq!(used_bytes(&bytes), used);
+            prop_assert_eq!(decode_all(&bytes), events);
+        }
+
+        #[test]
+        fn any_bytes_are_decoded_without_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+            let used = used_bytes(&bytes);
+            prop_assert!(used <= bytes.len());
+            decode_all(&bytes[..used]);
+            let _ = decode(&bytes);
+        }
+    }
+
+    #[test]
+    fn the_encoding_is_the_documented_one() {
+        let mut bytes = Vec::new();
+        encode(&Event::Ticket(Ticket(0x12_3456_789a)), &mut bytes);
+        assert_eq!(bytes, [7, 0x9a, 0x78, 0x56, 0x34, 0x12, 0, 0]);
+        bytes.clear();
+        encode(&Event::EntryOn { method: MethodId(1), receiver: ObjectHash(5) }, &mut bytes);
+        assert_eq!(bytes, [6, 0, 0, 0, 5, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_cut_event_is_not_counted_as_used() {
+        let mut bytes = Vec::new();
+        encode(&Event::Exit { method: MethodId(1) }, &mut bytes);
+        encode(&Event::SuperCall { method: MethodId(1) }, &mut bytes);
+        assert_eq!(used_bytes(&bytes[..8]), 4);
+        assert!(matches!(decode(&bytes[4..8]), Err(EventError::CutOff { need: 2, have: 1, .. })));
+    }
+}

@@ -1,0 +1,3 @@
+//! The trace file (`docs/inside/trace-file.md`).
+
+pub mod format;
