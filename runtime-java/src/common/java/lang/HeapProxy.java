@@ -143,6 +143,17 @@ public final class HeapProxy {
         }
     }
 
+    /** Takes the pending site off the thread as {@link #entryInit} does, where methods are not reported. */
+    public static int takeSite() {
+        if (!on) {
+            return 0;
+        }
+        Thread thread = HeapProxyPlatform.thread();
+        int site = thread.etSite;
+        thread.etSite = 0;
+        return site;
+    }
+
     public static void allocated(Object object) {
         if (on) {
             int fresh = System.identityHashCode(object);
@@ -208,6 +219,12 @@ public final class HeapProxy {
             int to = id(value);
             write(HeapProxyPlatform.thread(), PUT_ELEMENT, index, from, to);
         }
+    }
+
+    /** Stands in place of the {@code aastore} of methods that the usual hook would make too large. */
+    public static void storeElement(Object[] array, int index, Object value) {
+        array[index] = value;
+        putElement(array, index, value);
     }
 
     // Continuations (JDK 21 and later)

@@ -1,0 +1,621 @@
+//! Inserts code into a method and keeps branches, tables and frames right.
+//!
+//! Two places exist at each instruction boundary. *Behind* an instruction: run when control falls out of it, not
+//! when something jumps to the next one. *Before* an instruction: run however control comes to it. A branch
+//! target, a frame, a line, the start or end of a range at pc all move to the code inserted before that
+//! instruction; the `Uninitialized` type of a frame moves to the `new` itself.
+
+use thiserror::Error;
+
+use super::instruction::switch_padding;
+use super::opcode::{self, *};
+use super::{CodeAttribute, ExceptionEntry, Frame, Instruction, StackMap, VerificationType, type_annotations};
+use crate::classfile::{Malformed, PoolBuilder, PoolFull, write_attribute};
+
+/// Why an edited method cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
+pub enum EditError {
+    #[error("the method would have {0} bytes of code, 65535 are allowed")]
+    TooLarge(usize),
+    #[error("the method would need more than 65535 stack slots or local variables")]
+    TooManySlots,
+    #[error("a conditional branch outgrew 16 bits and there is no place for a longer jump")]
+    NoPlaceForJump,
+    #[error(transparent)]
+    PoolFull(#[from] PoolFull),
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+}
+
+/// The stack map frame of an appended handler; its stack is one `Throwable`.
+pub type HandlerFrame = Vec<VerificationType>;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Place {
+    Behind,
+    Before,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Insertion {
+    /// The boundary: pc of the following instruction.
+    pc: u32,
+    place: Place,
+    /// Range in the arena.
+    start: u32,
+    end: u32,
+}
+
+/// Code behind the original code.
+#[derive(Debug)]
+enum Tail {
+    /// A handler of everything thrown in some ranges, which ends in `athrow`.
+    CatchAll { body: Vec<u8>, ranges: Vec<(u32, u32)>, locals: HandlerFrame },
+    /// Stands before a handler that ordinary control can reach too, and goes on to it.
+    HandlerPrefix { body: Vec<u8>, handler: u32 },
+}
+
+/// A `goto_w` that a conditional branch reaches and which reaches the branch's target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Island {
+    /// Boundary it stands at, behind an instruction that control does not leave forwards.
+    pc: u32,
+    target: u32,
+}
+
+const GOTO_W_LENGTH: u32 = 5;
+
+/// Collects what to insert, then writes the new `Code` attribute.
+#[derive(Debug)]
+pub struct CodeEditor<'c, 'a> {
+    code: &'c CodeAttribute<'a>,
+    arena: Vec<u8>,
+    insertions: Vec<Insertion>,
+    tails: Vec<Tail>,
+    /// Pcs of instructions that are left out, in order.
+    replaced: Vec<u32>,
+    extra_stack: u16,
+    extra_locals: u16,
+}
+
+impl<'c, 'a> CodeEditor<'c, 'a> {
+    /// An editor with nothing inserted yet.
+    pub fn new(code: &'c CodeAttribute<'a>) -> Self {
+        Self {
+            code,
+            arena: Vec::new(),
+            insertions: Vec::new(),
+            tails: Vec::new(),
+            replaced: Vec::new(),
+            extra_stack: 0,
+            extra_locals: 0,
+        }
+    }
+
+    /// Whether nothing was inserted.
+    pub fn is_empty(&self) -> bool {
+        self.insertions.is_empty() && self.tails.is_empty()
+    }
+
+    fn insert(&mut self, pc: u32, place: Place, code: &[u8], stack: u16) {
+        let start = self.arena.len() as u32;
+        self.arena.extend_from_slice(code);
+        self.insertions.push(Insertion { pc, place, start, end: self.arena.len() as u32 });
+        self.extra_stack = self.extra_stack.max(stack);
+    }
+
+    /// Inserts code that runs once, when the method is entered. `stack`: slots it needs above what lies there.
+    pub fn at_entry(&mut self, code: &[u8], stack: u16) {
+        self.insert(0, Place::Behind, code, stack);
+    }
+
+    /// Inserts code before an instruction, run however control comes there.
+    pub fn before(&mut self, instruction: &Instruction<'_>, code: &[u8], stack: u16) {
+        self.insert(instruction.pc, Place::Before, code, stack);
+    }
+
+    /// Inserts code behind an instruction, run when it has completed.
+    pub fn behind(&mut self, instruction: &Instruction<'_>, code: &[u8], stack: u16) {
+        self.insert(instruction.next_pc(), Place::Behind, code, stack);
+    }
+
+    /// Writes other code of the same effect on the stack in place of an instruction that is no branch.
+    pub fn replace(&mut self, instruction: &Instruction<'_>, code: &[u8]) {
+        self.before(instruction, code, 0);
+        self.replaced.push(instruction.pc);
+    }
+
+    /// A local variable that the method does not use. Each call gives the same one.
+    pub fn scratch_local(&mut self) -> u16 {
+        self.extra_locals = self.extra_locals.max(1);
+        self.code.max_locals
+    }
+
+    /// A second such variable, for values that live long.
+    pub fn saved_local(&mut self) -> u16 {
+        self.extra_locals = 2;
+        self.code.max_locals.saturating_add(1)
+    }
+
+    /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after
+    /// all handlers there are. `body` finds the exception on the stack and must not fall off its end.
+    pub fn catch_all(&mut self, ranges: Vec<(u32, u32)>, locals: HandlerFrame, body: &[u8], stack: u16) {
+        self.extra_stack = self.extra_stack.max(stack + 1);
+        self.tails.push(Tail::CatchAll { body: body.to_vec(), ranges, locals });
+    }
+
+    /// Puts code in front of an exception handler that ordinary control can reach as well: only exceptions
+    /// run it.
+    pub fn before_handler(&mut self, handler: u32, body: &[u8], stack: u16) {
+        self.extra_stack = self.extra_stack.max(stack + 1);
+        self.tails.push(Tail::HandlerPrefix { body: body.to_vec(), handler });
+    }
+
+    /// Writes the content of the new `Code` attribute. `frames` holds the method's frames (with exact types on
+    /// entry wherever a handler prefix or a long method may make a new frame from an old one), `None` for methods
+    /// that go without.
+    pub fn finish(mut self, frames: Option<StackMap>, pool: &mut PoolBuilder) -> Result<Vec<u8>, EditError> {
+        self.insertions.sort_by_key(|insertion| (insertion.pc, insertion.place));
+        let mut layout = Layout::new(&self, frames.is_some());
+        layout.settle(frames.as_ref())?;
+        let Placed { code: new_code, islands, tails } = layout.write();
+        if new_code.len() > 65535 {
+            return Err(EditError::TooLarge(new_code.len()));
+        }
+        let max_stack = self.code.max_stack.checked_add(self.extra_stack).ok_or(EditError::TooManySlots)?;
+        let max_locals = self.code.max_locals.checked_add(self.extra_locals).ok_or(EditError::TooManySlots)?;
+
+        let mut out = Vec::with_capacity(new_code.len() + 256);
+        out.extend_from_slice(&max_stack.to_be_bytes());
+        out.extend_from_slice(&max_locals.to_be_bytes());
+        out.extend_from_slice(&(new_code.len() as u32).to_be_bytes());
+        out.extend_from_slice(&new_code);
+        self.write_exceptions(&layout, &tails, &mut out);
+        self.write_attributes(&layout, &islands, &tails, frames, pool, &mut out)?;
+        Ok(out)
+    }
+
+    fn write_exceptions(&self, layout: &Layout<'_, '_>, tails: &[u32], out: &mut Vec<u8>) {
+        let mut rows: Vec<ExceptionEntry> = Vec::with_capacity(self.code.exceptions.len() + 2);
+        for entry in &self.code.exceptions {
+            let prefix = self.tails.iter().zip(tails).find_map(|(tail, &at)| match tail {
+                Tail::HandlerPrefix { handler, .. } if *handler == u32::from(entry.handler) => Some(at),
+                _ => None,
+            });
+            rows.push(ExceptionEntry {
+                start: layout.target(entry.start.into()),
+                end: layout.target(entry.end.into()),
+                handler: prefix.map_or_else(|| layout.target(entry.handler.into()), |at| at as u16),
+                catch_type: entry.catch_type,
+            });
+        }
+        for (tail, &at) in self.tails.iter().zip(tails) {
+            if let Tail::CatchAll { ranges, .. } = tail {
+                for &(start, end) in ranges {
+                    let (start, end) = (layout.target(start), layout.target(end));
+                    if start < end {
+                        rows.push(ExceptionEntry { start, end, handler: at as u16, catch_type: 0 });
+                    }
+                }
+            }
+        }
+        out.extend_from_slice(&(rows.len() as u16).to_be_bytes());
+        for row in rows {
+            for value in [row.start, row.end, row.handler, row.catch_type] {
+                out.extend_from_slice(&value.to_be_bytes());
+            }
+        }
+    }
+
+    fn write_attributes(
+        &self,
+        layout: &Layout<'_, '_>,
+        islands: &[(u32, u32)],
+        tails: &[u32],
+        frames: Option<StackMap>,
+        pool: &mut PoolBuilder,
+        out: &mut Vec<u8>,
+    ) -> Result<(), EditError> {
+        let count_at = out.len();
+        let mut count = 0u16;
+        out.extend_from_slice(&[0, 0]);
+        let mut frames = match frames {
+            Some(map) => Some(self.moved_frames(layout, islands, tails, map, pool)?),
+            None => None,
+        };
+        for attribute in &self.code.attributes {
+            count += 1;
+            match attribute.name {
+                b"LineNumberTable" => {
+                    write_attribute(
+                        out,
+                        attribute.name_index,
+                        &rows::<2>(attribute.info, |row| {
+                            row[0] = layout.target(row[0].into());
+                        }),
+                    );
+                }
+                b"LocalVariableTable" | b"LocalVariableTypeTable" => {
+                    write_attribute(
+                        out,
+                        attribute.name_index,
+                        &rows::<5>(attribute.info, |row| {
+                            let (start, end) =
+                                (layout.target(row[0].into()), layout.target(u32::from(row[0]) + u32::from(row[1])));
+                            (row[0], row[1]) = (start, end.saturating_sub(start));
+                        }),
+                    );
+                }
+                b"RuntimeVisibleTypeAnnotations" | b"RuntimeInvisibleTypeAnnotations" => {
+                    let moved = type_annotations::relocate(
+                        attribute,
+                        |pc| layout.target(pc.into()),
+                        |pc| layout.instruction(pc.into()),
+                    )?;
+                    write_attribute(out, attribute.name_index, &moved);
+                }
+                b"StackMapTable" => match frames.take() {
+                    Some(map) => write_attribute(out, attribute.name_index, &map.write()),
+                    // Version 49 and older: the VM ignores it, and so do we.
+                    None => attribute.write(out),
+                },
+                _ => attribute.write(out),
+            }
+        }
+        if let Some(map) = frames.filter(|map| !map.frames.is_empty()) {
+            count += 1;
+            write_attribute(out, pool.utf8(b"StackMapTable")?, &map.write());
+        }
+        out[count_at..count_at + 2].copy_from_slice(&count.to_be_bytes());
+        Ok(())
+    }
+
+    fn moved_frames(
+        &self,
+        layout: &Layout<'_, '_>,
+        islands: &[(u32, u32)],
+        tails: &[u32],
+        map: StackMap,
+        pool: &mut PoolBuilder,
+    ) -> Result<StackMap, EditError> {
+        let mut added = Vec::new();
+        let copy_of = |pc: u32, at: u32| match map.at(pc) {
+            Some(frame) => Ok(Frame { pc: at, locals: frame.locals.clone(), stack: frame.stack.clone() }),
+            None => Err(Malformed::at(self.code.offset + pc as usize, "a branch target without a stack map frame")),
+        };
+        for &(target, at) in islands {
+            added.push(copy_of(target, at)?);
+        }
+        for (tail, &at) in self.tails.iter().zip(tails) {
+            match tail {
+                Tail::HandlerPrefix { handler, .. } => added.push(copy_of(*handler, at)?),
+                Tail::CatchAll { locals, .. } => {
+                    let throwable = pool.class(b"java/lang/Throwable")?;
+                    added.push(Frame {
+                        pc: at,
+                        locals: locals.clone(),
+                        stack: vec![VerificationType::Object(throwable)],
+                    });
+                }
+            }
+        }
+        let StackMap { initial_locals, mut frames } = map;
+        for frame in &mut frames {
+            frame.pc = layout.target(frame.pc).into();
+        }
+        frames.append(&mut added);
+        frames.sort_by_key(|frame| frame.pc);
+        for frame in &mut frames {
+            for kind in frame.locals.iter_mut().chain(&mut frame.stack) {
+                if let VerificationType::Uninitialized(pc) = kind {
+                    *pc = layout.instruction((*pc).into());
+                }
+            }
+        }
+        Ok(StackMap { initial_locals, frames })
+    }
+}
+
+/// A table of a count and rows of `N` 16-bit columns, each row edited. A damaged table is left as it is.
+fn rows<const N: usize>(info: &[u8], mut edit: impl FnMut(&mut [u16; N])) -> Vec<u8> {
+    let mut out = info.to_vec();
+    for row in out.get_mut(2..).unwrap_or_default().chunks_exact_mut(N * 2) {
+        let mut columns = [0; N];
+        for (column, bytes) in columns.iter_mut().zip(row.chunks_exact(2)) {
+            *column = u16::from_be_bytes([bytes[0], bytes[1]]);
+        }
+        edit(&mut columns);
+        for (column, bytes) in columns.iter().zip(row.chunks_exact_mut(2)) {
+            bytes.copy_from_slice(&column.to_be_bytes());
+        }
+    }
+    out
+}
+
+/// How a branch instruction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    AsItWas,
+    /// `goto_w`, `jsr_w`.
+    Long,
+    /// The opposite condition over a `goto_w`; only where no frames are wanted.
+    Inverted,
+    /// By way of an island.
+    Island(usize),
+}
+
+struct Layout<'e, 'a> {
+    editor: &'e CodeEditor<'e, 'a>,
+    has_frames: bool,
+    forms: Vec<Form>,
+    islands: Vec<Island>,
+    island_at: Vec<u32>,
+    /// New places by old pc; only those of instructions (and of the end) mean anything.
+    targets: Vec<u32>,
+    instructions: Vec<u32>,
+    tails: Vec<u32>,
+}
+
+struct Placed {
+    code: Vec<u8>,
+    /// (old target, new place)
+    islands: Vec<(u32, u32)>,
+    tails: Vec<u32>,
+}
+
+impl<'e, 'a> Layout<'e, 'a> {
+    fn new<'c: 'e>(editor: &'e CodeEditor<'c, 'a>, has_frames: bool) -> Self {
+        let code = editor.code;
+        Self {
+            editor,
+            has_frames,
+            forms: vec![Form::AsItWas; code.instructions.len()],
+            islands: Vec::new(),
+            island_at: Vec::new(),
+            targets: vec![0; code.code.len() + 1],
+            instructions: vec![0; code.code.len() + 1],
+            tails: Vec::new(),
+        }
+    }
+
+    /// Where a branch to `pc` goes, where a range that starts or ends at `pc` does.
+    fn target(&self, pc: u32) -> u16 {
+        let last = self.targets.len() - 1;
+        self.targets[(pc as usize).min(last)] as u16
+    }
+
+    /// Where the instruction at `pc` itself went.
+    fn instruction(&self, pc: u32) -> u16 {
+        let last = self.instructions.len() - 1;
+        self.instructions[(pc as usize).min(last)] as u16
+    }
+
+    fn is_replaced(&self, pc: u32) -> bool {
+        !self.editor.replaced.is_empty() && self.editor.replaced.binary_search(&pc).is_ok()
+    }
+
+    fn length(&self, index: usize, instruction: &Instruction<'_>, at: u32) -> u32 {
+        if self.is_replaced(instruction.pc) {
+            return 0;
+        }
+        match (self.forms[index], instruction.opcode) {
+            (Form::Long, _) => GOTO_W_LENGTH,
+            (Form::Inverted, _) => 3 + GOTO_W_LENGTH,
+            (_, TABLESWITCH | LOOKUPSWITCH) => 1 + (switch_padding(at) + instruction.switch_body().len()) as u32,
+            _ => instruction.bytes.len() as u32,
+        }
+    }
+
+    fn place_islands(&mut self, pc: u32, at: &mut u32) {
+        for (island, place) in self.islands.iter().zip(&mut self.island_at) {
+            if island.pc == pc {
+                *place = *at;
+                *at += GOTO_W_LENGTH;
+            }
+        }
+    }
+
+    /// Gives every instruction its place with the present forms.
+    fn place(&mut self) {
+        let editor = self.editor;
+        let mut insertions = editor.insertions.iter().peekable();
+        let mut at = 0u32;
+        self.island_at = vec![0; self.islands.len()];
+        let end = editor.code.code.len() as u32;
+        for index in 0..editor.code.instructions.len() {
+            let instruction = &editor.code.instructions[index];
+            let pc = instruction.pc;
+            self.place_islands(pc, &mut at);
+            while let Some(insertion) = insertions.next_if(|next| next.pc == pc && next.place == Place::Behind) {
+                at += insertion.end - insertion.start;
+            }
+            self.targets[pc as usize] = at;
+            while let Some(insertion) = insertions.next_if(|next| next.pc == pc) {
+                at += insertion.end - insertion.start;
+            }
+            self.instructions[pc as usize] = at;
+            at += self.length(index, instruction, at);
+        }
+        self.place_islands(end, &mut at);
+        for insertion in insertions {
+            at += insertion.end - insertion.start;
+        }
+        self.targets[end as usize] = at;
+        self.instructions[end as usize] = at;
+        self.tails.clear();
+        for tail in &editor.tails {
+            self.tails.push(at);
+            at += match tail {
+                Tail::CatchAll { body, .. } => body.len() as u32,
+                Tail::HandlerPrefix { body, .. } => body.len() as u32 + GOTO_W_LENGTH,
+            };
+        }
+    }
+
+    /// Finds forms for all branches with which they reach their targets.
+    fn settle(&mut self, frames: Option<&StackMap>) -> Result<(), EditError> {
+        loop {
+            self.place();
+            let end = self.targets[self.editor.code.code.len()] as usize;
+            if end > 65535 {
+                return Err(EditError::TooLarge(end));
+            }
+            if end <= i16::MAX as usize {
+                return Ok(());
+            }
+            let mut changed = false;
+            for index in 0..self.editor.code.instructions.len() {
+                let instruction = self.editor.code.instructions[index];
+                let Some(target) = instruction.branch_target() else { continue };
+                let from = self.instructions[instruction.pc as usize];
+                let form = self.forms[index];
+                let to = match form {
+                    Form::AsItWas => self.targets[target as usize],
+                    Form::Island(island) => self.island_at[island],
+                    Form::Long | Form::Inverted => continue,
+                };
+                if i16::try_from(i64::from(to) - i64::from(from)).is_ok() || instruction.bytes.len() == 5 {
+                    continue;
+                }
+                changed = true;
+                self.forms[index] = if !opcode::is_conditional(instruction.opcode) {
+                    Form::Long
+                } else if !self.has_frames {
+                    Form::Inverted
+                } else {
+                    Form::Island(self.island_for(from, target as u32, frames)?)
+                };
+            }
+            if !changed {
+                return Ok(());
+            }
+        }
+    }
+
+    /// An island near the new place `from` that leads to the old pc `target`.
+    fn island_for(&mut self, from: u32, target: u32, frames: Option<&StackMap>) -> Result<usize, EditError> {
+        // Leave room for what later islands and wider branches push apart.
+        const REACH: u32 = 28_000;
+        let near = |place: u32| place.abs_diff(from) < REACH;
+        let known = (0..self.islands.len()).find(|&index| {
+            self.islands[index].target == target && self.island_at.get(index).is_some_and(|&place| near(place))
+        });
+        if let Some(index) = known {
+            return Ok(index);
+        }
+        if frames.is_none_or(|map| map.at(target).is_none()) {
+            return Err(EditError::NoPlaceForJump);
+        }
+        let code = self.editor.code;
+        // An island inside a protected range would have to satisfy the handler's frame.
+        let is_protected = |pc: u32| {
+            code.exceptions.iter().any(|entry| u32::from(entry.start) < pc && pc <= u32::from(entry.end))
+                || self.editor.tails.iter().any(|tail| match tail {
+                    Tail::CatchAll { ranges, locals, .. } => {
+                        !locals.is_empty() && ranges.iter().any(|&(start, end)| start < pc && pc <= end)
+                    }
+                    Tail::HandlerPrefix { .. } => false,
+                })
+        };
+        let pc = code
+            .instructions
+            .iter()
+            .filter(|instruction| opcode::ends_block(instruction.opcode))
+            .map(Instruction::next_pc)
+            .filter(|&pc| near(self.targets[pc as usize]) && !is_protected(pc))
+            .min_by_key(|&pc| self.targets[pc as usize].abs_diff(from))
+            .ok_or(EditError::NoPlaceForJump)?;
+        self.islands.push(Island { pc, target });
+        self.island_at.push(self.targets[pc as usize]);
+        Ok(self.islands.len() - 1)
+    }
+
+    fn write(&self) -> Placed {
+        let editor = self.editor;
+        let mut out: Vec<u8> = Vec::with_capacity(self.tails.last().map_or(0, |&at| at as usize + 32));
+        let mut insertions = editor.insertions.iter().peekable();
+        let write_islands = |pc: u32, out: &mut Vec<u8>| {
+            for island in self.islands.iter().filter(|island| island.pc == pc) {
+                let from = out.len() as u32;
+                jump(out, GOTO_W, from, self.targets[island.target as usize]);
+            }
+        };
+        let arena = |insertion: &Insertion| &editor.arena[insertion.start as usize..insertion.end as usize];
+        for (index, instruction) in editor.code.instructions.iter().enumerate() {
+            let pc = instruction.pc;
+            write_islands(pc, &mut out);
+            while let Some(insertion) = insertions.next_if(|next| next.pc == pc) {
+                out.extend_from_slice(arena(insertion));
+            }
+            debug_assert_eq!(out.len() as u32, self.instructions[pc as usize]);
+            self.write_instruction(index, instruction, &mut out);
+            debug_assert_eq!(
+                out.len() as u32 - self.instructions[pc as usize],
+                self.length(index, instruction, self.instructions[pc as usize])
+            );
+        }
+        write_islands(editor.code.code.len() as u32, &mut out);
+        for insertion in insertions {
+            out.extend_from_slice(arena(insertion));
+        }
+        for tail in &editor.tails {
+            match tail {
+                Tail::CatchAll { body, .. } => out.extend_from_slice(body),
+                Tail::HandlerPrefix { body, handler } => {
+                    out.extend_from_slice(body);
+                    let from = out.len() as u32;
+                    jump(&mut out, GOTO_W, from, self.targets[*handler as usize]);
+                }
+            }
+        }
+        let islands = self.islands.iter().zip(&self.island_at).map(|(island, &at)| (island.target, at)).collect();
+        Placed { code: out, islands, tails: self.tails.clone() }
+    }
+
+    fn write_instruction(&self, index: usize, instruction: &Instruction<'_>, out: &mut Vec<u8>) {
+        let from = out.len() as u32;
+        if self.is_replaced(instruction.pc) {
+            return;
+        }
+        if let Some(target) = instruction.branch_target() {
+            let to = match self.forms[index] {
+                Form::Island(island) => self.island_at[island],
+                _ => self.targets[target as usize],
+            };
+            match self.forms[index] {
+                Form::Long => jump(out, if instruction.opcode == GOTO { GOTO_W } else { JSR_W }, from, to),
+                Form::Inverted => {
+                    out.push(opcode::inverted(instruction.opcode));
+                    out.extend_from_slice(&(3 + GOTO_W_LENGTH as u16).to_be_bytes());
+                    jump(out, GOTO_W, from + 3, to);
+                }
+                Form::AsItWas | Form::Island(_) if instruction.bytes.len() == 5 => {
+                    jump(out, instruction.opcode, from, to)
+                }
+                Form::AsItWas | Form::Island(_) => {
+                    out.push(instruction.opcode);
+                    out.extend_from_slice(&((i64::from(to) - i64::from(from)) as i16).to_be_bytes());
+                }
+            }
+        } else if matches!(instruction.opcode, TABLESWITCH | LOOKUPSWITCH) {
+            out.push(instruction.opcode);
+            out.resize(out.len() + switch_padding(from), 0);
+            let body_at = out.len();
+            let old_body_at = instruction.bytes.len() - instruction.switch_body().len();
+            out.extend_from_slice(instruction.switch_body());
+            for (offset_at, target) in instruction.switch_offsets().zip(instruction.targets()) {
+                let at = body_at + offset_at - old_body_at;
+                let offset = (i64::from(self.targets[target as usize]) - i64::from(from)) as i32;
+                out[at..at + 4].copy_from_slice(&offset.to_be_bytes());
+            }
+        } else {
+            out.extend_from_slice(instruction.bytes);
+        }
+    }
+}
+
+fn jump(out: &mut Vec<u8>, opcode: u8, from: u32, to: u32) {
+    out.push(opcode);
+    out.extend_from_slice(&(to.wrapping_sub(from) as i32).to_be_bytes());
+}

@@ -1,0 +1,491 @@
+//! Data flow: what lies in the local variables and on the operand stack before each instruction.
+//!
+//! The rewriter asks only which values are uninitialised objects, and of which `new`; all other references are
+//! alike here. Where a method has stack map frames they give the state at every join (JVMS §4.10.1), and one
+//! pass in order is enough; older methods go through a fixed-point iteration (JVMS §4.10.2.2).
+
+use std::collections::BTreeMap;
+
+use super::opcode::{self, *};
+use super::{CodeAttribute, Instruction, StackMap, VerificationType};
+use crate::classfile::{Constant, ConstantPool, Malformed};
+
+/// What one local variable or stack slot holds. `long` and `double` take two slots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Unknown or unusable.
+    Top,
+    /// `int` or `float`.
+    Word,
+    /// Lower-numbered slot of a `long` or `double`.
+    Wide,
+    /// The other slot.
+    WideHigh,
+    /// A reference to an initialised object, or null.
+    Reference,
+    /// `this` of a constructor, initialised.
+    This,
+    /// `this` of a constructor before `super(…)`.
+    UninitializedThis,
+    /// Made by the `new` at this pc, not initialised.
+    Uninitialized(u32),
+    /// Pushed by `jsr`.
+    ReturnAddress,
+}
+
+/// The state before an instruction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct State {
+    pub locals: Vec<Value>,
+    pub stack: Vec<Value>,
+}
+
+/// Descriptors of a method's parameters.
+pub fn parameters(descriptor: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = descriptor.strip_prefix(b"(").unwrap_or_default();
+    std::iter::from_fn(move || {
+        let length = field_descriptor_length(rest)?;
+        let (first, tail) = rest.split_at(length);
+        rest = tail;
+        Some(first)
+    })
+}
+
+fn field_descriptor_length(text: &[u8]) -> Option<usize> {
+    let dimensions = text.iter().take_while(|&&byte| byte == b'[').count();
+    match text.get(dimensions)? {
+        b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' => Some(dimensions + 1),
+        b'L' => Some(dimensions + 2 + text[dimensions + 1..].iter().position(|&byte| byte == b';')?),
+        _ => None,
+    }
+}
+
+/// The return descriptor, `V` for none.
+pub fn return_descriptor(descriptor: &[u8]) -> &[u8] {
+    let close = descriptor.iter().rposition(|&byte| byte == b')');
+    close.map_or(&[], |at| &descriptor[at + 1..])
+}
+
+/// Slots that the arguments of a method take, its receiver not counted.
+pub fn parameter_slots(descriptor: &[u8]) -> usize {
+    parameters(descriptor).map(|parameter| if matches!(parameter, b"J" | b"D") { 2 } else { 1 }).sum()
+}
+
+impl State {
+    fn on_entry(receiver: Option<Value>, descriptor: &[u8], max_locals: u16) -> Result<Self, &'static str> {
+        let mut state = State { locals: Vec::with_capacity(max_locals.into()), stack: Vec::new() };
+        state.locals.extend(receiver);
+        for parameter in parameters(descriptor) {
+            state.stack.clear();
+            state.push_descriptor(parameter);
+            state.locals.extend_from_slice(&state.stack);
+        }
+        state.stack.clear();
+        if state.locals.len() > max_locals.into() {
+            return Err("the arguments do not fit the local variables");
+        }
+        state.locals.resize(max_locals.into(), Value::Top);
+        Ok(state)
+    }
+
+    /// The receiver is not initialised yet: this is before the `super(…)` of a constructor.
+    pub fn before_super(&self) -> bool {
+        self.locals.contains(&Value::UninitializedThis) || self.stack.contains(&Value::UninitializedThis)
+    }
+
+    /// The value `depth` slots below the top of the stack (0 is the top).
+    pub fn from_top(&self, depth: usize) -> Value {
+        self.stack.len().checked_sub(depth + 1).map_or(Value::Top, |at| self.stack[at])
+    }
+
+    fn pop(&mut self) -> Result<Value, &'static str> {
+        self.stack.pop().ok_or("the operand stack is empty")
+    }
+
+    fn drop(&mut self, slots: usize) -> Result<(), &'static str> {
+        let left = self.stack.len().checked_sub(slots).ok_or("the operand stack has too few values")?;
+        self.stack.truncate(left);
+        Ok(())
+    }
+
+    fn push(&mut self, value: Value) {
+        self.stack.push(value);
+    }
+
+    fn push_wide(&mut self) {
+        self.stack.extend([Value::Wide, Value::WideHigh]);
+    }
+
+    fn push_descriptor(&mut self, descriptor: &[u8]) {
+        match descriptor.first() {
+            Some(b'V') | None => {}
+            Some(b'J' | b'D') => self.push_wide(),
+            Some(b'L' | b'[') => self.push(Value::Reference),
+            Some(_) => self.push(Value::Word),
+        }
+    }
+
+    fn local(&self, index: u16) -> Result<Value, &'static str> {
+        self.locals.get(usize::from(index)).copied().ok_or("a local variable out of bounds")
+    }
+
+    fn set_local(&mut self, index: u16, value: Value) -> Result<(), &'static str> {
+        *self.locals.get_mut(usize::from(index)).ok_or("a local variable out of bounds")? = value;
+        Ok(())
+    }
+
+    /// Replaces every copy of a value: an `<init>` initialises all of them at once.
+    fn replace(&mut self, from: Value, to: Value) {
+        for value in self.locals.iter_mut().chain(&mut self.stack) {
+            if *value == from {
+                *value = to;
+            }
+        }
+    }
+
+    /// Copies the top `count` slots below the `below` slots under them (the `dup` family).
+    fn duplicate(&mut self, count: usize, below: usize) -> Result<(), &'static str> {
+        let at = self.stack.len().checked_sub(count + below).ok_or("the operand stack has too few values")?;
+        let copied = self.stack[at + below..].to_vec();
+        self.stack.splice(at..at, copied);
+        Ok(())
+    }
+
+    /// The state after `instruction`.
+    fn step(&mut self, instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<(), Malformed> {
+        self.apply(instruction, pool).map_err(|error| error.or_at(instruction.pc as usize))
+    }
+
+    fn apply(&mut self, instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<(), Malformed> {
+        match instruction.opcode {
+            LDC | LDC_W | LDC2_W => match pool.loadable(instruction.pool_index())? {
+                Constant::Long(_) | Constant::Double(_) => self.push_wide(),
+                Constant::Integer(_) | Constant::Float(_) => self.push(Value::Word),
+                Constant::Dynamic(descriptor) => self.push_descriptor(descriptor),
+                _ => self.push(Value::Reference),
+            },
+            op @ GETSTATIC..=PUTFIELD => {
+                let descriptor = pool.member_ref(instruction.pool_index())?.descriptor;
+                let slots = if matches!(descriptor, b"J" | b"D") { 2 } else { 1 };
+                match op {
+                    GETSTATIC => self.push_descriptor(descriptor),
+                    PUTSTATIC => self.drop(slots).map_err(Malformed::somewhere)?,
+                    GETFIELD => {
+                        self.drop(1).map_err(Malformed::somewhere)?;
+                        self.push_descriptor(descriptor);
+                    }
+                    _ => self.drop(slots + 1).map_err(Malformed::somewhere)?,
+                }
+            }
+            op @ INVOKEVIRTUAL..=INVOKEDYNAMIC => {
+                let member = pool.member_ref(instruction.pool_index())?;
+                self.drop(parameter_slots(member.descriptor)).map_err(Malformed::somewhere)?;
+                if !matches!(op, INVOKESTATIC | INVOKEDYNAMIC) {
+                    let receiver = self.pop().map_err(Malformed::somewhere)?;
+                    match receiver {
+                        Value::UninitializedThis if member.name == b"<init>" => self.replace(receiver, Value::This),
+                        Value::Uninitialized(_) if member.name == b"<init>" => self.replace(receiver, Value::Reference),
+                        _ => {}
+                    }
+                }
+                self.push_descriptor(return_descriptor(member.descriptor));
+            }
+            _ => self.apply_plain(instruction).map_err(Malformed::somewhere)?,
+        }
+        Ok(())
+    }
+
+    /// Instructions that need no constant pool.
+    fn apply_plain(&mut self, instruction: &Instruction<'_>) -> Result<(), &'static str> {
+        use Value::*;
+        match instruction.opcode {
+            NOP | GOTO | GOTO_W | IINC | RET | RETURN | CHECKCAST => {}
+            ACONST_NULL => self.push(Reference),
+            ICONST_M1..=ICONST_5 | FCONST_0..=FCONST_2 | BIPUSH | SIPUSH => self.push(Word),
+            LCONST_0 | LCONST_1 | DCONST_0 | DCONST_1 => self.push_wide(),
+            ILOAD | FLOAD | ILOAD_0..=ILOAD_3 | FLOAD_0..=FLOAD_3 => self.push(Word),
+            LLOAD | DLOAD | LLOAD_0..=LLOAD_3 | DLOAD_0..=DLOAD_3 => self.push_wide(),
+            ALOAD | ALOAD_0..=ALOAD_3 => {
+                let value = self.local(instruction.local().unwrap_or(0))?;
+                self.push(value);
+            }
+            IALOAD | FALOAD | BALOAD | CALOAD | SALOAD => {
+                self.drop(2)?;
+                self.push(Word);
+            }
+            LALOAD | DALOAD => {
+                self.drop(2)?;
+                self.push_wide();
+            }
+            AALOAD => {
+                self.drop(2)?;
+                self.push(Reference);
+            }
+            ISTORE..=ASTORE | ISTORE_0..=ASTORE_3 => {
+                let index = instruction.local().unwrap_or(0);
+                let top = self.pop()?;
+                if top == WideHigh {
+                    self.pop()?;
+                    self.set_local(index, Wide)?;
+                    self.set_local(index.saturating_add(1), WideHigh)?;
+                } else {
+                    self.set_local(index, top)?;
+                }
+                // A store into the second half of a long or double makes the first half unusable.
+                if index > 0 && self.local(index - 1)? == Wide {
+                    self.set_local(index - 1, Top)?;
+                }
+            }
+            IASTORE | FASTORE | AASTORE | BASTORE | CASTORE | SASTORE => self.drop(3)?,
+            LASTORE | DASTORE => self.drop(4)?,
+            POP
+            | IFEQ..=IFLE
+            | IFNULL
+            | IFNONNULL
+            | TABLESWITCH
+            | LOOKUPSWITCH
+            | MONITORENTER
+            | MONITOREXIT
+            | IRETURN
+            | FRETURN
+            | ARETURN
+            | ATHROW => self.drop(1)?,
+            POP2 | IF_ICMPEQ..=IF_ACMPNE | LRETURN | DRETURN => self.drop(2)?,
+            DUP => self.duplicate(1, 0)?,
+            DUP_X1 => self.duplicate(1, 1)?,
+            DUP_X2 => self.duplicate(1, 2)?,
+            DUP2 => self.duplicate(2, 0)?,
+            DUP2_X1 => self.duplicate(2, 1)?,
+            DUP2_X2 => self.duplicate(2, 2)?,
+            SWAP => {
+                let (top, under) = (self.pop()?, self.pop()?);
+                self.stack.extend([top, under]);
+            }
+            IADD | FADD | ISUB | FSUB | IMUL | FMUL | IDIV | FDIV | IREM | FREM | ISHL | ISHR | IUSHR | IAND | IOR
+            | IXOR | FCMPL | FCMPG => {
+                self.drop(2)?;
+                self.push(Word);
+            }
+            LADD | DADD | LSUB | DSUB | LMUL | DMUL | LDIV | DDIV | LREM | DREM | LAND | LOR | LXOR => self.drop(2)?,
+            LSHL | LSHR | LUSHR => self.drop(1)?,
+            INEG | FNEG | LNEG | DNEG | I2F | F2I | I2B | I2C | I2S | L2D | D2L => {}
+            I2L | I2D | F2L | F2D => {
+                self.drop(1)?;
+                self.push_wide();
+            }
+            L2I | L2F | D2I | D2F => {
+                self.drop(2)?;
+                self.push(Word);
+            }
+            LCMP | DCMPL | DCMPG => {
+                self.drop(4)?;
+                self.push(Word);
+            }
+            JSR | JSR_W => self.push(ReturnAddress),
+            NEW => self.push(Uninitialized(instruction.pc)),
+            NEWARRAY | ANEWARRAY => {
+                self.drop(1)?;
+                self.push(Reference);
+            }
+            ARRAYLENGTH | INSTANCEOF => {
+                self.drop(1)?;
+                self.push(Word);
+            }
+            MULTIANEWARRAY => {
+                self.drop(instruction.bytes[3].into())?;
+                self.push(Reference);
+            }
+            _ => return Err("no such opcode"),
+        }
+        Ok(())
+    }
+
+    /// Joins another state into this one; says whether this one changed.
+    fn merge(&mut self, other: &State) -> Result<bool, &'static str> {
+        if self.stack.len() != other.stack.len() {
+            return Err("the operand stack has different depths where two paths meet");
+        }
+        let mut changed = false;
+        let pairs = self.locals.iter_mut().zip(&other.locals).chain(self.stack.iter_mut().zip(&other.stack));
+        for (mine, &theirs) in pairs {
+            if *mine != theirs {
+                let joined = match (*mine, theirs) {
+                    (Value::This | Value::Reference, Value::This | Value::Reference) => Value::Reference,
+                    _ => Value::Top,
+                };
+                changed |= *mine != joined;
+                *mine = joined;
+            }
+        }
+        Ok(changed)
+    }
+}
+
+/// The data flow of one method.
+#[derive(Debug)]
+pub struct Flow<'c, 'a> {
+    code: &'c CodeAttribute<'a>,
+    pool: &'c ConstantPool<'a>,
+    /// States at method entry and at joins, by pc.
+    joins: BTreeMap<u32, State>,
+}
+
+impl<'c, 'a> Flow<'c, 'a> {
+    /// Works out the states. `receiver` is `None` for static methods; `this_class` names the class, so that a
+    /// frame's type for local 0 of a constructor can be told to be `this`; offsets in errors are code offsets.
+    pub fn new(
+        code: &'c CodeAttribute<'a>,
+        pool: &'c ConstantPool<'a>,
+        receiver: Option<Value>,
+        descriptor: &[u8],
+        this_class: &[u8],
+        frames: Option<&StackMap>,
+    ) -> Result<Self, Malformed> {
+        let entry = State::on_entry(receiver, descriptor, code.max_locals).map_err(|what| Malformed::at(0, what))?;
+        let mut flow = Self { code, pool, joins: BTreeMap::new() };
+        flow.joins.insert(0, entry);
+        match frames {
+            Some(map) => {
+                let in_constructor = receiver == Some(Value::UninitializedThis);
+                for frame in &map.frames {
+                    let mut state = State { locals: slots(&frame.locals), stack: slots(&frame.stack) };
+                    state.locals.resize(code.max_locals.into(), Value::Top);
+                    if let (true, Some(VerificationType::Object(class))) = (in_constructor, frame.locals.first()) {
+                        if *class != 0 && pool.class_name(*class)? == this_class {
+                            state.locals[0] = Value::This;
+                        }
+                    }
+                    flow.joins.insert(frame.pc, state);
+                }
+            }
+            None => flow.iterate()?,
+        }
+        Ok(flow)
+    }
+
+    /// Calls `visit` with the index of each instruction and the state before it, in order of pc; the state is `None`
+    /// where control cannot come.
+    pub fn visit(&self, mut visit: impl FnMut(usize, Option<&State>)) -> Result<(), Malformed> {
+        let mut current: Option<State> = None;
+        let mut joins = self.joins.iter().peekable();
+        for (index, instruction) in self.code.instructions.iter().enumerate() {
+            if let Some((_, state)) = joins.next_if(|&(&pc, _)| pc == instruction.pc) {
+                match &mut current {
+                    Some(reused) => reused.clone_from(state),
+                    None => current = Some(state.clone()),
+                }
+            }
+            visit(index, current.as_ref());
+            if let Some(state) = &mut current {
+                if opcode::ends_block(instruction.opcode) {
+                    current = None;
+                } else {
+                    state.step(instruction, self.pool)?;
+                    // Behind a `jsr` the state is the join that its `ret`s give, not what was pushed.
+                    if matches!(instruction.opcode, JSR | JSR_W) {
+                        current = None;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Fixed point over the joins of a method without frames.
+    fn iterate(&mut self) -> Result<(), Malformed> {
+        let code = self.code;
+        let index_of = |pc: u32| code.instructions.binary_search_by_key(&pc, |instruction| instruction.pc).ok();
+        let after_jsr: Vec<u32> = code
+            .instructions
+            .iter()
+            .filter(|instruction| matches!(instruction.opcode, JSR | JSR_W))
+            .map(Instruction::next_pc)
+            .filter(|&pc| (pc as usize) < code.code.len())
+            .collect();
+        let mut is_join = vec![false; code.code.len() + 1];
+        for instruction in &code.instructions {
+            instruction.targets().for_each(|target| is_join[target as usize] = true);
+        }
+        code.exceptions.iter().for_each(|entry| is_join[usize::from(entry.handler)] = true);
+        after_jsr.iter().for_each(|&pc| is_join[pc as usize] = true);
+
+        let mut work = vec![0u32];
+        while let Some(start) = work.pop() {
+            let Some(mut state) = self.joins.get(&start).cloned() else { continue };
+            let Some(first) = index_of(start) else { continue };
+            for instruction in &code.instructions[first..] {
+                let at = instruction.pc as usize;
+                if instruction.pc != start && is_join[at] {
+                    self.join(instruction.pc, &state, &mut work)?;
+                    break;
+                }
+                for entry in &code.exceptions {
+                    if (entry.start.into()..entry.end.into()).contains(&instruction.pc) {
+                        let thrown = State { locals: state.locals.clone(), stack: vec![Value::Reference] };
+                        self.join(entry.handler.into(), &thrown, &mut work)?;
+                    }
+                }
+                let wrote_local = matches!(instruction.opcode, ISTORE..=ASTORE | ISTORE_0..=ASTORE_3);
+                state.step(instruction, self.pool)?;
+                if wrote_local || matches!(instruction.opcode, INVOKESPECIAL) {
+                    // The handler may see the locals as they are after this instruction, too.
+                    for entry in &code.exceptions {
+                        if (entry.start.into()..entry.end.into()).contains(&instruction.next_pc()) {
+                            let thrown = State { locals: state.locals.clone(), stack: vec![Value::Reference] };
+                            self.join(entry.handler.into(), &thrown, &mut work)?;
+                        }
+                    }
+                }
+                for target in instruction.targets() {
+                    self.join(target as u32, &state, &mut work)?;
+                }
+                if instruction.opcode == RET {
+                    for &pc in &after_jsr {
+                        self.join(pc, &state, &mut work)?;
+                    }
+                }
+                if opcode::ends_block(instruction.opcode) || matches!(instruction.opcode, JSR | JSR_W) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, pc: u32, state: &State, work: &mut Vec<u32>) -> Result<(), Malformed> {
+        use std::collections::btree_map::Entry;
+        let changed = match self.joins.entry(pc) {
+            Entry::Vacant(entry) => {
+                entry.insert(state.clone());
+                true
+            }
+            Entry::Occupied(mut entry) => {
+                entry.get_mut().merge(state).map_err(|what| Malformed::at(pc as usize, what))?
+            }
+        };
+        if changed && !work.contains(&pc) {
+            work.push(pc);
+        }
+        Ok(())
+    }
+}
+
+fn slots(types: &[VerificationType]) -> Vec<Value> {
+    let mut values = Vec::with_capacity(types.len() + 2);
+    for kind in types {
+        let value = match kind {
+            VerificationType::Top => Value::Top,
+            VerificationType::Integer | VerificationType::Float => Value::Word,
+            VerificationType::Long | VerificationType::Double => {
+                values.push(Value::Wide);
+                Value::WideHigh
+            }
+            VerificationType::Null | VerificationType::Object(_) => Value::Reference,
+            VerificationType::UninitializedThis => Value::UninitializedThis,
+            VerificationType::Uninitialized(pc) => Value::Uninitialized((*pc).into()),
+        };
+        values.push(value);
+    }
+    values
+}

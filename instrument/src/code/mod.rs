@@ -1,0 +1,18 @@
+//! Method bodies: instructions, stack map frames, data flow, and an editor that inserts code and keeps
+//! everything else right.
+
+mod attribute;
+mod disasm;
+mod editor;
+mod flow;
+mod frames;
+mod instruction;
+pub mod opcode;
+mod type_annotations;
+
+pub use attribute::{CodeAttribute, ExceptionEntry, LineTable};
+pub use disasm::disassemble;
+pub use editor::{CodeEditor, EditError, HandlerFrame};
+pub use flow::{Flow, State, Value, parameter_slots, parameters, return_descriptor};
+pub use frames::{Frame, StackMap, VerificationType};
+pub use instruction::{Instruction, Instructions};

@@ -1,0 +1,84 @@
+//! `RuntimeVisibleTypeAnnotations` of code (JVMS §4.7.20): the offsets in them move with the code.
+
+use crate::classfile::{Attribute, Malformed, Reader};
+
+/// The attribute's content with its offsets mapped: `target` maps the start and end of a range, `instruction` the
+/// place of an instruction.
+pub fn relocate(
+    attribute: &Attribute<'_>,
+    target: impl Fn(u16) -> u16,
+    instruction: impl Fn(u16) -> u16,
+) -> Result<Vec<u8>, Malformed> {
+    let mut out = attribute.info.to_vec();
+    let mut reader = attribute.reader();
+    let place = |reader: &Reader<'_>| reader.offset() - attribute.offset;
+    for _ in 0..reader.u16()? {
+        let at = reader.offset();
+        match reader.u8()? {
+            0x40 | 0x41 => {
+                for _ in 0..reader.u16()? {
+                    let row = place(&reader);
+                    let (start, length) = (reader.u16()?, reader.u16()?);
+                    reader.u16()?;
+                    let (first, end) = (target(start), target(start.saturating_add(length)));
+                    out[row..row + 2].copy_from_slice(&first.to_be_bytes());
+                    out[row + 2..row + 4].copy_from_slice(&end.saturating_sub(first).to_be_bytes());
+                }
+            }
+            0x42 => {
+                reader.u16()?;
+            }
+            tag @ 0x43..=0x4B => {
+                let row = place(&reader);
+                let pc = reader.u16()?;
+                out[row..row + 2].copy_from_slice(&instruction(pc).to_be_bytes());
+                if tag >= 0x47 {
+                    reader.u8()?;
+                }
+            }
+            tag => return Err(Malformed::at(at, format!("type annotation target {tag:#x} does not belong in code"))),
+        }
+        let path_length = usize::from(reader.u8()?);
+        reader.take(path_length * 2)?;
+        skip_annotation(&mut reader)?;
+    }
+    Ok(out)
+}
+
+fn skip_annotation(reader: &mut Reader<'_>) -> Result<(), Malformed> {
+    reader.u16()?;
+    for _ in 0..reader.u16()? {
+        reader.u16()?;
+        skip_element_value(reader, 0)?;
+    }
+    Ok(())
+}
+
+fn skip_element_value(reader: &mut Reader<'_>, depth: u32) -> Result<(), Malformed> {
+    let at = reader.offset();
+    if depth > 100 {
+        return Err(Malformed::at(at, "annotation values nest too deep"));
+    }
+    match reader.u8()? {
+        b'e' => {
+            reader.take(4)?;
+        }
+        b'@' => {
+            reader.u16()?;
+            for _ in 0..reader.u16()? {
+                reader.u16()?;
+                skip_element_value(reader, depth + 1)?;
+            }
+        }
+        b'[' => {
+            for _ in 0..reader.u16()? {
+                skip_element_value(reader, depth + 1)?;
+            }
+        }
+        b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' | b's' | b'c' => {
+            reader.u16()?;
+        }
+        tag => return Err(Malformed::at(at, format!("annotation value tag {tag:#x} is unknown"))),
+    }
+    Ok(())
+}

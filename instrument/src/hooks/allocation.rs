@@ -1,0 +1,97 @@
+//! Objects and arrays come to be.
+//!
+//! ```text
+//! Object.<init>:                      aload_0  allocated(Object)  …
+//! invokespecial X.<init>          ->  <site> site(I)  invokespecial X.<init>         (of a `new`)
+//! newarray                        ->  dup  newarray  dup_x1  swap  <site> allocatedArray(Object,I,I)
+//! multianewarray                  ->  multianewarray  dup  <dims>  <site> allocatedMulti(Object,I,I)
+//! ```
+//!
+//! The length is taken from the stack, so the hook need not ask the array.
+
+use super::{Emitter, Hook};
+use crate::classfile::{ConstantPool, Malformed};
+use crate::code::opcode::*;
+use crate::code::{CodeEditor, Instruction, Instructions};
+
+/// What an allocating bytecode makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArrayAllocation {
+    /// JVM descriptor of the object made.
+    pub descriptor: Vec<u8>,
+    /// Dimensions it allocates, 0 for `new`.
+    pub dimensions: u8,
+}
+
+impl ArrayAllocation {
+    /// What this instruction allocates, `None` if it does not.
+    pub fn of(instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<Option<Self>, Malformed> {
+        let class = || pool.class_name(instruction.pool_index());
+        Ok(Some(match instruction.opcode {
+            NEW => Self { descriptor: [b"L", class()?, b";"].concat(), dimensions: 0 },
+            NEWARRAY => {
+                let element = match instruction.bytes[1] {
+                    4 => b'Z',
+                    5 => b'C',
+                    6 => b'F',
+                    7 => b'D',
+                    8 => b'B',
+                    9 => b'S',
+                    10 => b'I',
+                    11 => b'J',
+                    code => return Err(Malformed::somewhere(format!("newarray of unknown type {code}"))),
+                };
+                Self { descriptor: vec![b'[', element], dimensions: 1 }
+            }
+            ANEWARRAY => {
+                let element = class()?;
+                let descriptor = if element.first() == Some(&b'[') {
+                    [b"[", element].concat()
+                } else {
+                    [b"[L", element, b";"].concat()
+                };
+                Self { descriptor, dimensions: 1 }
+            }
+            MULTIANEWARRAY => Self { descriptor: class()?.to_vec(), dimensions: instruction.bytes[3] },
+            _ => return Ok(None),
+        }))
+    }
+}
+
+/// How many allocating bytecodes a code array has.
+pub fn count_sites(code: &[u8]) -> Result<u32, Malformed> {
+    let mut count = 0;
+    for instruction in Instructions::new(code) {
+        count += u32::from(matches!(instruction?.opcode, NEW | NEWARRAY | ANEWARRAY | MULTIANEWARRAY));
+    }
+    Ok(count)
+}
+
+/// `Object.<init>`.
+pub(crate) fn object_init(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>) {
+    emit.start().local(ALOAD, 0).call(Hook::Allocated);
+    editor.at_entry(emit.bytes(), 1);
+}
+
+/// Before the `invokespecial <init>` of a `new`.
+pub(crate) fn site(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>, site: u32) {
+    emit.start().int(site).call(Hook::Site);
+    editor.before(instruction, emit.bytes(), 1);
+}
+
+/// Round an array allocation.
+pub(crate) fn array_allocation(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    instruction: &Instruction<'_>,
+    site: u32,
+) {
+    if instruction.opcode == MULTIANEWARRAY {
+        emit.start().op(DUP).int(instruction.bytes[3].into()).int(site).call(Hook::AllocatedMulti);
+        editor.behind(instruction, emit.bytes(), 3);
+    } else {
+        editor.before(instruction, emit.start().op(DUP).bytes(), 1);
+        emit.start().op(DUP_X1).op(SWAP).int(site).call(Hook::AllocatedArray);
+        editor.behind(instruction, emit.bytes(), 3);
+    }
+}

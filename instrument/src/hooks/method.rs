@@ -1,0 +1,81 @@
+//! Method entry and exit.
+//!
+//! ```text
+//! static T f(…)                    T g(…)
+//!   <id> entry(I)                    aload_0  <id> entry(Object,I)
+//!   …                                …
+//!   <id> exit(I)                     <id> exit(I)
+//!   xreturn                          xreturn
+//! any: dup  <id> exitThrow(Object,I)  athrow         covers all of the original code
+//! ```
+//!
+//! The handler is the last of the table, so the method's own handlers come first. It starts behind the entry hook:
+//! a stack overflow in the hook leaves neither an M nor an X.
+
+use super::{Emitter, Hook};
+use crate::code::opcode::*;
+use crate::code::{CodeAttribute, CodeEditor, HandlerFrame, Instruction};
+
+/// Entry of a method; constructors have their own way.
+pub(crate) fn entry(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, method: u32, has_receiver: bool) {
+    if has_receiver {
+        emit.start().local(ALOAD, 0).int(method).call(Hook::EntryOf);
+    } else {
+        emit.start().int(method).call(Hook::Entry);
+    }
+    editor.at_entry(emit.bytes(), 2);
+}
+
+/// Before a return.
+pub(crate) fn exit(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    instruction: &Instruction<'_>,
+    method: u32,
+) {
+    emit.start().int(method).call(Hook::Exit);
+    editor.before(instruction, emit.bytes(), 1);
+}
+
+/// The catch-all handler over `ranges`. With `has_this` the frame's local 0 is the initialised receiver.
+pub(crate) fn exceptional_exit(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    method: u32,
+    ranges: Vec<(u32, u32)>,
+    locals: HandlerFrame,
+    has_this: bool,
+) {
+    emit.start().op(DUP);
+    if has_this {
+        emit.local(ALOAD, 0).int(method).call(Hook::ExitThrowOf);
+    } else {
+        emit.int(method).call(Hook::ExitThrow);
+    }
+    emit.op(ATHROW);
+    editor.catch_all(ranges, locals, emit.bytes(), 3);
+}
+
+/// Whether the code can end in an exception at all. Most getters cannot; they do without a handler.
+///
+/// Left out of account: stack overflow in the hooks, asynchronous exceptions and linkage errors of the class's own
+/// fields. The reader then finds the frame gone at the next event below it.
+pub(crate) fn can_throw(code: &CodeAttribute<'_>, has_receiver: bool) -> bool {
+    let mut before = NOP;
+    for instruction in &code.instructions {
+        let own_field = has_receiver && instruction.opcode == GETFIELD && before == ALOAD_0;
+        if !own_field && instruction_can_throw(instruction.opcode) {
+            return true;
+        }
+        before = instruction.opcode;
+    }
+    false
+}
+
+fn instruction_can_throw(opcode: u8) -> bool {
+    !matches!(
+        opcode,
+        NOP..=SIPUSH | LDC2_W | ILOAD..=ALOAD_3 | ISTORE..=ASTORE_3 | POP..=LMUL | FMUL | DMUL | FDIV | DDIV | FREM | DREM
+            | INEG..=RET | TABLESWITCH..=RETURN | IFNULL..=JSR_W
+    )
+}

@@ -1,0 +1,23 @@
+//! The hooks: what is inserted, where. One file per family; each shows the bytecode before and after.
+
+mod allocation;
+mod constructor;
+mod continuation;
+mod emitter;
+mod exception;
+mod method;
+mod update;
+
+pub use allocation::{ArrayAllocation, count_sites};
+pub use constructor::Constructor;
+pub use emitter::{Emitter, Hook};
+
+pub(crate) use allocation::{array_allocation, object_init, site};
+pub(crate) use continuation::{CONTINUATION, switch_stack};
+pub(crate) use exception::{handle, handlers, throw};
+pub(crate) use method::{can_throw, entry, exceptional_exit, exit};
+pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_element};
+
+/// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every
+/// class loader reaches it.
+pub const HEAP_PROXY: &str = "java/lang/HeapProxy";
