@@ -1,0 +1,245 @@
+//! Finds the names tables of everything that the program may run and puts them into the trace.
+
+use std::collections::HashSet;
+use std::fs::{self, File};
+use std::io::{BufReader, Read};
+use std::path::{Path, PathBuf};
+
+use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
+use et_trace::file::format::BlockKind;
+use zip::ZipArchive;
+
+use crate::report::say;
+use crate::writer::Queue;
+
+const MANIFEST: &str = "META-INF/MANIFEST.MF";
+
+/// Where to look.
+#[derive(Clone, Debug, Default)]
+pub struct Places {
+    /// `java.home`.
+    pub java_home: PathBuf,
+    /// Jars and folders of the class path, the module path, and option `names`.
+    pub paths: Vec<PathBuf>,
+}
+
+impl Places {
+    /// Adds a list as `java.class.path` holds it.
+    pub fn add_list(&mut self, list: &str) {
+        self.paths.extend(std::env::split_paths(list).filter(|path| !path.as_os_str().is_empty()));
+    }
+}
+
+/// Copies each table that is found to the trace, once.
+pub fn copy_to_trace(places: &Places, queue: &Queue) {
+    let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new() };
+    if let Ok(bytes) = fs::read(places.java_home.join(PATH_IN_JDK)) {
+        tables.add(&places.java_home, bytes);
+    }
+    let mut done = HashSet::new();
+    let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();
+    while let Some(path) = waiting.pop() {
+        if !done.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
+            continue;
+        }
+        if path.is_dir() {
+            match fs::read(path.join(ENTRY_IN_JAR)) {
+                Ok(bytes) => tables.add(&path, bytes),
+                // A folder of a module path holds jars and folders of modules.
+                Err(_) => waiting.extend(children(&path)),
+            }
+        } else if path.file_name().is_some_and(|name| name == "names.etn") {
+            if let Ok(bytes) = fs::read(&path) {
+                tables.add(&path, bytes);
+            }
+        } else if let Some(jar) = Jar::open(&path) {
+            if let Some(bytes) = jar.names {
+                tables.add(&path, bytes);
+            }
+            waiting.extend(jar.class_path);
+        }
+    }
+}
+
+/// Modules that lie in a folder of the module path.
+fn children(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_module =
+        |path: &PathBuf| path.extension().is_some_and(|ext| ext == "jar") || path.join("module-info.class").exists();
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_module).collect();
+    found.sort();
+    found
+}
+
+struct Tables<'a> {
+    queue: &'a Queue,
+    seen: HashSet<u64>,
+    blocks: Vec<(IdBlock, String)>,
+}
+
+impl Tables<'_> {
+    fn add(&mut self, path: &Path, bytes: Vec<u8>) {
+        let table = match NamesTable::decode(&bytes) {
+            Ok(table) => table,
+            Err(error) => {
+                let line = format!("{}: {error}", path.display());
+                say(&line);
+                self.queue.problem(line, 1);
+                return;
+            }
+        };
+        if !self.seen.insert(table.artifact.hash) {
+            return;
+        }
+        let block = table.block();
+        let name = match table.artifact.kind {
+            ArtifactKind::Jdk => format!("JDK {}", table.artifact.name),
+            ArtifactKind::Application => path.display().to_string(),
+        };
+        for (other, other_name) in &self.blocks {
+            if block.overlaps(*other) {
+                let line = format!(
+                    "{name} and {other_name} use the same ids, their methods and sites are mixed up: \
+                     instrument one of them again with --id-base"
+                );
+                say(&line);
+                self.queue.problem(line, 1);
+            }
+        }
+        self.blocks.push((block, name));
+        self.queue.block(BlockKind::Names, bytes);
+    }
+}
+
+/// What is of interest in a jar.
+struct Jar {
+    names: Option<Vec<u8>>,
+    /// `Class-Path` of the manifest.
+    class_path: Vec<PathBuf>,
+}
+
+impl Jar {
+    /// None if there is no readable archive: the JVM will say so, or not care.
+    fn open(path: &Path) -> Option<Self> {
+        let mut archive = ZipArchive::new(BufReader::new(File::open(path).ok()?)).ok()?;
+        let names = entry(&mut archive, ENTRY_IN_JAR);
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let class_path = entry(&mut archive, MANIFEST)
+            .map(|manifest| class_path(&String::from_utf8_lossy(&manifest)))
+            .unwrap_or_default()
+            .into_iter()
+            .map(|name| folder.join(name))
+            .collect();
+        Some(Self { names, class_path })
+    }
+}
+
+fn entry(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    archive.by_name(name).ok()?.read_to_end(&mut bytes).ok()?;
+    Some(bytes)
+}
+
+/// The names in the `Class-Path` of a manifest's main section. A line that starts with a space continues the one
+/// before it.
+fn class_path(manifest: &str) -> Vec<String> {
+    let mut value = String::new();
+    let mut inside = false;
+    for line in manifest.lines() {
+        if line.is_empty() {
+            break;
+        }
+        match line.strip_prefix(' ') {
+            Some(more) if inside => value.push_str(more),
+            Some(_) => {}
+            None => {
+                let header = line.split_once(':').filter(|(name, _)| name.eq_ignore_ascii_case("Class-Path"));
+                inside = header.is_some();
+                if let Some((_, text)) = header {
+                    value.push_str(text.trim_start());
+                }
+            }
+        }
+    }
+    // URLs relative to the jar; `file:` is the only other scheme that the JVM takes.
+    value.split(' ').filter(|name| !name.is_empty()).map(|name| name.trim_start_matches("file:").to_owned()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::{Artifact, ClassNames, MethodNames};
+    use std::io::Write;
+
+    fn table(hash: u64, base: u32) -> Vec<u8> {
+        let artifact = Artifact { hash, base, name: "a.jar".into(), kind: ArtifactKind::Application };
+        let mut table = NamesTable::new(artifact);
+        let method = || MethodNames { name: "m".into(), descriptor: "()V".into(), access: 0, line: 0 };
+        let methods = (0..10).map(|_| method()).collect();
+        table.push(&ClassNames { name: "A".into(), methods, ..ClassNames::default() });
+        table.encode()
+    }
+
+    fn jar(path: &Path, entries: &[(&str, &[u8])]) {
+        let mut zip = zip::ZipWriter::new(File::create(path).unwrap());
+        for (name, bytes) in entries {
+            zip.start_file(*name, zip::write::SimpleFileOptions::default()).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap();
+    }
+
+    fn found(places: &Places) -> Vec<(BlockKind, Vec<u8>)> {
+        let queue = Queue::default();
+        copy_to_trace(places, &queue);
+        queue.take_blocks()
+    }
+
+    #[test]
+    fn tables_of_jdk_jars_folders_and_class_paths_are_found_once() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        fs::create_dir_all(at("jdk/lib/elephant-tracks")).unwrap();
+        fs::write(at("jdk").join(PATH_IN_JDK), table(1, 1)).unwrap();
+        fs::create_dir_all(at("classes/META-INF/elephant-tracks")).unwrap();
+        fs::write(at("classes").join(ENTRY_IN_JAR), table(2, 5_000_000)).unwrap();
+        fs::create_dir_all(at("mods")).unwrap();
+        jar(&at("mods/m.jar"), &[(ENTRY_IN_JAR, &table(3, 6_000_000))]);
+        let manifest = b"Manifest-Version: 1.0\r\nClass-Path: lib/b.j\r\n ar mods/m.jar gone.jar\r\n\r\n";
+        jar(&at("a.jar"), &[(MANIFEST, manifest), ("x/Y.class", b"")]);
+        fs::create_dir_all(at("lib")).unwrap();
+        jar(&at("lib/b.jar"), &[(ENTRY_IN_JAR, &table(4, 7_000_000)), (MANIFEST, b"Class-Path: ../a.jar\n")]);
+        fs::write(at("damaged.jar"), b"no zip").unwrap();
+        let mut places = Places { java_home: at("jdk"), ..Places::default() };
+        for name in ["a.jar", "classes", "mods", "damaged.jar", "classes"] {
+            places.add_list(at(name).to_str().unwrap());
+        }
+        let blocks = found(&places);
+        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 4, "{blocks:?}");
+        assert_eq!(blocks.len(), 4);
+    }
+
+    #[test]
+    fn overlapping_blocks_are_reported() {
+        let root = tempfile::tempdir().unwrap();
+        let mut places = Places::default();
+        for (name, base) in [("a.jar", 5_000_000), ("b.jar", 5_000_009), ("c.jar", 5_000_019)] {
+            jar(&root.path().join(name), &[(ENTRY_IN_JAR, &table(base.into(), base))]);
+            places.paths.push(root.path().join(name));
+        }
+        let blocks = found(&places);
+        let problems: Vec<_> = blocks.iter().filter(|(kind, _)| *kind == BlockKind::Problem).collect();
+        assert_eq!(problems.len(), 1);
+        let text = String::from_utf8_lossy(&problems[0].1);
+        assert!(text.contains("a.jar") && text.contains("b.jar") && !text.contains("c.jar"), "{text}");
+    }
+
+    #[test]
+    fn a_damaged_table_is_a_problem() {
+        let root = tempfile::tempdir().unwrap();
+        jar(&root.path().join("a.jar"), &[(ENTRY_IN_JAR, b"ETNAMES\0")]);
+        let blocks = found(&Places { paths: vec![root.path().join("a.jar")], ..Places::default() });
+        assert_eq!(blocks.len(), 1);
+        assert_eq!(blocks[0].0, BlockKind::Problem);
+    }
+}

@@ -1,0 +1,281 @@
+//! The options of a run (`docs/runtime-options.md`): where they come from, what they mean.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Environment variable with options in the agent string's form.
+pub const VARIABLE: &str = "ET_OPTIONS";
+/// System properties with this prefix are options.
+pub const PROPERTY_PREFIX: &str = "et.";
+
+const NAMES: [&str; 7] = ["traceFile", "bufferSize", "optionsFile", "names", "namesFile", "classPath", "javaPath"];
+const DEFAULT_TRACE: &str = "et-%p.ettrace";
+const DEFAULT_BUFFERS: usize = 8 << 20;
+const MIN_BUFFERS: usize = 64 << 10;
+const MAX_BUFFERS: usize = 2 << 30;
+/// An options file may name another; a circle of them is a mistake.
+const MAX_FILES: usize = 16;
+
+/// Why the options cannot be used.
+#[derive(Debug, Error)]
+pub enum OptionError {
+    /// Misspelt, most likely.
+    #[error("unknown option {0:?}; there are {list}", list = NAMES.join(", "))]
+    Unknown(String),
+    /// No `=`.
+    #[error("option {0:?} has no value: write name=value, joined by @")]
+    NoValue(String),
+    /// Not a size, or out of bounds.
+    #[error("bufferSize={0} is not a size between 64k and 2g: write 512k, 16m or 1g")]
+    BufferSize(String),
+    /// `traceFile=>…` without the brackets.
+    #[error("traceFile={0} is not a command: write traceFile=>(command)")]
+    Command(String),
+    /// The options file cannot be read.
+    #[error("cannot read optionsFile {path}: {error}", path = .path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// They name each other.
+    #[error("optionsFile: more than {MAX_FILES} files name one another")]
+    TooManyFiles,
+}
+
+/// Where the trace goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// To a file, or a pipe with a name.
+    File(PathBuf),
+    /// To the standard input of a shell command.
+    Command(String),
+}
+
+/// The options of this run.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where the trace goes.
+    pub target: Target,
+    /// Bytes for event buffers, before threads that need more of them come.
+    pub buffer_bytes: usize,
+    /// Further places to look for names tables in.
+    pub names: Vec<PathBuf>,
+    /// What was given, for the trace.
+    pub given: BTreeMap<String, String>,
+    /// What the user should know about what was given.
+    pub notes: Vec<String>,
+}
+
+/// Where options are given, weakest first.
+#[derive(Clone, Debug, Default)]
+pub struct Sources {
+    /// Value of [`VARIABLE`].
+    pub variable: String,
+    /// System properties with the prefix removed.
+    pub properties: Vec<(String, String)>,
+    /// After the `=` of `-agentpath`.
+    pub agent: String,
+}
+
+impl Options {
+    /// Reads the options of process `pid`. What is given later, or in a stronger place, wins.
+    pub fn read(sources: &Sources, pid: u32) -> Result<Self, OptionError> {
+        let mut given = Given::default();
+        given.text(&sources.variable)?;
+        for (name, value) in &sources.properties {
+            given.set(name, value)?;
+        }
+        given.text(&sources.agent)?;
+        given.options(pid)
+    }
+}
+
+#[derive(Default)]
+struct Given {
+    values: BTreeMap<String, String>,
+    files: usize,
+}
+
+impl Given {
+    /// Options joined by `@`. The `@` of a mail address or a path ends no option: a name and `=` must follow it.
+    fn text(&mut self, text: &str) -> Result<(), OptionError> {
+        let mut rest = text.trim();
+        while !rest.is_empty() {
+            let end = rest.match_indices('@').map(|(at, _)| at).find(|at| starts_option(&rest[at + 1..]));
+            let (option, next) = match end {
+                Some(at) => (&rest[..at], &rest[at + 1..]),
+                None => (rest, ""),
+            };
+            self.option(option)?;
+            rest = next;
+        }
+        Ok(())
+    }
+
+    fn option(&mut self, option: &str) -> Result<(), OptionError> {
+        match option.split_once('=') {
+            Some((name, value)) => self.set(name.trim(), value.trim()),
+            None => Err(OptionError::NoValue(option.to_owned())),
+        }
+    }
+
+    fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
+        if !NAMES.contains(&name) {
+            return Err(OptionError::Unknown(name.to_owned()));
+        }
+        if name == "optionsFile" {
+            return self.file(PathBuf::from(value));
+        }
+        self.values.insert(name.to_owned(), value.to_owned());
+        Ok(())
+    }
+
+    fn file(&mut self, path: PathBuf) -> Result<(), OptionError> {
+        self.files += 1;
+        if self.files > MAX_FILES {
+            return Err(OptionError::TooManyFiles);
+        }
+        let text = fs::read_to_string(&path).map_err(|error| OptionError::File { path, error })?;
+        for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')) {
+            self.text(line)?;
+        }
+        Ok(())
+    }
+
+    fn options(self, pid: u32) -> Result<Options, OptionError> {
+        let value = |name: &str| self.values.get(name).map(String::as_str).filter(|value| !value.is_empty());
+        let target = match value("traceFile") {
+            None => Target::File(with_pid(DEFAULT_TRACE, pid).into()),
+            Some(text) => match text.strip_prefix('>') {
+                None => Target::File(with_pid(text, pid).into()),
+                Some(command) => match command.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
+                    Some(command) => Target::Command(with_pid(command, pid)),
+                    None => return Err(OptionError::Command(text.to_owned())),
+                },
+            },
+        };
+        let buffer_bytes = match value("bufferSize") {
+            None => DEFAULT_BUFFERS,
+            Some(text) => size(text)
+                .filter(|bytes| (MIN_BUFFERS..=MAX_BUFFERS).contains(bytes))
+                .ok_or_else(|| OptionError::BufferSize(text.to_owned()))?,
+        };
+        let names = value("names").map(|list| std::env::split_paths(list).collect()).unwrap_or_default();
+        let mut notes = Vec::new();
+        for name in ["classPath", "javaPath"] {
+            if self.values.contains_key(name) {
+                notes.push(format!("option {name} is no longer needed: classes are rewritten before the run"));
+            }
+        }
+        if self.values.contains_key("namesFile") {
+            notes.push(
+                "option namesFile is no longer needed: the names are in the trace; et-trace text --names writes them"
+                    .into(),
+            );
+        }
+        Ok(Options { target, buffer_bytes, names, given: self.values, notes })
+    }
+}
+
+fn starts_option(text: &str) -> bool {
+    let name = text.trim_start().bytes().take_while(u8::is_ascii_alphabetic).count();
+    name > 0 && text.trim_start().as_bytes().get(name) == Some(&b'=')
+}
+
+fn with_pid(text: &str, pid: u32) -> String {
+    text.replace("%p", &pid.to_string())
+}
+
+fn size(text: &str) -> Option<usize> {
+    let lower = text.to_ascii_lowercase();
+    let (digits, unit) = match lower.as_bytes().last()? {
+        b'k' => (&lower[..lower.len() - 1], 1 << 10),
+        b'm' => (&lower[..lower.len() - 1], 1 << 20),
+        b'g' => (&lower[..lower.len() - 1], 1 << 30),
+        _ => (lower.as_str(), 1),
+    };
+    digits.parse::<usize>().ok()?.checked_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn agent(text: &str) -> Result<Options, OptionError> {
+        Options::read(&Sources { agent: text.into(), ..Sources::default() }, 77)
+    }
+
+    #[test]
+    fn defaults() {
+        let options = agent("").unwrap();
+        assert_eq!(options.target, Target::File("et-77.ettrace".into()));
+        assert_eq!(options.buffer_bytes, 8 << 20);
+        assert!(options.notes.is_empty());
+    }
+
+    #[test]
+    fn options_are_joined_by_at_signs() {
+        let options = agent("traceFile=/x/me@home-%p.ettrace@bufferSize=512K@names=a:b").unwrap();
+        assert_eq!(options.target, Target::File("/x/me@home-77.ettrace".into()));
+        assert_eq!(options.buffer_bytes, 512 << 10);
+        assert_eq!(options.names, [PathBuf::from("a"), PathBuf::from("b")]);
+    }
+
+    #[test]
+    fn a_command_takes_the_trace() {
+        let options = agent("traceFile=>(zstd -q > t-%p.zst)@bufferSize=1m").unwrap();
+        assert_eq!(options.target, Target::Command("zstd -q > t-77.zst".into()));
+        assert!(matches!(agent("traceFile=>zstd"), Err(OptionError::Command(_))));
+    }
+
+    #[test]
+    fn the_agent_string_wins_over_properties_and_these_over_the_variable() {
+        let sources = Sources {
+            variable: "traceFile=a@bufferSize=1m".into(),
+            properties: vec![("traceFile".into(), "b".into()), ("names".into(), "n".into())],
+            agent: "traceFile=c".into(),
+        };
+        let options = Options::read(&sources, 1).unwrap();
+        assert_eq!(options.target, Target::File("c".into()));
+        assert_eq!((options.buffer_bytes, options.names.len()), (1 << 20, 1));
+        let without_agent = Options::read(&Sources { agent: String::new(), ..sources }, 1).unwrap();
+        assert_eq!(without_agent.target, Target::File("b".into()));
+    }
+
+    #[test]
+    fn an_options_file_stands_where_it_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("options");
+        fs::write(&path, "# a comment\n\ntraceFile=from-file\nbufferSize=2m\n").unwrap();
+        let options = agent(&format!("traceFile=before@optionsFile={}@bufferSize=1m", path.display())).unwrap();
+        assert_eq!(options.target, Target::File("from-file".into()));
+        assert_eq!(options.buffer_bytes, 1 << 20);
+        fs::write(&path, format!("optionsFile={}\n", path.display())).unwrap();
+        let circle = agent(&format!("optionsFile={}", path.display()));
+        assert!(matches!(circle, Err(OptionError::TooManyFiles)));
+        let missing = agent("optionsFile=/no/such/file").unwrap_err().to_string();
+        assert!(missing.starts_with("cannot read optionsFile /no/such/file: "), "{missing}");
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        let unknown = agent("tracefile=x").unwrap_err().to_string();
+        assert!(unknown.contains("\"tracefile\"") && unknown.contains("traceFile"), "{unknown}");
+        assert!(matches!(agent("traceFile"), Err(OptionError::NoValue(_))));
+        for bad in ["12q", "1k", "-5m", "9g", "", "99999999999999999999g"] {
+            let result = agent(&format!("bufferSize={bad}"));
+            assert!(bad.is_empty() || matches!(result, Err(OptionError::BufferSize(_))), "{bad}");
+        }
+    }
+
+    #[test]
+    fn old_options_are_taken_with_a_note() {
+        let options = agent("classPath=x@javaPath=y@namesFile=z").unwrap();
+        assert_eq!(options.notes.len(), 3);
+    }
+}

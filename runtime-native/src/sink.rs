@@ -1,0 +1,196 @@
+//! Where the bytes of a trace go: a file or a command.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+use thiserror::Error;
+
+use crate::options::Target;
+
+/// Why a trace cannot be written.
+#[derive(Debug, Error)]
+pub enum SinkError {
+    /// The file cannot be made.
+    #[error("cannot write the trace {path}: {error}", path = .path.display())]
+    Create {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+    /// No shell, no process.
+    #[error("cannot start the command of traceFile ({command}): {error}")]
+    Spawn {
+        /// Which.
+        command: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The disk is full, the command is gone.
+    #[error("tracing stops here, the program runs on: cannot write to {to}: {error}")]
+    Write {
+        /// The file or command.
+        to: String,
+        /// Why.
+        error: io::Error,
+    },
+    /// The command came back with a failure.
+    #[error("the command of traceFile ({command}) failed: {status}")]
+    Status {
+        /// Which.
+        command: String,
+        /// How.
+        status: String,
+    },
+}
+
+/// An open trace.
+#[derive(Debug)]
+pub struct Sink {
+    out: Output,
+    /// Bytes of whole blocks, what is left if writing fails.
+    whole: u64,
+}
+
+#[derive(Debug)]
+enum Output {
+    File { file: File, path: PathBuf },
+    Command { child: Child, command: String },
+}
+
+impl Sink {
+    /// Opens the target, replacing a file that is there.
+    pub fn open(target: &Target) -> Result<Self, SinkError> {
+        let out = match target {
+            Target::File(path) => {
+                let file = File::create(path).map_err(|error| SinkError::Create { path: path.clone(), error })?;
+                Output::File { file, path: path.clone() }
+            }
+            Target::Command(command) => {
+                let child = Command::new("sh").arg("-c").arg(command).stdin(Stdio::piped()).spawn();
+                let command = command.clone();
+                match child {
+                    Ok(child) => Output::Command { child, command },
+                    Err(error) => return Err(SinkError::Spawn { command, error }),
+                }
+            }
+        };
+        Ok(Self { out, whole: 0 })
+    }
+
+    /// Where the buffer file lies: beside the trace, or in the temporary folder when that is not a plain file.
+    pub fn buffer_path(&self) -> PathBuf {
+        match &self.out {
+            Output::File { file, path } if file.metadata().is_ok_and(|meta| meta.is_file()) => beside(path),
+            _ => std::env::temp_dir().join(format!("et-{}.buf", std::process::id())),
+        }
+    }
+
+    /// Writes whole blocks. After an error the target is cut back to the last whole block, as far as it can be.
+    pub fn write(&mut self, blocks: &[u8]) -> Result<(), SinkError> {
+        let result = match &mut self.out {
+            Output::File { file, .. } => file.write_all(blocks),
+            Output::Command { child, .. } => match &mut child.stdin {
+                Some(stdin) => stdin.write_all(blocks),
+                None => Err(io::ErrorKind::BrokenPipe.into()),
+            },
+        };
+        match result {
+            Ok(()) => {
+                self.whole += blocks.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                if let Output::File { file, .. } = &self.out {
+                    let _ = file.set_len(self.whole);
+                }
+                Err(SinkError::Write { to: self.name(), error })
+            }
+        }
+    }
+
+    /// Closes it; a command is waited for.
+    pub fn close(self) -> Result<(), SinkError> {
+        match self.out {
+            Output::File { .. } => Ok(()),
+            Output::Command { mut child, command } => {
+                drop(child.stdin.take());
+                match child.wait() {
+                    Ok(status) if status.success() => Ok(()),
+                    Ok(status) => Err(SinkError::Status { command, status: status.to_string() }),
+                    Err(error) => Err(SinkError::Status { command, status: error.to_string() }),
+                }
+            }
+        }
+    }
+
+    /// Gives up before anything was written: an empty file is removed.
+    pub fn discard(self) {
+        if let Output::File { file, path } = &self.out
+            && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+        {
+            let _ = fs::remove_file(path);
+        }
+        let _ = self.close();
+    }
+
+    fn name(&self) -> String {
+        match &self.out {
+            Output::File { path, .. } => path.display().to_string(),
+            Output::Command { command, .. } => format!("({command})"),
+        }
+    }
+}
+
+fn beside(trace: &Path) -> PathBuf {
+    let mut name = trace.as_os_str().to_owned();
+    name.push(".buf");
+    name.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_and_has_its_buffers_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
+        assert_eq!(sink.buffer_path(), folder.path().join("t.ettrace.buf"));
+        sink.write(b"abc").unwrap();
+        sink.close().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn a_command_gets_the_bytes_and_its_failure_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let mut sink = Sink::open(&Target::Command(format!("cat > '{}'", path.display()))).unwrap();
+        sink.write(b"abc").unwrap();
+        sink.close().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"abc");
+        let failing = Sink::open(&Target::Command("cat >/dev/null; exit 3".into())).unwrap();
+        assert!(failing.close().unwrap_err().to_string().contains('3'));
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error_with_the_name_of_the_file() {
+        let mut sink = Sink::open(&Target::File("/dev/full".into())).unwrap();
+        assert!(!sink.buffer_path().starts_with("/dev"));
+        let error = sink.write(&[0; 100]).unwrap_err().to_string();
+        assert!(error.contains("/dev/full"), "{error}");
+    }
+
+    #[test]
+    fn an_unused_file_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        Sink::open(&Target::File(path.clone())).unwrap().discard();
+        assert!(!path.exists());
+        assert!(Sink::open(&Target::File(folder.path().join("no/t"))).is_err());
+    }
+}

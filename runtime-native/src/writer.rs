@@ -1,0 +1,388 @@
+//! The trace writer: one thread that turns full chunks and records into blocks of the trace file.
+//!
+//! Everything else puts its records into the queue and goes on; only a lack of free chunks makes a thread wait
+//! (`buffers`). No lock here is ever held while the JVM is called: a safepoint could be waiting for its holder.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use et_trace::event::{self, Event, Ticket};
+use et_trace::file::format::{
+    self, BlockKind, ClassRecord, Codec, End, GcRecord, Problem, ThreadRecord, encode_json, file_header, write_block,
+};
+
+use crate::buffers::{Buffers, FullChunk};
+use crate::sink::{Sink, SinkError};
+
+/// How event blocks are packed: see docs/inside/runtime.md for the figures behind the choice.
+const EVENTS_CODEC: Codec = Codec::Lz4;
+/// All other blocks are few.
+const OTHER_CODEC: Codec = Codec::Zstd;
+
+/// What waits to be written.
+#[derive(Debug, Default)]
+pub struct Queue {
+    waiting: Mutex<Waiting>,
+    wake: Condvar,
+    done: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    /// In this order, before all else.
+    blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    classes: Vec<u8>,
+    threads: Vec<u8>,
+    gcs: Vec<GcRecord>,
+    chunks: VecDeque<FullChunk>,
+    end: Option<Finish>,
+    finished: bool,
+}
+
+/// How tracing ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finish {
+    /// The last ticket given out.
+    pub end_ticket: Ticket,
+    /// Events that no buffer could be had for.
+    pub lost_events: u64,
+}
+
+/// Bytes of the Java heap after a collection.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapUse {
+    /// In use.
+    pub used: u64,
+    /// Obtained from the system.
+    pub committed: u64,
+}
+
+/// What the writer needs of the JVM, so that it can be tested without one.
+pub trait Host {
+    /// Asked after a garbage collection.
+    fn heap_use(&self) -> HeapUse;
+    /// Writing failed: stop the hooks.
+    fn failed(&self, error: &SinkError);
+}
+
+impl Queue {
+    /// A block of its own.
+    pub fn block(&self, kind: BlockKind, raw: Vec<u8>) {
+        self.add(|waiting| waiting.blocks.push_back((kind, raw)));
+    }
+
+    /// Something odd, for the reader of the trace.
+    pub fn problem(&self, what: impl Into<String>, count: u64) {
+        self.block(BlockKind::Problem, encode_json(&Problem { what: what.into(), count }));
+    }
+
+    /// A class record.
+    pub fn class(&self, record: &ClassRecord) {
+        self.add(|waiting| record.encode(&mut waiting.classes));
+    }
+
+    /// A thread record.
+    pub fn thread(&self, record: &ThreadRecord) {
+        self.add(|waiting| record.encode(&mut waiting.threads));
+    }
+
+    /// A collection that has just finished; the writer asks for the use of the heap.
+    pub fn gc(&self, record: GcRecord) {
+        self.add(|waiting| waiting.gcs.push(record));
+    }
+
+    /// A chunk of events.
+    pub fn chunk(&self, chunk: FullChunk) {
+        self.add(|waiting| waiting.chunks.push_back(chunk));
+    }
+
+    /// Ends the trace behind all that was added before, and waits until it is written.
+    pub fn finish(&self, finish: Finish) {
+        self.add(|waiting| waiting.end = Some(finish));
+        let mut waiting = self.lock();
+        while !waiting.finished {
+            waiting = self.done.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// What was queued as blocks, for tests without a writer.
+    #[cfg(test)]
+    pub fn take_blocks(&self) -> Vec<(BlockKind, Vec<u8>)> {
+        self.lock().blocks.drain(..).collect()
+    }
+
+    fn add(&self, change: impl FnOnce(&mut Waiting)) {
+        change(&mut self.lock());
+        self.wake.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The next work: all records there are, and at most one chunk.
+    fn next(&self) -> Work {
+        let mut waiting = self.lock();
+        loop {
+            let work = Work {
+                blocks: std::mem::take(&mut waiting.blocks),
+                classes: std::mem::take(&mut waiting.classes),
+                threads: std::mem::take(&mut waiting.threads),
+                gcs: std::mem::take(&mut waiting.gcs),
+                chunk: waiting.chunks.pop_front(),
+                end: if waiting.chunks.is_empty() { waiting.end } else { None },
+            };
+            if !work.is_empty() {
+                return work;
+            }
+            waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+#[derive(Debug)]
+struct Work {
+    blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    classes: Vec<u8>,
+    threads: Vec<u8>,
+    gcs: Vec<GcRecord>,
+    chunk: Option<FullChunk>,
+    end: Option<Finish>,
+}
+
+impl Work {
+    fn is_empty(&self) -> bool {
+        self.blocks.is_empty()
+            && self.classes.is_empty()
+            && self.threads.is_empty()
+            && self.gcs.is_empty()
+            && self.chunk.is_none()
+            && self.end.is_none()
+    }
+}
+
+/// Runs on the writer's thread until the trace is finished.
+pub fn run(queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl Host, start: Instant) {
+    let mut writer = Writer { sink: Some(sink), blocks: 0, event_bytes: 0, packed: file_header().to_vec() };
+    loop {
+        let work = queue.next();
+        let end = work.end;
+        if let Err(error) = writer.write(work, buffers, host) {
+            writer.fail(&error, buffers, host);
+        }
+        if let Some(end) = end {
+            if let Err(error) = writer.end(end, start) {
+                writer.fail(&error, buffers, host);
+            }
+            buffers.remove_file();
+            queue.lock().finished = true;
+            queue.done.notify_all();
+            return;
+        }
+    }
+}
+
+struct Writer {
+    /// None after a failure: then chunks are only emptied.
+    sink: Option<Sink>,
+    blocks: u64,
+    event_bytes: u64,
+    /// Blocks on their way out.
+    packed: Vec<u8>,
+}
+
+impl Writer {
+    fn write(&mut self, work: Work, buffers: &Buffers, host: &impl Host) -> Result<(), SinkError> {
+        for (kind, raw) in work.blocks {
+            self.pack(kind, &raw);
+        }
+        for (kind, raw) in [(BlockKind::Classes, work.classes), (BlockKind::Threads, work.threads)] {
+            if !raw.is_empty() {
+                self.pack(kind, &raw);
+            }
+        }
+        if !work.gcs.is_empty() {
+            let heap = host.heap_use();
+            let mut raw = Vec::new();
+            for gc in work.gcs {
+                GcRecord { heap_used: heap.used, heap_committed: heap.committed, ..gc }.encode(&mut raw);
+            }
+            self.pack(BlockKind::Gcs, &raw);
+        }
+        if let Some(chunk) = work.chunk {
+            if self.sink.is_some() {
+                self.pack_events(chunk.thread.0, buffers.events(&chunk));
+            }
+            // Before writing: the disk may be slow, and the events are ours now.
+            let result = self.flush();
+            buffers.release(chunk);
+            return result;
+        }
+        self.flush()
+    }
+
+    fn pack_events(&mut self, thread: u32, events: &[u8]) {
+        if events.is_empty() {
+            return;
+        }
+        let first_ticket = match event::decode(events) {
+            Ok(Some((Event::Ticket(ticket), _))) => ticket,
+            _ => Ticket(0),
+        };
+        self.event_bytes += events.len() as u64;
+        write_block(&mut self.packed, BlockKind::Events, EVENTS_CODEC, thread, self.blocks, first_ticket, events);
+        self.blocks += 1;
+    }
+
+    fn pack(&mut self, kind: BlockKind, raw: &[u8]) {
+        if self.sink.is_some() {
+            // Names tables are packed already.
+            let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
+            write_block(&mut self.packed, kind, codec, 0, self.blocks, Ticket(0), raw);
+            self.blocks += 1;
+        }
+    }
+
+    fn flush(&mut self) -> Result<(), SinkError> {
+        let result = match &mut self.sink {
+            Some(sink) if !self.packed.is_empty() => sink.write(&self.packed),
+            _ => Ok(()),
+        };
+        self.packed.clear();
+        result
+    }
+
+    fn end(&mut self, finish: Finish, start: Instant) -> Result<(), SinkError> {
+        let end = End {
+            reason: "VMDeath".into(),
+            end_ticket: finish.end_ticket,
+            event_bytes: self.event_bytes,
+            blocks: self.blocks + 1,
+            lost_events: finish.lost_events,
+            seconds: start.elapsed().as_secs_f64(),
+        };
+        self.pack(BlockKind::End, &format::encode_json(&end));
+        self.flush()?;
+        self.sink.take().map_or(Ok(()), Sink::close)
+    }
+
+    fn fail(&mut self, error: &SinkError, buffers: &Buffers, host: &impl Host) {
+        if self.sink.take().is_some() || matches!(error, SinkError::Status { .. }) {
+            buffers.stop();
+            host.failed(error);
+            // What is left in the buffers would be taken for the continuation of the trace.
+            buffers.remove_file();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::buffers::ThreadIndex;
+    use crate::options::Target;
+    use et_names::MethodId;
+    use et_trace::file::format::{BLOCK_HEADER, BlockHeader, FILE_HEADER, check_file_header, decode_json};
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[derive(Default)]
+    struct Fake {
+        failures: AtomicUsize,
+    }
+
+    impl Host for Fake {
+        fn heap_use(&self) -> HeapUse {
+            HeapUse { used: 5, committed: 9 }
+        }
+        fn failed(&self, _error: &SinkError) {
+            self.failures.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Checks the whole file and returns its blocks.
+    fn blocks(path: &Path) -> Vec<(BlockHeader, Vec<u8>)> {
+        let bytes = std::fs::read(path).unwrap();
+        check_file_header(&bytes).unwrap();
+        let mut rest = &bytes[FILE_HEADER..];
+        let mut blocks = Vec::new();
+        while let Some(header) = BlockHeader::decode(rest).unwrap() {
+            let stored = &rest[BLOCK_HEADER..BLOCK_HEADER + header.stored_len as usize];
+            blocks.push((header, header.unpack(stored).unwrap().into_owned()));
+            rest = &rest[BLOCK_HEADER + header.stored_len as usize..];
+        }
+        assert!(rest.is_empty());
+        blocks
+    }
+
+    fn traced(target: &Target, fake: &Fake, chunks: u32) -> u64 {
+        let folder = tempfile::tempdir().unwrap();
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10).unwrap();
+        let queue = Queue::default();
+        let mut written = 0;
+        std::thread::scope(|scope| {
+            let sink = Sink::open(target).unwrap();
+            scope.spawn(|| run(&queue, &buffers, sink, fake, Instant::now()));
+            queue.block(BlockKind::Meta, b"{}".to_vec());
+            queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
+            queue.gc(GcRecord::default());
+            for number in 0..chunks {
+                let Some(at) = buffers.take(ThreadIndex(1 + number % 3)) else { break };
+                let mut events = Vec::new();
+                event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
+                for id in 1..200 {
+                    event::encode(&Event::Exit { method: MethodId(id) }, &mut events);
+                }
+                written += events.len() as u64;
+                #[allow(unsafe_code)]
+                // SAFETY: the chunk is ours and has room.
+                unsafe {
+                    (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
+                };
+                match buffers.hand_in(at + events.len()) {
+                    Some(chunk) => queue.chunk(chunk),
+                    None => break,
+                }
+            }
+            queue.finish(Finish { end_ticket: Ticket(chunks.into()), lost_events: 0 });
+        });
+        assert!(!folder.path().join("t.buf").exists());
+        written
+    }
+
+    #[test]
+    fn all_that_was_queued_is_in_the_file_and_the_end_comes_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let fake = Fake::default();
+        let written = traced(&Target::File(path.clone()), &fake, 100);
+        let blocks = blocks(&path);
+        assert_eq!(blocks[0].0.kind, BlockKind::Meta);
+        assert!(blocks.iter().enumerate().all(|(index, (header, _))| header.sequence == index as u64));
+        let events: Vec<_> = blocks.iter().filter(|(header, _)| header.kind == BlockKind::Events).collect();
+        assert_eq!(events.len(), 100);
+        assert!(events.iter().all(|(header, _)| header.first_ticket.0 > 0 && (1..=3).contains(&header.thread)));
+        let gcs = blocks.iter().find(|(header, _)| header.kind == BlockKind::Gcs).unwrap();
+        assert_eq!(GcRecord::decode_block(&gcs.1).unwrap()[0].heap_used, 5);
+        let (last, raw) = blocks.last().unwrap();
+        assert_eq!(last.kind, BlockKind::End);
+        let end: End = decode_json(raw).unwrap();
+        assert_eq!((end.event_bytes, end.blocks, end.end_ticket), (written, blocks.len() as u64, Ticket(100)));
+        assert_eq!(fake.failures.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_full_disk_stops_tracing_once_and_does_not_hang() {
+        let fake = Fake::default();
+        traced(&Target::File("/dev/full".into()), &fake, 1000);
+        assert_eq!(fake.failures.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_command_that_goes_away_stops_tracing() {
+        let fake = Fake::default();
+        traced(&Target::Command("head -c 10 >/dev/null".into()), &fake, 3000);
+        assert_eq!(fake.failures.into_inner(), 1);
+    }
+}
