@@ -1,1 +1,15 @@
+//! End-to-end tests: a Java program is compiled, rewritten, run on a rewritten JDK, and its trace compared with
+//! facts that are known by construction.
+//!
+//! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
+//! * [`program`] takes a program of `tests/java` through all steps.
+//! * [`record`] and [`names`] read what `et-trace text` prints.
+//! * [`window`] cuts out what one call of a method did, and shows it with short names.
+//! * [`expect`] reads the records that a program says it leaves.
 
+pub mod expect;
+pub mod lab;
+pub mod names;
+pub mod program;
+pub mod record;
+pub mod window;

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
-use crate::workloads::{self, Runner, Workload};
+use crate::workloads::{Runner, Workload};
 use crate::{build, command, jdks};
 
 /// Options of `cargo xtask bench`.
@@ -124,12 +124,7 @@ fn rewrite_jdk(tools: &Tools, jdk: &Jdk, folder: &Path) -> Result<Rewriting> {
 }
 
 fn rewrite_jars(tools: &Tools, workload: &Workload, folder: &Path) -> Result<Option<Rewriting>> {
-    let jars: Vec<PathBuf> = workload
-        .jars
-        .iter()
-        .map(|jar| Path::new(workloads::SHARE_JAVA).join(format!("{jar}.jar")))
-        .filter(|jar| jar.exists())
-        .collect();
+    let jars = workload.installed_jars();
     if jars.is_empty() {
         return Ok(None);
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::layout::Layout;
+use crate::workloads::{self, Runner, TEST_SCALE};
 use crate::{build, command, jdks, setup};
 
 /// Options of `cargo xtask test`.
@@ -38,12 +39,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         ]))?;
     }
     build::run(layout)?;
-    for feature in JDKS {
-        match jdks::of_feature(layout, feature) {
-            Some(jdk) => eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display()),
-            None => eprintln!("JDK {feature}: none found, its tests are skipped"),
-        }
-    }
+    say_what_is_skipped(layout)?;
     let mut tests = cargo(layout);
     if command::exists("cargo-nextest") {
         tests.args(["nextest", "run", "--no-fail-fast"]);
@@ -51,6 +47,25 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         tests.args(["test", "--no-fail-fast"]);
     }
     command::run(tests.args(["--workspace", "--locked"]).args(&options.runner))
+}
+
+/// Test runners count skipped tests and keep the reasons to themselves.
+fn say_what_is_skipped(layout: &Layout) -> Result<()> {
+    let compiler = jdks::compiler(layout)?;
+    for feature in JDKS {
+        let Some(jdk) = jdks::of_feature(layout, feature) else {
+            eprintln!("JDK {feature}: none found, its tests are skipped");
+            continue;
+        };
+        eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display());
+        let runner = Runner::new(layout, &layout.target.join("e2e"), TEST_SCALE, &compiler, &jdk)?;
+        for workload in workloads::ALL {
+            if let Some(reason) = runner.obstacle(&workload, &jdk) {
+                eprintln!("JDK {feature}: {} is skipped: {reason}", workload.name);
+            }
+        }
+    }
+    Ok(())
 }
 
 fn cargo(layout: &Layout) -> Command {

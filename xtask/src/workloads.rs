@@ -13,6 +13,9 @@ use crate::layout::{Layout, Tools};
 /// Where the system keeps the jars that the workloads use.
 pub const SHARE_JAVA: &str = "/usr/share/java";
 
+/// Size of the work in tests, in per cent.
+pub const TEST_SCALE: u32 = 5;
+
 /// The script.
 pub fn script(layout: &Layout) -> PathBuf {
     layout.repo.join("tests/workloads.sh")
@@ -68,6 +71,12 @@ impl Workload {
         ALL.into_iter()
             .find(|workload| workload.name == name)
             .with_context(|| format!("no workload {name:?}: there are {}", known()))
+    }
+
+    /// Its jars as the system has them.
+    pub fn installed_jars(&self) -> Vec<PathBuf> {
+        let all = self.jars.iter().map(|jar| Path::new(SHARE_JAVA).join(format!("{jar}.jar")));
+        all.filter(|jar| jar.exists()).collect()
     }
 
     /// The first jar that is not installed, if one is missing that a run cannot do without.
@@ -171,22 +180,21 @@ impl Runner {
     ) -> Result<RewrittenParts> {
         let parts = RewrittenParts { jars: into.join("share-java"), drivers: into.join("drivers") };
         let _ = fs::remove_dir_all(into);
-        for folder in [&parts.jars, &parts.drivers] {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-        }
-        let rewrite = |from: &Path, to: &Path| {
+        fs::create_dir_all(&parts.drivers).with_context(|| format!("cannot make {}", parts.drivers.display()))?;
+        let rewrite = |from: &[PathBuf], to: &Path| {
             let mut instrument = Command::new(tools.et_instrument());
-            command::quiet(instrument.args(options).arg(from).arg("-o").arg(to)).map(drop)
+            command::quiet(instrument.args(options).args(from).arg("-o").arg(to)).map(drop)
         };
-        for jar in workload.jars {
-            let name = format!("{jar}.jar");
-            let from = Path::new(SHARE_JAVA).join(&name);
-            if from.exists() {
-                rewrite(&from, &parts.jars.join(name))?;
-            }
+        let jars = workload.installed_jars();
+        // One jar lands in a folder that is there; several make the folder, and share out the ids between them.
+        if jars.len() < 2 {
+            fs::create_dir(&parts.jars).with_context(|| format!("cannot make {}", parts.jars.display()))?;
+        }
+        if !jars.is_empty() {
+            rewrite(&jars, &parts.jars)?;
         }
         if let Some(driver) = workload.driver {
-            rewrite(&self.home.join("cls").join(driver), &parts.drivers.join(driver))?;
+            rewrite(&[self.home.join("cls").join(driver)], &parts.drivers.join(driver))?;
         }
         Ok(parts)
     }

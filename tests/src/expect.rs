@@ -1,0 +1,130 @@
+//! Programs say in comments which records their methods leave:
+//!
+//! ```java
+//! static void one() {
+//!     new Leaf(); // @one
+//! }
+//! /* expect one
+//!  * N #1 Leaf @one
+//!  * M Leaf.<init> #1
+//!  * E Leaf.<init> #1
+//!  */
+//! ```
+//!
+//! `#1`, `#2` … are objects in the order in which they are first mentioned; one that was not born in the window
+//! shows its type then. `@one` is the line that ends with that comment. Words after the method's name: `first`
+//! compares the first call instead of the last (by then all classes are loaded), `own` leaves out what the
+//! JDK's code did, `size` shows sizes.
+
+use std::collections::HashMap;
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// The records that one method must leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Expectation {
+    /// A method of the program's main class.
+    pub method: String,
+    /// The first call counts, not the last.
+    pub first: bool,
+    /// How records are shown.
+    pub view: View,
+    /// One record a line.
+    pub lines: Vec<String>,
+}
+
+/// What is shown of a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct View {
+    /// Only what concerns the program's own classes.
+    pub own: bool,
+    /// With the sizes of objects.
+    pub size: bool,
+}
+
+/// What a program's source says about it.
+#[derive(Clone, Debug, Default)]
+pub struct Source {
+    /// The expectations, in order.
+    pub expectations: Vec<Expectation>,
+    /// Line number to label.
+    pub labels: HashMap<u32, String>,
+    /// Options for et-instrument: `// instrument: --events alloc`.
+    pub options: Vec<String>,
+}
+
+impl Source {
+    /// Reads the comments of a program.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut source = Self::default();
+        let mut open: Option<Expectation> = None;
+        for (index, line) in text.lines().enumerate() {
+            let line_number = u32::try_from(index + 1)?;
+            let trimmed = line.trim();
+            if let Some(expectation) = &mut open {
+                if trimmed.ends_with("*/") {
+                    source.expectations.extend(open.take());
+                } else {
+                    let record = trimmed.trim_start_matches('*').trim();
+                    if !record.is_empty() {
+                        expectation.lines.push(record.to_owned());
+                    }
+                }
+            } else if let Some(head) = trimmed.strip_prefix("/* expect ") {
+                open = Some(heading(head).with_context(|| format!("line {line_number}"))?);
+            } else if let Some(options) = trimmed.strip_prefix("// instrument:") {
+                source.options.extend(options.split_whitespace().map(str::to_owned));
+            } else if let Some((_, label)) = trimmed.rsplit_once("// @") {
+                let others = source.labels.values();
+                ensure!(!others.clone().any(|other| other == label), "line {line_number}: label @{label} stands twice");
+                source.labels.insert(line_number, label.to_owned());
+            }
+        }
+        ensure!(open.is_none(), "an expectation has no end");
+        Ok(source)
+    }
+}
+
+fn heading(text: &str) -> Result<Expectation> {
+    let mut words = text.split_whitespace();
+    let method = words.next().context("no method named")?.to_owned();
+    let mut expectation = Expectation { method, first: false, view: View::default(), lines: Vec::new() };
+    for word in words {
+        match word {
+            "first" => expectation.first = true,
+            "own" => expectation.view.own = true,
+            "size" => expectation.view.size = true,
+            other => bail!("unknown word {other:?} after expect"),
+        }
+    }
+    Ok(expectation)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_with_all_of_it() {
+        let text =
+            "// instrument: --events alloc\nx(); // @here\n/* expect one own first\n * N #1 Leaf @here\n *\n */\n";
+        let source = Source::parse(text).unwrap();
+        assert_eq!(source.options, ["--events", "alloc"]);
+        assert_eq!(source.labels[&2], "here");
+        let [expectation] = &source.expectations[..] else { panic!("one expectation") };
+        assert_eq!(expectation.lines, ["N #1 Leaf @here"]);
+        assert!(expectation.first && expectation.view.own && !expectation.view.size);
+    }
+
+    #[test]
+    fn mistakes_are_named() {
+        for (text, why) in [
+            ("/* expect one twice\n*/", "unknown word"),
+            ("/* expect one\n", "no end"),
+            ("// @a\n// @a\n", "stands twice"),
+        ] {
+            let error = format!("{:#}", Source::parse(text).unwrap_err());
+            assert!(error.contains(why), "{text:?}: {error}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The tools under test, the JDKs to run on, and the cases that come of both.
+
+use std::env;
+use std::fs;
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
+use xtask::instrumented::InstrumentedJdk;
+use xtask::jdks::{self, Jdk};
+use xtask::layout::{Layout, Tools};
+use xtask::test::JDKS;
+
+/// What every test needs.
+#[derive(Clone, Debug)]
+pub struct Lab {
+    /// Where things are.
+    pub layout: Layout,
+    /// The tools under test.
+    pub tools: Tools,
+    /// Compiles the test programs.
+    pub compiler: Jdk,
+}
+
+impl Lab {
+    /// Finds everything, or says what to do first.
+    pub fn open() -> Result<Self> {
+        let layout = Layout::find()?;
+        let tools = layout.tools();
+        let built = tools.rewriter_files().into_iter().chain([tools.et_trace()]);
+        for file in built {
+            file.metadata().with_context(|| format!("{} is missing: run cargo xtask build first", file.display()))?;
+        }
+        let compiler = jdks::compiler(&layout)?;
+        Ok(Self { layout, tools, compiler })
+    }
+
+    /// A fresh folder for one test.
+    pub fn folder(&self, jdk: &Jdk, test: &str) -> Result<PathBuf> {
+        let folder = self.layout.target.join("e2e").join(format!("jdk-{}", jdk.feature)).join(test);
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+        Ok(folder)
+    }
+
+    /// The instrumented copy of a JDK.
+    pub fn instrumented(&self, jdk: &Jdk) -> Result<InstrumentedJdk> {
+        InstrumentedJdk::of(&self.layout, &self.tools, jdk, &[])
+    }
+}
+
+/// A test that needs the tools and one JDK.
+pub type Case = fn(&Lab, &Jdk) -> Result<()>;
+
+/// A test case for each JDK; one for a JDK that is missing is listed as ignored.
+pub fn on_each_jdk(name: &str, case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static) -> Vec<Trial> {
+    on_each_jdk_unless(name, |_, _| None, case)
+}
+
+/// As [`on_each_jdk`]; a case with an obstacle is listed as ignored, too.
+pub fn on_each_jdk_unless(
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
+) -> Vec<Trial> {
+    // Without the tools every case fails, and says why.
+    let lab = Lab::open().map_err(|error| format!("{error:#}"));
+    let trial = |feature: u32| {
+        let (lab, case) = (lab.clone(), case.clone());
+        let found = lab.as_ref().ok().and_then(|lab| jdks::of_feature(&lab.layout, feature));
+        let skipped = lab.as_ref().ok().and_then(|lab| match &found {
+            Some(jdk) => obstacle(lab, jdk),
+            None => Some(format!("no JDK {feature} found: cargo xtask jdks, or set ET_JDK_{feature}")),
+        });
+        let is_skipped = skipped.is_some();
+        let run = move || match (lab, found, skipped) {
+            (Err(error), ..) => Err(Failed::from(error)),
+            (_, _, Some(reason)) => Err(Failed::from(reason)),
+            (Ok(lab), Some(jdk), None) => outcome(case(&lab, &jdk)),
+            (Ok(_), None, None) => Err(Failed::from("no JDK")),
+        };
+        Trial::test(format!("jdk{feature}::{name}"), run).with_ignored_flag(is_skipped)
+    };
+    JDKS.map(trial).into()
+}
+
+/// An error in full, as a failed test shows it.
+pub fn outcome(result: Result<()>) -> Result<(), Failed> {
+    result.map_err(|error| Failed::from(format!("{error:#}")))
+}
+
+/// Runs the cases as `cargo test` and `cargo nextest` want it.
+pub fn run(trials: Vec<Trial>) -> Conclusion {
+    libtest_mimic::run(&Arguments::from_args(), trials)
+}
+
+/// As [`run`], one after the other.
+pub fn run_in_turn(trials: Vec<Trial>) -> Conclusion {
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    libtest_mimic::run(&arguments, trials)
+}
+
+/// Whether the user asked to keep what passing tests leave behind.
+pub fn keep_traces() -> bool {
+    env::var_os("ET_KEEP").is_some()
+}

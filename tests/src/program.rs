@@ -1,0 +1,157 @@
+//! One Java program through all steps: compile, rewrite, run plain, run traced, validate, read back.
+
+use std::fs;
+use std::io::BufReader;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, ensure};
+use xtask::command;
+use xtask::jdks::Jdk;
+
+use crate::expect::Source;
+use crate::lab::{self, Lab};
+use crate::names::Names;
+use crate::record::Records;
+use crate::window::Trace;
+
+/// A program that ran plain and traced with the same result.
+#[derive(Debug)]
+pub struct Run {
+    /// Everything it left is below.
+    pub folder: PathBuf,
+    /// The trace file.
+    pub trace: PathBuf,
+    /// What it printed.
+    pub stdout: String,
+    source: Source,
+    main_class: String,
+}
+
+/// The folder of the test programs.
+pub fn programs(lab: &Lab) -> PathBuf {
+    lab.layout.repo.join("tests/java")
+}
+
+impl Run {
+    /// Runs `tests/java/<program>.java` in the folder of a test.
+    pub fn of(lab: &Lab, jdk: &Jdk, test: &str, program: &str) -> Result<Self> {
+        let file = programs(lab).join(format!("{program}.java"));
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        let source = Source::parse(&text).with_context(|| format!("{}", file.display()))?;
+        let folder = lab.folder(jdk, test)?;
+        let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
+        let javac = lab.compiler.javac().context("the compiler has no javac")?;
+        command::quiet(Command::new(javac).args(["-g", "-nowarn", "--release", "11", "-d"]).arg(&classes).arg(&file))?;
+        let mut rewrite = Command::new(lab.tools.et_instrument());
+        command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
+
+        let plain = run_java(Command::new(jdk.java()).arg("-cp").arg(&classes).arg(name))?;
+        let traced_jdk = lab.instrumented(jdk)?;
+        let trace = folder.join("trace.ettrace");
+        let mut traced = Command::new(traced_jdk.java());
+        traced.args(traced_jdk.options(&trace)?).arg("-cp").arg(&rewritten).arg(name);
+        let rerun = run_java(&mut traced)?;
+        ensure!(
+            plain == rerun,
+            "the rewritten program behaves differently\nplain: {plain:?}\nrewritten: {rerun:?}\n{}",
+            command::shown(&traced)
+        );
+        validate(lab, &trace)?;
+        Ok(Self { folder, trace, stdout: plain.stdout, source, main_class: name.to_owned() })
+    }
+
+    /// Reads the trace back as text.
+    pub fn read(&self, lab: &Lab) -> Result<Trace> {
+        let names_file = self.folder.join("trace.names");
+        let mut text = Command::new(lab.tools.et_trace());
+        text.arg("text").arg(&self.trace).arg("--names").arg(&names_file);
+        let mut child =
+            text.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", command::shown(&text)))?;
+        let stdout = child.stdout.take().context("no pipe to et-trace")?;
+        let records = Records::read(BufReader::with_capacity(1 << 20, stdout))?;
+        let status = child.wait()?;
+        ensure!(status.success(), "{} failed ({status})", command::shown(&text));
+        ensure!(
+            records.comments.iter().any(|comment| comment == "lost 0"),
+            "the text output does not end with # lost 0: {:?}",
+            records.comments
+        );
+        let names = fs::read_to_string(&names_file).with_context(|| format!("cannot read {}", names_file.display()))?;
+        Ok(Trace {
+            main_class: self.main_class.clone(),
+            source: self.source.clone(),
+            names: Names::parse(&names)?,
+            records,
+        })
+    }
+
+    /// `et-trace summary --json`
+    pub fn summary(&self, lab: &Lab) -> Result<serde_json::Value> {
+        summary(lab, &self.trace)
+    }
+
+    /// Removes what a passed test does not need any more: traces are large.
+    pub fn clean(&self) -> Result<()> {
+        if !lab::keep_traces() {
+            fs::remove_dir_all(&self.folder).with_context(|| format!("cannot remove {}", self.folder.display()))?;
+        }
+        Ok(())
+    }
+}
+
+/// Compares a program with what its comments say.
+pub fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
+    let run = Run::of(lab, jdk, name, name)?;
+    let trace = run.read(lab)?;
+    let mut wrong = String::new();
+    for expectation in &run.source.expectations {
+        let calls = trace.calls(&expectation.method);
+        let call = if expectation.first { calls.first() } else { calls.last() };
+        let call = call.with_context(|| format!("{}.{} does not show in the trace", name, expectation.method))?;
+        let shown = trace.show(call, expectation.view);
+        if shown != expectation.lines {
+            let (expected, shown) = (expectation.lines.join("\n  "), shown.join("\n  "));
+            wrong +=
+                &format!("\n{}.{}\n expected\n  {expected}\n but the trace has\n  {shown}\n", name, expectation.method);
+        }
+    }
+    ensure!(wrong.is_empty(), "{wrong}trace: {}", run.trace.display());
+    run.clean()
+}
+
+/// `et-trace validate` finds nothing, and nothing was lost.
+pub fn validate(lab: &Lab, trace: &Path) -> Result<()> {
+    command::quiet(Command::new(lab.tools.et_trace()).arg("validate").arg(trace))?;
+    let lost = summary(lab, trace)?["lost"].as_u64().context("the summary does not say what was lost")?;
+    ensure!(lost == 0, "{lost} events were lost: {}", trace.display());
+    Ok(())
+}
+
+/// `et-trace summary --json`
+pub fn summary(lab: &Lab, trace: &Path) -> Result<serde_json::Value> {
+    let output = command::quiet(Command::new(lab.tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
+    serde_json::from_slice(&output.stdout).context("et-trace summary --json did not print JSON")
+}
+
+/// What a user sees of a run.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// Exit code; none if a signal ended it.
+    pub code: Option<i32>,
+}
+
+fn run_java(java: &mut Command) -> Result<Seen> {
+    let output =
+        java.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command::shown(java)))?;
+    Ok(Seen {
+        stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+        stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        code: output.status.code(),
+    })
+}

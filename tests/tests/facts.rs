@@ -1,0 +1,192 @@
+//! Facts that take more than a list of records: threads, collections, narrowed hooks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::program::Run;
+use et_tests::record::{ObjectId, ThreadId, What};
+use et_tests::window::Trace;
+use xtask::jdks::Jdk;
+
+fn main() -> ExitCode {
+    let cases: [(&str, lab::Case); 7] = [
+        ("allocations_only", allocations_only),
+        ("threads_in_turn", threads_in_turn),
+        ("threads_together", threads_together),
+        ("threads_take_turns_at_a_slot", threads_take_turns_at_a_slot),
+        ("collections_are_counted", collections_are_counted),
+        ("entries_and_exits_match", entries_and_exits_match),
+        ("sizes_are_the_vms", sizes_are_the_vms),
+    ];
+    let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
+    lab::run(trials.collect()).exit_code()
+}
+
+fn traced(lab: &Lab, jdk: &Jdk, test: &str, name: &str) -> Result<(Run, Trace)> {
+    let run = Run::of(lab, jdk, test, &format!("facts/{name}"))?;
+    let trace = run.read(lab)?;
+    Ok((run, trace))
+}
+
+/// What the program's own sites made: label and type to count.
+fn made(trace: &Trace) -> BTreeMap<String, usize> {
+    let mut made = BTreeMap::new();
+    for record in &trace.records.all {
+        let What::Born { descriptor, site, .. } = &record.what else { continue };
+        let Some(site) = trace.names.sites.get(site) else { continue };
+        if trace.is_own(&trace.names.methods[&site.method].class) {
+            let label = trace.source.labels.get(&site.line).map_or("none", String::as_str);
+            *made.entry(format!("{label} {}", trace.type_name(descriptor, None))).or_default() += 1;
+        }
+    }
+    made
+}
+
+fn allocations_only(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "allocations_only", "AllocationsOnly")?;
+    let expected = [
+        ("holder Holder", 4),
+        ("inside Leaf", 4),
+        ("none java.lang.IllegalStateException", 1),
+        ("table Leaf[]", 6),
+        ("table Leaf[][]", 4),
+    ];
+    let expected: BTreeMap<String, usize> = expected.map(|(what, count)| (what.to_owned(), count)).into();
+    ensure!(made(&trace) == expected, "{:?} instead of {expected:?}", made(&trace));
+    for record in &trace.records.all {
+        if let What::Entry { method, .. } | What::Exit { method, .. } | What::Exception { method, .. } = record.what {
+            let class = trace.names.methods.get(&method).map_or("", |method| &method.class);
+            ensure!(!trace.is_own(class), "{} shows though only allocations are hooked", trace.method_name(method));
+        }
+    }
+    run.clean()
+}
+
+fn threads_in_turn(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "threads_in_turn", "Threads")?;
+    let calls = trace.calls("work");
+    ensure!(calls.len() == 3, "{} calls of work instead of 3", calls.len());
+    let threads: Vec<ThreadId> = calls.iter().map(|call| call.thread).collect();
+    ensure!(threads.is_sorted() && threads[0] < threads[1] && threads[1] < threads[2], "thread ids {threads:?}");
+    let main = trace.calls("main").first().context("no call of main")?.thread;
+    ensure!(!threads.contains(&main), "work ran in the main thread");
+    for (index, call) in calls.iter().enumerate() {
+        let leaves = call.records.iter().filter(|record| matches!(record.what, What::Born { .. })).count();
+        ensure!(leaves == index + 1, "thread {} made {leaves} leaves", index + 1);
+    }
+    // The slot goes from one thread's last leaf to the next thread's first.
+    let slot = updates(&trace, "handed");
+    ensure!(slot.len() == 6, "{} updates of handed instead of 6", slot.len());
+    ensure!(slot.windows(2).all(|pair| pair[0].new == pair[1].old), "old targets do not follow: {slot:?}");
+    let shown: Vec<ThreadId> = slot.iter().map(|update| update.thread).collect();
+    ensure!(shown.is_sorted(), "threads mixed: {shown:?}");
+    let names = thread_names(&run, lab)?;
+    for name in ["main", "turn-1", "turn-2", "turn-3", "busy-0", "busy-3", "ping", "pong"] {
+        ensure!(names.contains(name), "no thread {name} in the summary: {names:?}");
+    }
+    run.clean()
+}
+
+fn threads_together(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "threads_together", "Threads")?;
+    let calls = trace.calls("busy");
+    let threads: HashSet<ThreadId> = calls.iter().map(|call| call.thread).collect();
+    ensure!(threads.len() == 4, "busy ran in {} threads instead of 4", threads.len());
+    for call in calls {
+        let born: HashSet<ObjectId> = call
+            .records
+            .iter()
+            .filter_map(|record| match record.what {
+                What::Born { object, .. } => Some(object),
+                _ => None,
+            })
+            .collect();
+        let entered = call.records.iter().filter(|record| matches!(record.what, What::Entry { .. })).count();
+        ensure!(born.len() == 5_000 && entered == 5_000, "{} leaves, {entered} constructors", born.len());
+    }
+    run.clean()
+}
+
+fn threads_take_turns_at_a_slot(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "threads_take_turns", "Threads")?;
+    let slot = updates(&trace, "ball");
+    ensure!(slot.len() == 100, "{} updates of ball instead of 100", slot.len());
+    for pair in slot.windows(2) {
+        ensure!(pair[0].new == pair[1].old, "the old target is not what the slot held: {pair:?}");
+    }
+    run.clean()
+}
+
+fn collections_are_counted(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "collections", "Collections")?;
+    ensure!(made(&trace).get("garbage byte[]") == Some(&200_000), "{:?}", made(&trace));
+    let summary = run.summary(lab)?;
+    let collections = summary["gcs"].as_array().map(Vec::len).context("the summary has no list of collections")?;
+    ensure!(collections >= 2, "{collections} collections in the summary, two were asked for");
+    run.clean()
+}
+
+/// Over the whole trace, start-up and shutdown included.
+fn entries_and_exits_match(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "entries_and_exits", "Threads")?;
+    let mut stacks: HashMap<ThreadId, Vec<(u64, ObjectId)>> = HashMap::new();
+    for (index, record) in trace.records.all.iter().enumerate() {
+        let stack = stacks.entry(record.thread).or_default();
+        match record.what {
+            What::Entry { method, receiver } => stack.push((method, receiver)),
+            What::Exit { method, receiver } | What::Exception { kind: 'X', method, receiver, .. } => {
+                let top = stack.pop();
+                let same = top.is_none_or(|top| top == (method, receiver));
+                ensure!(same, "record {index}: exit of {} {receiver:?}, top is {top:?}", trace.method_name(method));
+            }
+            _ => {}
+        }
+    }
+    run.clean()
+}
+
+/// Compressed class pointers and references, as both JDKs have them by default on 64 bits.
+fn sizes_are_the_vms(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "sizes", "Sizes")?;
+    let mut sizes = BTreeMap::new();
+    for record in &trace.records.all {
+        if let What::Born { size, descriptor, .. } = &record.what {
+            ensure!(size % 8 == 0 && *size >= 16, "{descriptor} has {size} bytes");
+            let name = trace.type_name(descriptor, None);
+            if name.starts_with("Size") {
+                sizes.insert(name, *size);
+            }
+        }
+    }
+    let expected = [("Size0", 16), ("Size1", 16), ("Size12", 24), ("Size16", 32), ("SizeLong", 24)];
+    let expected: BTreeMap<String, u64> = expected.map(|(name, size)| (name.to_owned(), size)).into();
+    ensure!(sizes == expected, "{sizes:?} instead of {expected:?}");
+    run.clean()
+}
+
+#[derive(Debug)]
+struct Update {
+    thread: ThreadId,
+    old: ObjectId,
+    new: ObjectId,
+}
+
+fn updates(trace: &Trace, name: &str) -> Vec<Update> {
+    let is_it =
+        |id: &u64| trace.names.fields.get(id).is_some_and(|f| trace.is_own(&f.class) && f.name == name && f.is_static);
+    let of_slot = trace.records.all.iter().filter_map(|record| match &record.what {
+        What::Update { old, origin: ObjectId::NULL, new, field } if is_it(field) => {
+            Some(Update { thread: record.thread, old: *old, new: *new })
+        }
+        _ => None,
+    });
+    of_slot.collect()
+}
+
+fn thread_names(run: &Run, lab: &Lab) -> Result<HashSet<String>> {
+    let summary = run.summary(lab)?;
+    let threads = summary["threads"].as_array().context("the summary has no list of threads")?;
+    Ok(threads.iter().filter_map(|thread| thread["name"].as_str()).map(str::to_owned).collect())
+}
