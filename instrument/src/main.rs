@@ -1,1 +1,5 @@
-fn main() {}
+//! `et-instrument`; see the library.
+
+fn main() -> std::process::ExitCode {
+    et_instrument::cli::main(std::env::args_os())
+}

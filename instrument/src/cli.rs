@@ -1,0 +1,262 @@
+//! The command line. [`main`] is all that the binary calls.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Instant;
+
+use clap::error::ErrorKind;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+
+use crate::app;
+use crate::artifact::Settings;
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::jdk::JdkJob;
+use crate::progress::Progress;
+use crate::report::Report;
+use crate::rewrite::EventSet;
+
+const EXAMPLES: &str = "\
+Examples:
+  et-instrument app.jar -o app-et.jar
+      rewrite a jar, a war, a Spring Boot jar, a folder of classes or of jars
+  et-instrument lib/*.jar app.jar -o et/
+      several inputs make a folder
+  et-instrument --include 'com.acme.**' app.jar -o app-et.jar
+      hook only the classes of com.acme and below
+  et-instrument jdk --java-home $JAVA_HOME -o jdk-et
+      rewrite a JDK, once; then run with
+      jdk-et/bin/java @jdk-et/et.args -jar app-et.jar";
+
+/// Rewrites Java classes so that a run leaves a trace of what every object did.
+#[derive(Debug, Parser)]
+#[command(name = "et-instrument", version, after_help = EXAMPLES)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    app: AppArgs,
+}
+
+#[derive(Debug, Args)]
+struct AppArgs {
+    /// Jars, wars, folders of classes or jars, class files
+    #[arg(required = true, value_name = "INPUT")]
+    inputs: Vec<PathBuf>,
+    /// What to write: like the input, or a folder if there are several
+    #[arg(short, long, required = true, value_name = "OUT")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Make an instrumented copy of a JDK (of a JDK 8: rewritten boot jars)
+    ///
+    /// The copy shares unchanged files with the original by hard links. It is run with
+    /// OUT/bin/java @OUT/et.args …
+    Jdk {
+        #[command(flatten)]
+        jdk: JdkArgs,
+        /// Do without a class data sharing archive: quicker to make, slower to start
+        #[arg(long)]
+        no_cds: bool,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Make patches for a few modules of a JDK, the quick way
+    ///
+    /// Uses --patch-module: no copy of the JDK, but a slower start, without class data sharing. It is run with
+    /// JAVA_HOME/bin/java @OUT/et.args …
+    Patch {
+        #[command(flatten)]
+        jdk: JdkArgs,
+        /// A module to patch besides java.base; may be given several times
+        #[arg(long = "module", value_name = "MODULE")]
+        modules: Vec<String>,
+        #[command(flatten)]
+        common: Common,
+    },
+}
+
+#[derive(Debug, Args)]
+struct JdkArgs {
+    /// The JDK to rewrite; it is not changed
+    #[arg(long, value_name = "HOME")]
+    java_home: PathBuf,
+    /// The folder to make
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+    /// Folder with libet_runtime.so and the heap-proxy jars [default: $ET_RUNTIME_DIR, or beside this program]
+    #[arg(long, value_name = "DIR")]
+    runtime_dir: Option<PathBuf>,
+}
+
+#[derive(Debug, Args)]
+struct Common {
+    /// Hook classes that match, such as com.acme.**, java.util.HashMap or *Service; the first --include or
+    /// --exclude that matches decides
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Leave classes that match without hooks
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// What to hook: alloc, update, method, exception, all; joined by commas
+    #[arg(long, default_value = "all", value_name = "LIST")]
+    events: EventSet,
+    /// First id of the output's classes and methods, if ids of several outputs would collide
+    #[arg(long, value_name = "ID")]
+    id_base: Option<u32>,
+    /// Threads to use [default: one per processor]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+    /// How to report what was done
+    #[arg(long, value_enum, default_value_t = Format::Text)]
+    report: Format,
+    /// No progress and no summary
+    #[arg(long, short)]
+    quiet: bool,
+    /// Replace the output if it exists
+    #[arg(long, short)]
+    force: bool,
+    /// Fail where a class or nested jar would be skipped
+    #[arg(long)]
+    strict: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// For people, on stderr
+    Text,
+    /// One JSON object on stdout
+    Json,
+}
+
+/// Runs the command line and says what went wrong.
+pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let (cli, rules) = match parse(arguments) {
+        Ok(parsed) => parsed,
+        Err(error) => {
+            let _ = error.print();
+            let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return ExitCode::from(if asked { 0 } else { 2 });
+        }
+    };
+    crate::interrupt::install();
+    match execute(&cli, &rules) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("et-instrument: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+/// A rule of the filter: whether it includes, and its pattern.
+type Rule = (bool, String);
+
+fn parse(arguments: Vec<OsString>) -> Result<(Cli, Vec<Rule>), clap::Error> {
+    let matches = Cli::command().try_get_matches_from(arguments)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    let rules = rules(matches.subcommand().map_or(&matches, |(_, matches)| matches));
+    Ok((cli, rules))
+}
+
+/// Includes and excludes in the order of the command line, which the derived structs do not keep.
+fn rules(matches: &ArgMatches) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for (id, include) in [("include", true), ("exclude", false)] {
+        let indices = matches.indices_of(id).into_iter().flatten();
+        let patterns = matches.get_many::<String>(id).into_iter().flatten();
+        rules.extend(indices.zip(patterns).map(|(index, pattern)| (index, (include, pattern.clone()))));
+    }
+    rules.sort_by_key(|(index, _)| *index);
+    rules.into_iter().map(|(_, rule)| rule).collect()
+}
+
+fn execute(cli: &Cli, rules: &[Rule]) -> Result<(), Error> {
+    let start = Instant::now();
+    let common = match &cli.command {
+        None => &cli.app.common,
+        Some(Command::Jdk { common, .. } | Command::Patch { common, .. }) => common,
+    };
+    let mut filter = Filter::default();
+    for (include, pattern) in rules {
+        filter.push(*include, pattern)?;
+    }
+    let progress = Progress::new(common.quiet);
+    let settings =
+        Settings { events: common.events, filter, strict: common.strict, progress: progress.clone() };
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(common.jobs.unwrap_or(0)).build();
+    let threads = threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))?;
+    let done = threads.install(|| work(cli, common, &settings));
+    progress.finish();
+    let mut report = done?;
+    report.took(start.elapsed());
+    print(&report, common);
+    Ok(())
+}
+
+fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error> {
+    let job = |args: &JdkArgs, cds| JdkJob {
+        home: args.java_home.clone(),
+        output: args.output.clone(),
+        runtime_dir: args.runtime_dir.clone(),
+        force: common.force,
+        id_base: common.id_base,
+        cds,
+    };
+    match &cli.command {
+        None => {
+            let output = cli.app.output.as_ref().ok_or_else(|| Error::Usage("say where to write: -o OUT".into()))?;
+            app::run(&cli.app.inputs, output, common.force, common.id_base, settings)
+        }
+        Some(Command::Jdk { jdk, no_cds, .. }) => job(jdk, !no_cds).copy(settings),
+        Some(Command::Patch { jdk, modules, .. }) => job(jdk, false).patch(modules, settings),
+    }
+}
+
+fn print(report: &Report, common: &Common) {
+    // A closed pipe is no reason to fail: the work is done.
+    let _ = match common.report {
+        Format::Json => writeln!(std::io::stdout(), "{}", report.json()),
+        Format::Text if common.quiet => Ok(()),
+        Format::Text => write!(std::io::stderr(), "{}", report.text()),
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<(Cli, Vec<Rule>), clap::Error> {
+        parse(line.split(' ').map(OsString::from).collect())
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn includes_and_excludes_keep_their_order() {
+        let (_, rules) = parsed("x --exclude a --include b --exclude c in.jar -o out.jar").unwrap();
+        assert_eq!(rules, [(false, "a".into()), (true, "b".into()), (false, "c".into())]);
+        let (_, rules) = parsed("x jdk --java-home h -o o --include b --exclude a").unwrap();
+        assert_eq!(rules, [(true, "b".into()), (false, "a".into())]);
+    }
+
+    #[test]
+    fn wrong_usage_is_refused() {
+        for line in ["x", "x in.jar", "x -o out", "x in.jar -o out --events bogus", "x jdk -o", "x patch --java-home h"]
+        {
+            assert!(parsed(line).is_err(), "{line}");
+        }
+        assert!(parsed("x a.jar b.jar -o out --events alloc,update -j 2 --report json").is_ok());
+    }
+}

@@ -1,0 +1,86 @@
+//! The perfect hash that finds a location by its name.
+
+const MULTIPLIER: u32 = 0x0100_0193;
+
+/// Continues a hash over `bytes`. Kept to 31 bits at the end, as Java's ints are.
+pub fn hash(name: &[u8], seed: u32) -> u32 {
+    name.iter().fold(seed, |hash, byte| hash.wrapping_mul(MULTIPLIER) ^ u32::from(*byte)) & 0x7fff_ffff
+}
+
+/// The seed of the first look-up.
+pub const FIRST_SEED: u32 = MULTIPLIER;
+
+/// A redirect table and, per slot, the index of the name that lies there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Table {
+    /// Per bucket: below 0 `-1 - slot`, above 0 the seed to hash with again, 0 nothing is there.
+    pub redirect: Vec<i32>,
+    /// Per slot.
+    pub order: Vec<u32>,
+}
+
+/// A table of as many slots as names. `None` if two names are the same or no seed is found.
+pub fn build(names: &[Vec<u8>]) -> Option<Table> {
+    let length = names.len() as u32;
+    let mut buckets: Vec<Vec<u32>> = vec![Vec::new(); names.len()];
+    for (index, name) in names.iter().enumerate() {
+        buckets[(hash(name, FIRST_SEED) % length) as usize].push(index as u32);
+    }
+    // Large buckets first, while there is room. The sort is stable, so the table is the same each time.
+    let mut by_size: Vec<usize> = (0..buckets.len()).filter(|bucket| !buckets[*bucket].is_empty()).collect();
+    by_size.sort_by_key(|bucket| std::cmp::Reverse(buckets[*bucket].len()));
+
+    const FREE: u32 = u32::MAX;
+    let mut table = Table { redirect: vec![0; names.len()], order: vec![FREE; names.len()] };
+    let mut free = 0;
+    for bucket in by_size {
+        let members = &buckets[bucket];
+        if let [only] = members[..] {
+            while table.order[free] != FREE {
+                free += 1;
+            }
+            table.order[free] = only;
+            table.redirect[bucket] = -1 - free as i32;
+            continue;
+        }
+        let seed = (1..i32::MAX as u32).take(10_000_000).find(|seed| {
+            let mut slots: Vec<u32> =
+                members.iter().map(|index| hash(&names[*index as usize], *seed) % length).collect();
+            let free = slots.iter().all(|slot| table.order[*slot as usize] == FREE);
+            slots.sort_unstable();
+            slots.dedup();
+            free && slots.len() == members.len()
+        })?;
+        for index in members {
+            table.order[(hash(&names[*index as usize], seed) % length) as usize] = *index;
+        }
+        table.redirect[bucket] = seed as i32;
+    }
+    Some(table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_found_in_its_slot() {
+        let names: Vec<Vec<u8>> =
+            (0..5000).map(|index| format!("/java.base/a/b/C{index}.class").into_bytes()).collect();
+        let table = build(&names).unwrap();
+        for (index, name) in names.iter().enumerate() {
+            let length = names.len() as u32;
+            let slot = match table.redirect[(hash(name, FIRST_SEED) % length) as usize] {
+                direct if direct < 0 => (-1 - direct) as u32,
+                0 => panic!("not there"),
+                seed => hash(name, seed as u32) % length,
+            };
+            assert_eq!(table.order[slot as usize], index as u32);
+        }
+    }
+
+    #[test]
+    fn a_name_that_is_there_twice_has_no_table() {
+        assert_eq!(build(&[b"/a/b".to_vec(), b"/a/b".to_vec()]), None);
+    }
+}

@@ -1,0 +1,133 @@
+//! Signed jars: signature files, and digests in the manifest.
+
+/// Whether the entry signs the jar (JAR specification, "Signed JAR File"). Names are matched without case.
+pub fn is_signature(entry: &str) -> bool {
+    let upper = entry.to_ascii_uppercase();
+    let Some(name) = upper.strip_prefix("META-INF/") else { return false };
+    !name.contains('/')
+        && ([".SF", ".RSA", ".DSA", ".EC"].iter().any(|end| name.ends_with(end)) || name.starts_with("SIG-"))
+}
+
+/// Whether the entry is the manifest.
+pub fn is_manifest(entry: &str) -> bool {
+    entry.eq_ignore_ascii_case("META-INF/MANIFEST.MF")
+}
+
+/// The manifest without digests: they are of the original classes. The main section is kept as it is, byte for
+/// byte; a section that held nothing but digests goes. `None` if there are no digests.
+pub fn without_digests(manifest: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(manifest.len());
+    let mut changed = false;
+    for (index, section) in sections(manifest).into_iter().enumerate() {
+        if index == 0 {
+            section.iter().for_each(|line| out.extend_from_slice(line));
+            continue;
+        }
+        let (mut kept, mut removed, mut others) = (Vec::new(), false, false);
+        for (attribute, name) in attributes_of(&section) {
+            if is_digest(name) {
+                removed = true;
+                continue;
+            }
+            others |= !name.is_empty() && !name.eq_ignore_ascii_case(b"Name");
+            kept.extend(attribute);
+        }
+        changed |= removed;
+        if others || !removed {
+            kept.iter().for_each(|line| out.extend_from_slice(line));
+        }
+    }
+    changed.then_some(out)
+}
+
+fn is_digest(name: &[u8]) -> bool {
+    let name = name.to_ascii_uppercase();
+    name.ends_with(b"-DIGEST") || name.windows(8).any(|part| part == b"-DIGEST-") || name == b"MAGIC"
+}
+
+/// Lines with their ends; `\r\n`, `\n` and `\r` all end one.
+fn lines(text: &[u8]) -> Vec<&[u8]> {
+    let mut out = Vec::new();
+    let mut rest = text;
+    while !rest.is_empty() {
+        let end = match rest.iter().position(|byte| matches!(byte, b'\r' | b'\n')) {
+            Some(at) if rest[at..].starts_with(b"\r\n") => at + 2,
+            Some(at) => at + 1,
+            None => rest.len(),
+        };
+        out.push(&rest[..end]);
+        rest = &rest[end..];
+    }
+    out
+}
+
+fn is_blank(line: &[u8]) -> bool {
+    line.iter().all(|byte| matches!(byte, b'\r' | b'\n'))
+}
+
+/// Sections with the blank lines that end them.
+fn sections(text: &[u8]) -> Vec<Vec<&[u8]>> {
+    let mut out: Vec<Vec<&[u8]>> = vec![Vec::new()];
+    let mut ended = false;
+    for line in lines(text) {
+        if ended && !is_blank(line) {
+            out.push(Vec::new());
+        }
+        ended = is_blank(line);
+        if let Some(section) = out.last_mut() {
+            section.push(line);
+        }
+    }
+    out
+}
+
+/// Attributes with their continuation lines, and their names; blank lines have none.
+fn attributes_of<'a>(section: &[&'a [u8]]) -> Vec<(Vec<&'a [u8]>, &'a [u8])> {
+    let mut out: Vec<(Vec<&[u8]>, &[u8])> = Vec::new();
+    for line in section {
+        match out.last_mut() {
+            Some(last) if line.starts_with(b" ") => last.0.push(line),
+            _ => {
+                let colon = line.iter().position(|byte| *byte == b':').unwrap_or(0);
+                out.push((vec![line], &line[..colon]));
+            }
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn signature_files_are_told_from_others() {
+        for name in ["META-INF/A.SF", "META-INF/a.rsa", "meta-inf/B.EC", "META-INF/SIG-X"] {
+            assert!(is_signature(name), "{name}");
+        }
+        for name in ["META-INF/x/A.SF", "A.RSA", "META-INF/MANIFEST.MF", "META-INF/services/a.SFX"] {
+            assert!(!is_signature(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn digests_go_and_all_else_stays() {
+        let manifest = "Manifest-Version: 1.0\r\nMain-Class: a.B\r\nX-Digest: main section stays\r\n\r\n\
+            Name: a/B.class\r\nSHA-256-Digest: abc\r\n def\r\n\r\n\
+            Name: a/\r\nSealed: true\r\nSHA1-Digest: xyz\r\n\r\n\
+            Name: c/\r\n\r\n";
+        let expected = "Manifest-Version: 1.0\r\nMain-Class: a.B\r\nX-Digest: main section stays\r\n\r\n\
+            Name: a/\r\nSealed: true\r\n\r\n\
+            Name: c/\r\n\r\n";
+        let out = without_digests(manifest.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        assert_eq!(without_digests(expected.as_bytes()), None);
+    }
+
+    #[test]
+    fn any_bytes_will_do() {
+        assert_eq!(without_digests(b""), None);
+        assert_eq!(without_digests(b"\n\n : \n\r\xff"), None);
+        assert_eq!(without_digests(b"A: b\n\nName: x\nMD5-Digest: y"), Some(b"A: b\n\n".to_vec()));
+    }
+}

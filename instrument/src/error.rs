@@ -1,0 +1,158 @@
+//! What can go wrong outside the class rewriter. Each message is one line: what, where, what to do.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::container::jimage::ImageError;
+use crate::container::zip::ZipError;
+use crate::rewrite::ClassError;
+
+/// Why a command came to nothing.
+#[derive(Debug, Error)]
+pub enum Error {
+    /// The operating system refused something.
+    #[error("cannot {what} {path}: {source}")]
+    Io {
+        /// `read`, `write`, `create` …
+        what: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// An input that is no class, jar or folder of them.
+    #[error("{path}: {why}")]
+    Input {
+        /// The input.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        why: String,
+    },
+    /// A jar that cannot be read.
+    #[error("{place}: {source}")]
+    Zip {
+        /// The jar, and the entry if it lies in another.
+        place: String,
+        /// The reason.
+        source: ZipError,
+    },
+    /// A `lib/modules` that cannot be read.
+    #[error("{path}: {source}")]
+    Image {
+        /// The image.
+        path: PathBuf,
+        /// The reason.
+        source: ImageError,
+    },
+    /// A class that cannot be rewritten, where that is fatal.
+    #[error("{place}: {source}")]
+    Class {
+        /// Container and entry.
+        place: String,
+        /// The reason.
+        source: ClassError,
+    },
+    /// Something was skipped under `--strict`.
+    #[error("{place}: {why} (without --strict it is copied unchanged and reported)")]
+    Strict {
+        /// Container and entry.
+        place: String,
+        /// Why it would have been skipped.
+        why: String,
+    },
+    /// An input of ours.
+    #[error("{place}: already instrumented: instrument the original instead")]
+    AlreadyInstrumented {
+        /// Container.
+        place: String,
+    },
+    /// The output is there.
+    #[error("{path} exists: choose another -o, or pass --force to replace it")]
+    Exists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// `--force` would delete a folder that this tool did not make.
+    #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
+    NotOurs {
+        /// The output.
+        path: PathBuf,
+    },
+    /// Output and input are entangled.
+    #[error("output {output} {how} input {input}: choose another -o")]
+    Entangled {
+        /// The output.
+        output: PathBuf,
+        /// `is the same as`, `lies inside`, `contains`.
+        how: &'static str,
+        /// The input.
+        input: PathBuf,
+    },
+    /// The id space has no room.
+    #[error("{artifact} needs {needed} ids from {base}, and ids end at {limit}: {advice}")]
+    Ids {
+        /// The artifact.
+        artifact: String,
+        /// How many.
+        needed: u64,
+        /// First id.
+        base: u32,
+        /// Bound.
+        limit: u32,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The home given is no JDK that we know.
+    #[error("no JDK at {home}: {why}")]
+    Jdk {
+        /// As given.
+        home: PathBuf,
+        /// What was looked for.
+        why: String,
+    },
+    /// The runtime's parts are missing.
+    #[error("no Elephant Tracks runtime at {folder}: {missing} is missing; pass --runtime-dir or set ET_RUNTIME_DIR")]
+    Runtime {
+        /// Where it was looked for.
+        folder: PathBuf,
+        /// The file that is not there.
+        missing: String,
+    },
+    /// The rewritten JDK could not dump its archive.
+    #[error("the instrumented JDK did not dump its CDS archive: {why}; --no-cds does without")]
+    Cds {
+        /// What it said.
+        why: String,
+    },
+    /// Options that do not go together.
+    #[error("{0}")]
+    Usage(String),
+    /// Ctrl-C.
+    #[error("interrupted, nothing was written")]
+    Interrupted,
+}
+
+impl Error {
+    /// Adds the path to an I/O error: `map_err(Error::io("read", path))`.
+    pub fn io(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error + use<> {
+        let path = path.to_owned();
+        move |source| Error::Io { what, path, source }
+    }
+
+    /// The process's exit code: 2 for usage, 130 for Ctrl-C as shells have it, else 1.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Error::Usage(_) => 2,
+            Error::Interrupted => 130,
+            _ => 1,
+        }
+    }
+}
+
+impl From<globset::Error> for Error {
+    fn from(error: globset::Error) -> Self {
+        Error::Usage(error.to_string())
+    }
+}

@@ -1,0 +1,134 @@
+//! `--include` and `--exclude`: which classes are hooked.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::error::Error;
+
+/// Rules in the order of the command line; the first that matches a class decides.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    include: bool,
+    pattern: String,
+    glob: GlobMatcher,
+    /// Without wildcards it names a class or a whole package.
+    literal: bool,
+}
+
+impl Filter {
+    /// Adds a rule behind the others. Patterns are in Java form:
+    ///
+    /// - `*` stands for any characters but a dot, `**` for any at all: `com.acme.**`, `com.acme.*Impl`;
+    /// - without wildcards it is a class or a package with all below it: `java.util.HashMap`, `com.acme`;
+    /// - without a dot it is matched against the simple name: `*Test`.
+    ///
+    /// Nested classes follow the class around them: `java.util.HashMap` takes `java.util.HashMap$Node` along.
+    pub fn push(&mut self, include: bool, pattern: &str) -> Result<(), Error> {
+        if pattern.is_empty() {
+            return Err(Error::Usage("empty pattern: use one such as com.acme.** or *Test".into()));
+        }
+        let literal = !pattern.contains(['*', '?', '[', '{']);
+        let mut glob = pattern.replace('.', "/");
+        if !pattern.contains('.') && !pattern.contains("**") {
+            glob.insert_str(0, "**/");
+        }
+        let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(false).build()?.compile_matcher();
+        self.rules.push(Rule { include, pattern: pattern.to_owned(), glob, literal });
+        Ok(())
+    }
+
+    /// Whether a class (internal form) is to be hooked.
+    pub fn hooks(&self, class: &str) -> bool {
+        match self.rules.iter().find(|rule| rule.matches(class)) {
+            Some(rule) => rule.include,
+            None => !self.rules.iter().any(|rule| rule.include),
+        }
+    }
+
+    /// No rules: everything is hooked.
+    pub fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    /// The rules as text, for the content hash: `+com.acme.** -*Test`.
+    pub fn describe(&self) -> String {
+        let rules = self.rules.iter().map(|rule| format!("{}{}", if rule.include { '+' } else { '-' }, rule.pattern));
+        rules.collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl Rule {
+    fn matches(&self, class: &str) -> bool {
+        let enclosing = class.match_indices('$').map(|(at, _)| &class[..at]);
+        if std::iter::once(class).chain(enclosing).any(|name| self.glob.is_match(name)) {
+            return true;
+        }
+        self.literal
+            && class.match_indices('/').any(|(at, _)| {
+                let package = &class[..at];
+                package.len() == self.pattern.len()
+                    && package.bytes().zip(self.pattern.bytes()).all(|(a, b)| a == b || (a == b'/' && b == b'.'))
+            })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filter(rules: &[&str]) -> Filter {
+        let mut filter = Filter::default();
+        for rule in rules {
+            filter.push(rule.starts_with('+'), &rule[1..]).unwrap();
+        }
+        filter
+    }
+
+    #[test]
+    fn no_rules_hook_everything() {
+        assert!(Filter::default().hooks("a/B"));
+    }
+
+    #[test]
+    fn double_star_crosses_packages_and_single_does_not() {
+        let deep = filter(&["+com.acme.**"]);
+        assert!(deep.hooks("com/acme/A") && deep.hooks("com/acme/x/y/A"));
+        assert!(!deep.hooks("com/acmes/A") && !deep.hooks("org/A"));
+        let flat = filter(&["+com.acme.*"]);
+        assert!(flat.hooks("com/acme/A") && !flat.hooks("com/acme/x/A"));
+    }
+
+    #[test]
+    fn a_name_without_wildcards_is_a_class_or_a_package() {
+        let class = filter(&["-java.util.HashMap"]);
+        assert!(!class.hooks("java/util/HashMap") && !class.hooks("java/util/HashMap$Node"));
+        assert!(class.hooks("java/util/HashMapper") && class.hooks("java/util/HashSet"));
+        let package = filter(&["-com.acme"]);
+        assert!(!package.hooks("com/acme/A") && !package.hooks("com/acme/x/A") && package.hooks("com/acmeA"));
+    }
+
+    #[test]
+    fn without_a_dot_it_is_the_simple_name() {
+        let tests = filter(&["-*Test"]);
+        assert!(!tests.hooks("a/b/FooTest") && !tests.hooks("FooTest") && !tests.hooks("a/FooTest$1"));
+        assert!(tests.hooks("a/TestFoo"));
+    }
+
+    #[test]
+    fn first_match_wins() {
+        let both = filter(&["-com.acme.gen.**", "+com.acme.**"]);
+        assert!(!both.hooks("com/acme/gen/A") && both.hooks("com/acme/A") && !both.hooks("org/A"));
+        let other = filter(&["+com.acme.**", "-com.acme.gen.**"]);
+        assert!(other.hooks("com/acme/gen/A"));
+    }
+
+    #[test]
+    fn a_bad_pattern_is_a_usage_error() {
+        assert_eq!(Filter::default().push(true, "a[").unwrap_err().exit_code(), 2);
+        assert_eq!(Filter::default().push(true, "").unwrap_err().exit_code(), 2);
+    }
+}

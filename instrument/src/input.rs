@@ -1,0 +1,41 @@
+//! Input files as byte slices.
+#![allow(unsafe_code)] // Mapping a file is an OS boundary; see `Input::open`.
+
+use std::fs::File;
+use std::ops::Deref;
+use std::path::Path;
+
+use memmap2::Mmap;
+
+use crate::error::Error;
+
+/// The bytes of a file, mapped rather than read: images and jars are large and mostly copied.
+#[derive(Debug)]
+pub struct Input(Option<Mmap>);
+
+impl Input {
+    /// Maps a file.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let file = File::open(path).map_err(Error::io("read", path))?;
+        let metadata = file.metadata().map_err(Error::io("read", path))?;
+        if !metadata.is_file() {
+            return Err(Error::Input { path: path.to_owned(), why: "neither a file nor a folder".into() });
+        }
+        if metadata.len() == 0 {
+            // An empty file cannot be mapped.
+            return Ok(Self(None));
+        }
+        // SAFETY: the map is read-only and private to us. Nothing can stop another process from shortening the
+        // file meanwhile (we would get SIGBUS); we write only to new files, and refuse output = input.
+        let map = unsafe { Mmap::map(&file) }.map_err(Error::io("read", path))?;
+        Ok(Self(Some(map)))
+    }
+}
+
+impl Deref for Input {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        self.0.as_deref().unwrap_or_default()
+    }
+}

@@ -1,0 +1,104 @@
+//! `et.args`: the options that a run needs, in the form of java's `@file` (JDK 9 and later).
+
+use std::path::Path;
+
+use super::runtime_dir::NATIVE_LIBRARY;
+
+/// An option of the JVM, the releases that know it, and why it is there.
+struct Flag {
+    option: &'static str,
+    releases: std::ops::RangeInclusive<u16>,
+    #[allow(dead_code)] // for the reader of this table
+    why: &'static str,
+}
+
+/// The one table of JVM flags.
+const FLAGS: &[Flag] = &[
+    Flag {
+        option: "-XX:+UnlockExperimentalVMOptions",
+        releases: 8..=u16::MAX,
+        why: "hashCode is an experimental flag from JDK 9 on",
+    },
+    Flag {
+        option: "-XX:hashCode=0",
+        releases: 8..=u16::MAX,
+        why: "object ids are identity hashes; this generator has a full period, so the first 2^31-2 objects differ",
+    },
+    Flag {
+        option: "-XX:-UseBiasedLocking",
+        releases: 8..=14,
+        why: "a biased lock takes the header bits that the hash needs, and a hash revokes the bias, slowly; \
+              off by default from 15 on and gone later",
+    },
+    Flag {
+        option: "-XX:-DontCompileHugeMethods",
+        releases: 8..=u16::MAX,
+        why: "hooks push some methods past 8000 bytes of code, beyond which the JVM would only interpret them",
+    },
+];
+
+/// The JVM's flags for a feature release.
+pub fn flags(feature: u16) -> impl Iterator<Item = &'static str> {
+    FLAGS.iter().filter(move |flag| flag.releases.contains(&feature)).map(|flag| flag.option)
+}
+
+/// The file's text. `folder` is the output, where `lib/elephant-tracks` lies; `boot` swaps the boot classes, if that
+/// takes options.
+pub fn text(folder: &Path, feature: u16, boot: &[String]) -> String {
+    let library = folder.join("lib/elephant-tracks").join(NATIVE_LIBRARY);
+    let mut out = String::new();
+    for option in boot {
+        out.push_str(&quoted(option));
+        out.push('\n');
+    }
+    out.push_str(&quoted(&format!("-agentpath:{}", library.display())));
+    out.push('\n');
+    for flag in flags(feature) {
+        out.push_str(flag);
+        out.push('\n');
+    }
+    out
+}
+
+/// Quotes an argument as java's argument files want it: in double quotes, with backslash escapes.
+fn quoted(argument: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\' | b'#');
+    if argument.bytes().all(plain) {
+        return argument.to_owned();
+    }
+    let mut out = String::from("\"");
+    for character in argument.chars() {
+        match character {
+            '"' | '\\' => out.extend(['\\', character]),
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn biased_locking_is_only_named_where_it_exists() {
+        let has = |feature| flags(feature).any(|flag| flag.contains("BiasedLocking"));
+        assert!(has(8) && has(11) && has(14) && !has(15) && !has(25));
+        assert!(flags(25).any(|flag| flag == "-XX:hashCode=0"));
+    }
+
+    #[test]
+    fn awkward_paths_are_quoted() {
+        assert_eq!(quoted("-agentpath:/a/b.so"), "-agentpath:/a/b.so");
+        assert_eq!(quoted("/my jdk/x"), "\"/my jdk/x\"");
+        assert_eq!(quoted("/a\"b\\c"), "\"/a\\\"b\\\\c\"");
+        let text = text(Path::new("/my jdk"), 17, &["--patch-module=java.base=/my jdk/b.jar".into()]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[0], "\"--patch-module=java.base=/my jdk/b.jar\"");
+        assert_eq!(lines[1], "\"-agentpath:/my jdk/lib/elephant-tracks/libet_runtime.so\"");
+    }
+}

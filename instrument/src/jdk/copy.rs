@@ -1,0 +1,116 @@
+//! A copy of a JDK home that shares what does not change.
+
+use std::fs;
+use std::path::Path;
+
+use walkdir::WalkDir;
+
+use crate::container::folder;
+use crate::error::Error;
+use crate::report::Skip;
+
+/// What copying did.
+#[derive(Debug, Default)]
+pub struct Copied {
+    /// Files that share their content with the original.
+    pub linked: u64,
+    /// Files copied.
+    pub copied: u64,
+    /// Bytes of those.
+    pub bytes: u64,
+    /// Left out.
+    pub skipped: Vec<Skip>,
+}
+
+/// Copies `home` (canonical) to `to` without what will be made anew: the image and the CDS archives. Links are
+/// resolved, since distributions spread a JDK over the file system. Files that nobody edits are hard linked.
+pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, Error> {
+    let mut copied = Copied::default();
+    let walk = WalkDir::new(home).follow_links(true).min_depth(1);
+    for item in walk {
+        crate::interrupt::check()?;
+        let item = match item {
+            Ok(item) => item,
+            Err(error) => {
+                let path = error.path().unwrap_or(home).to_owned();
+                let name = path.strip_prefix(home).unwrap_or(&path).display().to_string();
+                let reason = match error.into_io_error() {
+                    Some(error) if error.kind() == std::io::ErrorKind::NotFound => "a link to nowhere".to_owned(),
+                    Some(error) => error.to_string(),
+                    None => "links in a circle".to_owned(),
+                };
+                copied.skipped.push(Skip { entry: name, reason });
+                continue;
+            }
+        };
+        let path = item.path().strip_prefix(home).unwrap_or(item.path());
+        let target = to.join(path);
+        if item.file_type().is_dir() {
+            fs::create_dir_all(&target).map_err(Error::io("create", &target))?;
+        } else if item.file_type().is_file() && !is_made_anew(path) {
+            copied.file(home, path, &target)?;
+        }
+    }
+    Ok(copied)
+}
+
+fn is_made_anew(path: &Path) -> bool {
+    path == Path::new("lib/modules") || path.extension().is_some_and(|extension| extension == "jsa")
+}
+
+impl Copied {
+    fn file(&mut self, home: &Path, path: &Path, target: &Path) -> Result<(), Error> {
+        let from = home.join(path);
+        // Configuration is edited in place, and what lies outside the home belongs to others: true copies.
+        let real = fs::canonicalize(&from).map_err(Error::io("read", &from))?;
+        let shared = real.starts_with(home) && !path.starts_with("conf") && !path.starts_with("lib/security");
+        if shared && fs::hard_link(&real, target).is_ok() {
+            self.linked += 1;
+            return Ok(());
+        }
+        match fs::File::open(&real) {
+            Ok(_) => {}
+            // Password files of management, for example: a run does without.
+            Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => {
+                self.skipped.push(Skip { entry: path.display().to_string(), reason: error.to_string() });
+                return Ok(());
+            }
+            Err(error) => return Err(Error::io("read", &real)(error)),
+        }
+        self.bytes += folder::copy(&real, target)?;
+        self.copied += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_resolved_and_configuration_is_not_shared() {
+        use std::os::unix::fs::{MetadataExt, symlink};
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        let (home, outside, to) = (root.join("home"), root.join("etc"), root.join("to"));
+        for path in ["home/bin", "home/lib/server", "home/conf", "etc"] {
+            fs::create_dir_all(root.join(path)).unwrap();
+        }
+        for path in ["bin/java", "lib/modules", "lib/server/classes.jsa", "conf/net.properties"] {
+            fs::write(home.join(path), path).unwrap();
+        }
+        fs::write(outside.join("security"), "s").unwrap();
+        symlink(outside.join("security"), home.join("lib/policy")).unwrap();
+        symlink("nowhere", home.join("src.zip")).unwrap();
+        fs::create_dir(&to).unwrap();
+        let copied = copy_home(&home, &to).unwrap();
+        let inode = |path: std::path::PathBuf| fs::metadata(path).unwrap().ino();
+        assert_eq!(inode(home.join("bin/java")), inode(to.join("bin/java")));
+        assert_ne!(inode(home.join("conf/net.properties")), inode(to.join("conf/net.properties")));
+        assert_ne!(inode(outside.join("security")), inode(to.join("lib/policy")));
+        assert!(!fs::symlink_metadata(to.join("lib/policy")).unwrap().is_symlink());
+        assert!(!to.join("lib/modules").exists() && !to.join("lib/server/classes.jsa").exists());
+        assert_eq!((copied.linked, copied.copied, copied.skipped.len()), (1, 2, 1));
+    }
+}

@@ -1,0 +1,82 @@
+//! What kind of JDK lies at a home.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::container::class_file;
+use crate::error::Error;
+
+/// A JDK or Java runtime on disk.
+#[derive(Debug)]
+pub struct JdkHome {
+    /// Absolute, without links.
+    pub path: PathBuf,
+    /// Where its classes are.
+    pub layout: Layout,
+}
+
+/// The two ways in which JDKs keep their classes.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// JDK 9 and later: this image.
+    Image(PathBuf),
+    /// JDK 8: the folder with `rt.jar`.
+    Jars(PathBuf),
+}
+
+impl JdkHome {
+    /// Looks at what is there.
+    pub fn find(home: &Path) -> Result<Self, Error> {
+        let fail = |why: String| Error::Jdk { home: home.to_owned(), why };
+        let path = fs::canonicalize(home).map_err(|error| fail(error.to_string()))?;
+        let image = path.join("lib/modules");
+        if image.is_file() {
+            return Ok(Self { path, layout: Layout::Image(image) });
+        }
+        let jars = ["jre/lib", "lib"].map(|lib| path.join(lib)).into_iter().find(|lib| lib.join("rt.jar").is_file());
+        match jars {
+            Some(lib) => Ok(Self { path, layout: Layout::Jars(lib) }),
+            None => Err(fail("it has neither lib/modules (JDK 9 and later) nor lib/rt.jar (JDK 8)".into())),
+        }
+    }
+
+    /// The folder's name, for people.
+    pub fn name(&self) -> String {
+        self.path.file_name().map_or_else(|| "jdk".into(), |name| name.to_string_lossy().into_owned())
+    }
+}
+
+/// The feature release (8, 17, 25) of a JDK, told by the class file version of its `java.lang.Object`: `release`
+/// files are missing from some builds, and running `java` would not work for another machine's JDK.
+pub fn feature_release(object_class: &[u8]) -> Option<u16> {
+    match object_class {
+        [a, b, c, d, _, _, major_high, major_low, ..] if class_file::is_class(&[*a, *b, *c, *d]) => {
+            u16::from_be_bytes([*major_high, *major_low]).checked_sub(44).filter(|feature| *feature >= 8)
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_class_file_version_tells_the_release() {
+        assert_eq!(feature_release(&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 52]), Some(8));
+        assert_eq!(feature_release(&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 69]), Some(25));
+        assert_eq!(feature_release(&[0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 1]), None);
+        assert_eq!(feature_release(b"short"), None);
+    }
+
+    #[test]
+    fn a_folder_without_classes_is_no_jdk() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = JdkHome::find(folder.path()).unwrap_err().to_string();
+        assert!(message.contains("neither lib/modules"), "{message}");
+        assert!(JdkHome::find(&folder.path().join("none")).is_err());
+        fs::create_dir_all(folder.path().join("jre/lib")).unwrap();
+        fs::write(folder.path().join("jre/lib/rt.jar"), "").unwrap();
+        assert!(matches!(JdkHome::find(folder.path()).unwrap().layout, Layout::Jars(_)));
+    }
+}

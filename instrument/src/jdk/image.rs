@@ -1,0 +1,109 @@
+//! A JDK 9 or later: a copy of its home whose `lib/modules` is rewritten in full.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use et_names::{ArtifactKind, PATH_IN_JDK};
+use rayon::prelude::*;
+
+use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, usage};
+use crate::app::{create_folder, write_file};
+use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::container::jimage::{Image, ImageError, ImageWriter, Resource};
+use crate::error::Error;
+use crate::input::Input;
+use crate::report::Report;
+use crate::staging::Staging;
+
+/// An image that may be rewritten, and which release it is of.
+pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16), Error> {
+    let fail = |source| Error::Image { path: path.to_owned(), source };
+    let image = Image::read(bytes).map_err(fail)?;
+    if image.find("/java.base/java/lang/HeapProxy.class").map_err(fail)?.is_some() {
+        return Err(Error::AlreadyInstrumented { place: path.display().to_string() });
+    }
+    let object = image.find("/java.base/java/lang/Object.class").map_err(fail)?;
+    let object = object.ok_or_else(|| fail(ImageError::Damaged("it holds no java.lang.Object")))?;
+    let feature = home::feature_release(&image.content(&object).map_err(fail)?);
+    Ok((image, feature.ok_or_else(|| fail(ImageError::Damaged("its java.lang.Object is no class")))?))
+}
+
+/// The classes among `resources`, decompressed.
+pub(super) fn classes<'a>(image: &Image<'a>, resources: &[&Resource]) -> Vec<ClassInput<'a>> {
+    let read = |resource: &&Resource| ClassInput {
+        label: resource.name.clone(),
+        bytes: image.content(resource).map_err(|error| error.to_string()),
+    };
+    resources.par_iter().map(read).collect()
+}
+
+pub(super) fn copy(
+    job: &JdkJob,
+    home: &JdkHome,
+    image_path: &Path,
+    runtime: &RuntimeDir,
+    staging: &Staging,
+    settings: &Settings,
+) -> Result<Report, Error> {
+    let fail = |source| Error::Image { path: image_path.to_owned(), source };
+    let bytes = Input::open(image_path)?;
+    let (image, feature) = open(&bytes, image_path)?;
+    let proxies = runtime.classes(feature)?;
+    let resources = image.resources().map_err(fail)?;
+
+    let out = staging.path();
+    settings.progress.stage("copying the JDK");
+    create_folder(&out.join(OWN_FOLDER))?;
+    let copied = copy::copy_home(&home.path, out)?;
+
+    let indexes: Vec<usize> = (0..resources.len()).filter(|index| resources[*index].is_class()).collect();
+    let inputs = classes(&image, &indexes.iter().map(|index| &resources[*index]).collect::<Vec<_>>());
+    let done =
+        instrument(&inputs, &home.name(), ArtifactKind::Jdk, settings, &mut Blocks::new(job.id_base), |_, bytes| {
+            bytes
+        })?;
+    drop(inputs);
+
+    settings.progress.stage("writing lib/modules");
+    let mut writer = ImageWriter::new(image, resources);
+    for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
+        if let Outcome::New(bytes) = outcome {
+            writer.replace(index, bytes);
+        }
+    }
+    for (class, bytes) in proxies {
+        writer.add_class("java.base", RUNTIME_PACKAGE, &class, bytes).map_err(fail)?;
+    }
+    let modules = out.join("lib/modules");
+    let file = File::create(&modules).map_err(Error::io("create", &modules))?;
+    let mut file = BufWriter::with_capacity(1 << 20, file);
+    let written = writer.write(&mut file).map_err(fail)?.and_then(|size| file.flush().map(|()| size));
+    crate::interrupt::check()?;
+    let size = written.map_err(Error::io("write", &modules))?;
+
+    let names = done.names.encode();
+    write_file(&out.join(PATH_IN_JDK), &names)?;
+    let native = runtime.copy_native(&out.join(OWN_FOLDER))?;
+    write_file(&out.join(ARGS_FILE), args_file::text(staging.target(), feature, &[]).as_bytes())?;
+
+    let mut report = Report {
+        bytes_in: bytes.len() as u64,
+        bytes_out: size + names.len() as u64 + native + copied.bytes,
+        ..Report::default()
+    };
+    report.artifacts.push(done.report);
+    report.notes.push(format!("JDK {feature}: {} files shared with the original, {} copied", copied.linked, copied.copied));
+    for skip in copied.skipped {
+        report.notes.push(format!("left out: {}: {}", skip.entry, skip.reason));
+    }
+    if job.cds {
+        settings.progress.stage("dumping the CDS archive");
+        let (archive, time) = cds::dump(out, feature)?;
+        let name = archive.strip_prefix(out).unwrap_or(&archive).display();
+        report.notes.push(format!("dumped {name} in {:.1} s", time.as_secs_f64()));
+    }
+    let java = staging.target().join("bin/java");
+    report.notes.push(usage(&java.display().to_string(), staging));
+    Ok(report)
+}

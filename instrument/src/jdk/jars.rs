@@ -1,0 +1,125 @@
+//! A JDK 8: rewritten copies of its boot jars, to stand before the originals on the boot class path.
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use et_names::{ArtifactKind, PATH_IN_JDK};
+use rayon::prelude::*;
+
+use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home};
+use crate::app::{create_folder, write_file};
+use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::container::class_file;
+use crate::container::zip::{Archive, Entry, Packed, STORED, Writer};
+use crate::error::Error;
+use crate::input::Input;
+use crate::report::Report;
+use crate::staging::Staging;
+
+/// The boot class path of a JDK 8, as far as it holds classes. Not `jce.jar`: it is signed, and some builds check
+/// that at run time.
+const BOOT_JARS: [&str; 6] = ["rt", "sunrsasign", "jsse", "charsets", "jfr", "management-agent"];
+
+struct BootJar {
+    name: &'static str,
+    bytes: Input,
+    archive: Archive,
+}
+
+impl BootJar {
+    fn classes(&self) -> impl Iterator<Item = &Entry> {
+        self.archive.entries.iter().filter(|entry| class_file::has_class_name(entry.name.as_ref()))
+    }
+}
+
+pub(super) fn prepend(
+    job: &JdkJob,
+    home: &JdkHome,
+    lib: &Path,
+    runtime: &RuntimeDir,
+    staging: &Staging,
+    settings: &Settings,
+) -> Result<Report, Error> {
+    let mut jars = Vec::new();
+    for name in BOOT_JARS {
+        let path = lib.join(format!("{name}.jar"));
+        if path.is_file() {
+            let bytes = Input::open(&path)?;
+            let archive = Archive::read(&bytes)
+                .map_err(|source| Error::Zip { place: path.display().to_string(), source })?;
+            jars.push(BootJar { name, bytes, archive });
+        }
+    }
+    let feature = release(&jars).ok_or_else(|| Error::Jdk {
+        home: job.home.clone(),
+        why: "its rt.jar holds no readable java/lang/Object.class".into(),
+    })?;
+    let proxies = runtime.classes(feature)?;
+
+    let entries: Vec<(&BootJar, &Entry)> =
+        jars.iter().flat_map(|jar| jar.classes().map(move |entry| (jar, entry))).collect();
+    let inputs: Vec<ClassInput<'_>> = entries
+        .par_iter()
+        .map(|(jar, entry)| ClassInput {
+            label: format!("{}.jar!/{}", jar.name, entry.name),
+            bytes: entry.content(&jar.bytes).map_err(|error| error.to_string()),
+        })
+        .collect();
+    let done =
+        instrument(&inputs, &home.name(), ArtifactKind::Jdk, settings, &mut Blocks::new(job.id_base), |_, bytes| {
+            // Stored, as rt.jar is in most builds: every start of the JVM reads it.
+            Packed::new(bytes, STORED)
+        })?;
+
+    let out = staging.path();
+    create_folder(&out.join(OWN_FOLDER))?;
+    let mut report = Report::default();
+    let mut outcomes = done.outcomes.iter();
+    let mut boot = String::from("-Xbootclasspath/p");
+    for jar in &jars {
+        let file_name = format!("{}-et.jar", jar.name);
+        let path = out.join(&file_name);
+        let file = File::create(&path).map_err(Error::io("create", &path))?;
+        let write = || {
+            // Classes only: resources and services would be found twice.
+            let mut writer = Writer::new(BufWriter::new(file));
+            for (entry, outcome) in jar.classes().zip(&mut outcomes) {
+                if let Outcome::New(packed) = outcome {
+                    writer.replace(entry, &jar.bytes, packed)?;
+                }
+            }
+            if jar.name == "rt" {
+                for (class, bytes) in &proxies {
+                    let entry = format!("{RUNTIME_PACKAGE}/{class}.class");
+                    writer.add(&entry, &Packed::new(bytes.clone(), STORED))?;
+                }
+            }
+            let (mut file, size) = writer.finish(&[])?;
+            file.flush().map(|()| size)
+        };
+        report.bytes_in += jar.bytes.len() as u64;
+        report.bytes_out += write().map_err(Error::io("write", &path))?;
+        boot.push(':');
+        boot.push_str(&staging.target().join(&file_name).display().to_string());
+    }
+    let names = done.names.encode();
+    write_file(&out.join(PATH_IN_JDK), &names)?;
+    report.bytes_out += names.len() as u64 + runtime.copy_native(&out.join(OWN_FOLDER))?;
+    let args = args_file::text(staging.target(), feature, &[boot]);
+    write_file(&out.join(ARGS_FILE), args.as_bytes())?;
+    report.artifacts.push(done.report);
+    let args = staging.target().join(ARGS_FILE);
+    report.notes.push(format!("run with: java $(cat {}) -jar app-et.jar", args.display()));
+    report.notes.push("(JDK 8 reads no @file; et.args holds plain options)".into());
+    if lib.join("jce.jar").is_file() {
+        report.notes.push("jce.jar is left as it is: it is signed".into());
+    }
+    Ok(report)
+}
+
+fn release(jars: &[BootJar]) -> Option<u16> {
+    let rt = jars.iter().find(|jar| jar.name == "rt")?;
+    let object = rt.classes().find(|entry| entry.name == "java/lang/Object.class")?;
+    home::feature_release(&object.content(&rt.bytes).ok()?)
+}

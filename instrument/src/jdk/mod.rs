@@ -1,0 +1,97 @@
+//! `et-instrument jdk` and `et-instrument patch`: instrumented copies of a JDK's own classes.
+
+mod args_file;
+mod cds;
+mod copy;
+mod home;
+mod image;
+mod jars;
+mod patch;
+mod runtime_dir;
+
+use std::path::PathBuf;
+
+pub use home::{JdkHome, Layout};
+pub use runtime_dir::RuntimeDir;
+
+use crate::artifact::Settings;
+use crate::error::Error;
+use crate::report::Report;
+use crate::staging::{MARKS, Staging, absolute};
+
+/// The classes of the runtime lie here.
+const RUNTIME_PACKAGE: &str = "java/lang";
+/// The output's folder for the library and the names table.
+const OWN_FOLDER: &str = MARKS[1];
+/// The file of options.
+const ARGS_FILE: &str = "et.args";
+
+/// What to make of which JDK.
+#[derive(Debug)]
+pub struct JdkJob {
+    /// `JAVA_HOME`.
+    pub home: PathBuf,
+    /// The folder to make.
+    pub output: PathBuf,
+    /// Where the runtime's parts are, if said.
+    pub runtime_dir: Option<PathBuf>,
+    /// Replace the output.
+    pub force: bool,
+    /// First id, if said.
+    pub id_base: Option<u32>,
+    /// Dump a CDS archive.
+    pub cds: bool,
+}
+
+impl JdkJob {
+    /// An instrumented copy of the JDK; for a JDK 8, rewritten boot jars.
+    pub fn copy(&self, settings: &Settings) -> Result<Report, Error> {
+        let (home, runtime, staging) = self.start()?;
+        let done = match &home.layout {
+            Layout::Image(image) => image::copy(self, &home, image, &runtime, &staging, settings),
+            Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
+        };
+        finish(staging, done)
+    }
+
+    /// Patches for modules of the JDK.
+    pub fn patch(&self, modules: &[String], settings: &Settings) -> Result<Report, Error> {
+        let (home, runtime, staging) = self.start()?;
+        let done = match &home.layout {
+            Layout::Image(image) => patch::patch(self, &home, image, modules, &runtime, &staging, settings),
+            Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
+        };
+        finish(staging, done)
+    }
+
+    fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), Error> {
+        let home = JdkHome::find(&self.home)?;
+        if home.path.join(OWN_FOLDER).exists() {
+            return Err(Error::AlreadyInstrumented { place: self.home.display().to_string() });
+        }
+        let output = absolute(&self.output)?;
+        let entangled = |how| Error::Entangled { output: self.output.clone(), how, input: self.home.clone() };
+        if output == home.path {
+            return Err(entangled("is the same as"));
+        }
+        if output.starts_with(&home.path) {
+            return Err(entangled("lies inside"));
+        }
+        if home.path.starts_with(&output) {
+            return Err(entangled("contains"));
+        }
+        Ok((home, RuntimeDir::find(self.runtime_dir.as_deref())?, Staging::new(&self.output, self.force)?))
+    }
+}
+
+fn finish(staging: Staging, done: Result<Report, Error>) -> Result<Report, Error> {
+    let mut report = done.map_err(|error| staging.explain(error))?;
+    report.output = staging.target().display().to_string();
+    staging.commit()?;
+    Ok(report)
+}
+
+/// The line that tells how to use an output.
+fn usage(java: &str, staging: &Staging) -> String {
+    format!("run with: {java} @{} -jar app-et.jar", staging.target().join(ARGS_FILE).display())
+}

@@ -1,0 +1,102 @@
+//! The runtime's parts that go into an instrumented JDK: the native library, and `java.lang.HeapProxy`.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::container::zip::Archive;
+use crate::error::Error;
+use crate::input::Input;
+
+/// The stub that the JVM loads.
+pub const NATIVE_LIBRARY: &str = "libet_runtime.so";
+
+/// A folder with the runtime's parts.
+#[derive(Debug)]
+pub struct RuntimeDir {
+    folder: PathBuf,
+}
+
+/// A class of the runtime: `HeapProxy`, without package, and its bytes.
+pub type RuntimeClass = (String, Vec<u8>);
+
+impl RuntimeDir {
+    /// The folder given, else that of `ET_RUNTIME_DIR`, else the one installed beside this program.
+    pub fn find(given: Option<&Path>) -> Result<Self, Error> {
+        let installed = || {
+            let program = std::env::current_exe().ok()?;
+            Some(program.parent()?.parent()?.join("lib/elephant-tracks"))
+        };
+        let folder = given
+            .map(Path::to_owned)
+            .or_else(|| std::env::var_os("ET_RUNTIME_DIR").map(PathBuf::from))
+            .or_else(installed)
+            .unwrap_or_default();
+        let found = Self { folder };
+        found.file(NATIVE_LIBRARY)?;
+        Ok(found)
+    }
+
+    fn file(&self, name: &str) -> Result<PathBuf, Error> {
+        let path = self.folder.join(name);
+        if path.is_file() {
+            Ok(path)
+        } else {
+            Err(Error::Runtime { folder: self.folder.clone(), missing: name.to_owned() })
+        }
+    }
+
+    /// The classes for a feature release.
+    pub fn classes(&self, feature: u16) -> Result<Vec<RuntimeClass>, Error> {
+        let path = self.file(variant(feature))?;
+        let bytes = Input::open(&path)?;
+        let fail = |source| Error::Zip { place: path.display().to_string(), source };
+        let archive = Archive::read(&bytes).map_err(fail)?;
+        let mut classes = Vec::new();
+        for entry in &archive.entries {
+            let name = entry.name.strip_prefix("java/lang/").and_then(|name| name.strip_suffix(".class"));
+            if let Some(name) = name.filter(|name| !name.contains('/')) {
+                classes.push((name.to_owned(), entry.content(&bytes).map_err(fail)?.into_owned()));
+            }
+        }
+        if classes.iter().any(|(name, _)| name == "HeapProxy") {
+            Ok(classes)
+        } else {
+            Err(Error::Input { path, why: "holds no java/lang/HeapProxy.class: build the runtime again".into() })
+        }
+    }
+
+    /// Copies the native library into `folder`.
+    pub fn copy_native(&self, folder: &Path) -> Result<u64, Error> {
+        let to = folder.join(NATIVE_LIBRARY);
+        fs::copy(self.file(NATIVE_LIBRARY)?, &to).map_err(Error::io("write", &to))
+    }
+}
+
+/// Which HeapProxy a release takes: 8 has `sun.misc.Unsafe` only, 21 brought carrier threads.
+fn variant(feature: u16) -> &'static str {
+    match feature {
+        ..=8 => "heap-proxy-8.jar",
+        9..=20 => "heap-proxy-11.jar",
+        _ => "heap-proxy-21.jar",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_take_their_variant() {
+        let taken = [8, 9, 17, 20, 21, 25].map(variant);
+        let expected = ["8", "11", "11", "11", "21", "21"].map(|variant| format!("heap-proxy-{variant}.jar"));
+        assert_eq!(taken.map(str::to_owned), expected);
+    }
+
+    #[test]
+    fn an_empty_folder_is_one_clear_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let message = RuntimeDir::find(Some(folder.path())).unwrap_err().to_string();
+        assert!(message.contains(NATIVE_LIBRARY) && message.contains("--runtime-dir"), "{message}");
+        assert!(!message.contains('\n'));
+    }
+}

@@ -1,0 +1,282 @@
+//! What a command did: the closing summary, as text and as JSON.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::rewrite::HookCounts;
+
+/// Everything a command did.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// The output, absolute.
+    pub output: String,
+    /// One per rewritten jar, folder, class or JDK.
+    pub artifacts: Vec<ArtifactReport>,
+    /// Bytes of the files read.
+    pub bytes_in: u64,
+    /// Bytes of the files written (hard links do not count).
+    pub bytes_out: u64,
+    /// Wall clock.
+    pub seconds: f64,
+    /// How to use the output, and what else there is to know.
+    pub notes: Vec<String>,
+}
+
+/// What was done to one artifact.
+#[derive(Debug, Default, Serialize)]
+pub struct ArtifactReport {
+    /// File name.
+    pub name: String,
+    /// Content hash, hexadecimal.
+    pub hash: String,
+    /// First id of its block.
+    pub id_base: u32,
+    /// Ids in its block.
+    pub id_count: u32,
+    /// Classes rewritten, those without hooks included.
+    pub classes: u64,
+    /// Classes that `--include`/`--exclude` left without hooks.
+    pub excluded: u64,
+    /// Methods with code in the rewritten classes.
+    pub methods: u64,
+    /// Hooks inserted.
+    pub hooks: Hooks,
+    /// Copied unchanged although they look like classes or archives.
+    pub skipped: Vec<Skip>,
+    /// Methods that got fewer hooks than asked for.
+    pub shortfalls: Vec<ShortfallReport>,
+    /// Signature files that were removed: they signed the original.
+    pub signatures_removed: Vec<String>,
+    /// Bytes of class files read.
+    pub class_bytes_in: u64,
+    /// Bytes of class files written.
+    pub class_bytes_out: u64,
+}
+
+/// Something copied unchanged.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Skip {
+    /// Entry or file.
+    pub entry: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A method that went without some hooks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ShortfallReport {
+    /// `java/lang/String.concat(Ljava/lang/String;)Ljava/lang/String;`
+    pub method: String,
+    /// Which hooks.
+    pub hooks: String,
+    /// Why.
+    pub why: String,
+}
+
+/// [`HookCounts`] with its names for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Hooks {
+    pub entries: u64,
+    pub exits: u64,
+    pub exit_throws: u64,
+    pub throws: u64,
+    pub handlers: u64,
+    pub sites: u64,
+    pub objects: u64,
+    pub arrays: u64,
+    pub field_updates: u64,
+    pub static_updates: u64,
+    pub array_updates: u64,
+}
+
+impl From<HookCounts> for Hooks {
+    fn from(counts: HookCounts) -> Self {
+        Self {
+            entries: counts.entries,
+            exits: counts.exits,
+            exit_throws: counts.exit_throws,
+            throws: counts.throws,
+            handlers: counts.handlers,
+            sites: counts.sites,
+            objects: counts.objects,
+            arrays: counts.arrays,
+            field_updates: counts.field_updates,
+            static_updates: counts.static_updates,
+            array_updates: counts.array_updates,
+        }
+    }
+}
+
+impl Hooks {
+    fn named(&self) -> [(&'static str, u64); 11] {
+        [
+            ("entry", self.entries),
+            ("exit", self.exits),
+            ("exceptional exit", self.exit_throws),
+            ("throw", self.throws),
+            ("handler", self.handlers),
+            ("new site", self.sites),
+            ("object", self.objects),
+            ("array", self.arrays),
+            ("field update", self.field_updates),
+            ("static update", self.static_updates),
+            ("array update", self.array_updates),
+        ]
+    }
+
+    /// All hooks.
+    pub fn total(&self) -> u64 {
+        self.named().iter().map(|(_, count)| count).sum()
+    }
+}
+
+impl std::ops::AddAssign for Hooks {
+    fn add_assign(&mut self, other: Self) {
+        self.entries += other.entries;
+        self.exits += other.exits;
+        self.exit_throws += other.exit_throws;
+        self.throws += other.throws;
+        self.handlers += other.handlers;
+        self.sites += other.sites;
+        self.objects += other.objects;
+        self.arrays += other.arrays;
+        self.field_updates += other.field_updates;
+        self.static_updates += other.static_updates;
+        self.array_updates += other.array_updates;
+    }
+}
+
+/// How many skipped entries and the like the text form lists; JSON lists all.
+const LISTED: usize = 10;
+
+impl Report {
+    /// Notes the wall clock.
+    pub fn took(&mut self, time: Duration) {
+        self.seconds = time.as_secs_f64();
+    }
+
+    /// The summary for people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        let sum = |field: fn(&ArtifactReport) -> u64| self.artifacts.iter().map(field).sum::<u64>();
+        let mut hooks = Hooks::default();
+        self.artifacts.iter().for_each(|artifact| hooks += artifact.hooks);
+
+        let _ = writeln!(out, "wrote {}", self.output);
+        let classes = sum(|artifact| artifact.classes);
+        let _ = write!(out, "  classes    {}", grouped(classes));
+        match sum(|artifact| artifact.excluded) {
+            0 => {}
+            excluded => _ = write!(out, " ({} of them without hooks, as asked)", grouped(excluded)),
+        }
+        match self.artifacts.len() {
+            0 | 1 => {}
+            count => _ = write!(out, " in {count} artifacts"),
+        }
+        let _ = writeln!(out, "\n  methods    {}", grouped(sum(|artifact| artifact.methods)));
+        let kinds = hooks.named().into_iter().filter(|(_, count)| *count > 0);
+        let kinds = kinds.map(|(name, count)| format!("{name} {}", grouped(count))).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "  hooks      {}{}", grouped(hooks.total()), wrap(&kinds));
+        let megabytes = sum(|artifact| artifact.class_bytes_in) as f64 / 1e6;
+        let _ = writeln!(
+            out,
+            "  bytes      {} in, {} out; classes {:.1} MB to {:.1} MB",
+            grouped(self.bytes_in),
+            grouped(self.bytes_out),
+            megabytes,
+            sum(|artifact| artifact.class_bytes_out) as f64 / 1e6
+        );
+        let rate = megabytes / self.seconds.max(1e-6);
+        let _ = writeln!(out, "  time       {:.2} s, {rate:.0} MB of classes/s", self.seconds);
+
+        self.list(&mut out, "copied unchanged", |artifact| {
+            artifact.skipped.iter().map(|skip| format!("{}: {}", skip.entry, skip.reason)).collect()
+        });
+        self.list(&mut out, "methods with fewer hooks", |artifact| {
+            let shortfalls = artifact.shortfalls.iter();
+            shortfalls.map(|short| format!("{}: no {} ({})", short.method, short.hooks, short.why)).collect()
+        });
+        self.list(&mut out, "signature files removed (they signed the original)", |artifact| {
+            artifact.signatures_removed.clone()
+        });
+        for note in &self.notes {
+            let _ = writeln!(out, "{note}");
+        }
+        out
+    }
+
+    fn list(&self, out: &mut String, title: &str, lines: impl Fn(&ArtifactReport) -> Vec<String>) {
+        let many = self.artifacts.len() > 1;
+        let all: Vec<String> = self
+            .artifacts
+            .iter()
+            .flat_map(|artifact| {
+                let prefix = if many { format!("{}: ", artifact.name) } else { String::new() };
+                lines(artifact).into_iter().map(move |line| format!("{prefix}{line}"))
+            })
+            .collect();
+        if all.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "{} {title}:", grouped(all.len() as u64));
+        for line in all.iter().take(LISTED) {
+            let _ = writeln!(out, "  {line}");
+        }
+        if all.len() > LISTED {
+            let _ = writeln!(out, "  … and {} more; --report json lists all", grouped((all.len() - LISTED) as u64));
+        }
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> String {
+        // Plain structs of numbers and strings always serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+fn wrap(kinds: &str) -> String {
+    if kinds.is_empty() { String::new() } else { format!(" ({kinds})") }
+}
+
+/// `1234567` as `1,234,567`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
+    }
+
+    #[test]
+    fn the_summary_says_what_was_skipped_and_json_says_all_of_it() {
+        let skip = |index| Skip { entry: format!("a/B{index}.class"), reason: "too short".into() };
+        let artifact = ArtifactReport {
+            name: "a.jar".into(),
+            hooks: Hooks { entries: 3, sites: 2, ..Hooks::default() },
+            skipped: (0..12).map(skip).collect(),
+            ..ArtifactReport::default()
+        };
+        let report = Report { artifacts: vec![artifact], ..Report::default() };
+        let text = report.text();
+        assert!(text.contains("hooks      5 (entry 3, new site 2)"), "{text}");
+        assert!(text.contains("12 copied unchanged") && text.contains("… and 2 more"), "{text}");
+        let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
+        assert_eq!(json["artifacts"][0]["skipped"].as_array().unwrap().len(), 12);
+    }
+}

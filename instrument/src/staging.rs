@@ -1,0 +1,163 @@
+//! Output under a temporary name beside the target, renamed when it is whole.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::error::Error;
+
+/// Every folder that this tool makes holds this folder, so that `--force` can tell what it may replace.
+pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"];
+
+/// An output being built. Dropped without [`commit`](Self::commit), it leaves nothing behind.
+#[derive(Debug)]
+pub struct Staging {
+    part: PathBuf,
+    target: PathBuf,
+    replace: bool,
+}
+
+impl Staging {
+    /// Takes the place beside `target`, which must not exist unless `force`. Missing parents are made at the end.
+    pub fn new(target: &Path, force: bool) -> Result<Self, Error> {
+        let target = absolute(target)?;
+        let existing = fs::symlink_metadata(&target).ok();
+        let replace = match &existing {
+            None => false,
+            Some(metadata) if metadata.is_dir() => {
+                let empty = fs::read_dir(&target).map_err(Error::io("read", &target))?.next().is_none();
+                if !empty && !force {
+                    return Err(Error::Exists { path: target });
+                }
+                if !empty && !MARKS.iter().any(|mark| target.join(mark).is_dir()) {
+                    return Err(Error::NotOurs { path: target });
+                }
+                !empty
+            }
+            Some(_) if !force => return Err(Error::Exists { path: target }),
+            Some(_) => false,
+        };
+        let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut beside = target.parent().unwrap_or(Path::new("/"));
+        while !beside.is_dir() {
+            match beside.parent() {
+                Some(parent) => beside = parent,
+                None => break,
+            }
+        }
+        let part = beside.join(format!(".{name}.et-part-{}", std::process::id()));
+        remove(&part);
+        Ok(Self { part, target, replace })
+    }
+
+    /// Where to build.
+    pub fn path(&self) -> &Path {
+        &self.part
+    }
+
+    /// Where it will be, absolute.
+    pub fn target(&self) -> &Path {
+        &self.target
+    }
+
+    /// Puts the target's name into an error that speaks of the temporary one.
+    pub fn explain(&self, error: Error) -> Error {
+        match error {
+            Error::Io { what, path, source } if path.starts_with(&self.part) => {
+                let path = match path.strip_prefix(&self.part) {
+                    Ok(rest) if rest.as_os_str().is_empty() => self.target.clone(),
+                    Ok(rest) => self.target.join(rest),
+                    Err(_) => path,
+                };
+                Error::Io { what, path, source }
+            }
+            other => other,
+        }
+    }
+
+    /// Moves it into place.
+    pub fn commit(self) -> Result<(), Error> {
+        crate::interrupt::check()?;
+        let target = &self.target;
+        if let Some(parent) = target.parent() {
+            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+        }
+        if !self.replace {
+            return fs::rename(&self.part, target).map_err(Error::io("write", target));
+        }
+        // A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
+        let mut old = self.part.clone().into_os_string();
+        old.push("-old");
+        let old = PathBuf::from(old);
+        fs::rename(target, &old).map_err(Error::io("replace", target))?;
+        if let Err(error) = fs::rename(&self.part, target) {
+            let _ = fs::rename(&old, target);
+            return Err(Error::io("write", target)(error));
+        }
+        fs::remove_dir_all(&old).map_err(Error::io("remove", &old))
+    }
+}
+
+impl Drop for Staging {
+    fn drop(&mut self) {
+        remove(&self.part);
+    }
+}
+
+fn remove(path: &Path) {
+    // Best effort: it is gone already after a commit, and there is nobody to tell in a drop.
+    let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+}
+
+/// An absolute path without links in the part of it that exists.
+pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    let mut rest = Vec::new();
+    let mut head = whole.as_path();
+    loop {
+        if let Ok(real) = fs::canonicalize(head) {
+            return Ok(rest.iter().rev().fold(real, |path, name| path.join(name)));
+        }
+        match (head.parent(), head.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name.to_owned());
+                head = parent;
+            }
+            _ => return Ok(whole),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_left_without_a_commit() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("a/b/out.jar");
+        let staging = Staging::new(&target, false).unwrap();
+        fs::write(staging.path(), "x").unwrap();
+        drop(staging);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        let staging = Staging::new(&target, false).unwrap();
+        fs::write(staging.path(), "x").unwrap();
+        staging.commit().unwrap();
+        assert_eq!(fs::read(&target).unwrap(), b"x");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn force_replaces_only_folders_of_ours() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out");
+        fs::create_dir_all(target.join("precious")).unwrap();
+        assert!(matches!(Staging::new(&target, false), Err(Error::Exists { .. })));
+        assert!(matches!(Staging::new(&target, true), Err(Error::NotOurs { .. })));
+        fs::create_dir_all(target.join(MARKS[0])).unwrap();
+        let staging = Staging::new(&target, true).unwrap();
+        fs::create_dir(staging.path()).unwrap();
+        staging.commit().unwrap();
+        assert_eq!(fs::read_dir(&target).unwrap().count(), 0);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+}
