@@ -51,7 +51,7 @@ impl Run {
         let traced_jdk = lab.instrumented(jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
-        traced.args(traced_jdk.options(&trace)?).arg("-cp").arg(&rewritten).arg(name);
+        traced.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(name);
         let rerun = run_java(&mut traced)?;
         ensure!(
             plain == rerun,

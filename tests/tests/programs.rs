@@ -37,7 +37,7 @@ fn runs_as_before(lab: &Lab, jdk: &Jdk, workload: &Workload) -> Result<()> {
     let parts = runner.instrument(workload, &lab.tools, &folder.join("rewritten"), &[])?;
     let traced_jdk = lab.instrumented(jdk)?;
     let trace = folder.join("trace.ettrace");
-    let options = traced_jdk.options(&trace)?;
+    let options = traced_jdk.options(&trace);
     let rewritten = command::quiet(&mut runner.rewritten(workload, &traced_jdk.java(), &parts, &options))?;
     if plain.stdout != rewritten.stdout {
         let (plain, rewritten) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&rewritten.stdout));

@@ -162,7 +162,7 @@ fn measure(
         for (index, variant) in VARIANTS.iter().enumerate() {
             let path = trace(variant);
             let _ = fs::remove_file(&path);
-            let options = traced[index].options(&path)?;
+            let options = traced[index].options(&path);
             seconds[index + 1].push(timed(&mut runner.rewritten(
                 workload,
                 &traced[index].java(),

@@ -33,7 +33,7 @@ pub fn run(layout: &Layout) -> Result<()> {
     let trace = folder.join("leaky-cache.ettrace");
     let _ = fs::remove_file(&trace);
     let mut program = Command::new(traced_jdk.java());
-    program.args(traced_jdk.options(&trace)?).arg("-cp").arg(&rewritten).arg(MAIN_CLASS);
+    program.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(MAIN_CLASS);
     heading("The program, as it always ran");
     command::run(&mut program)?;
 
@@ -43,7 +43,7 @@ pub fn run(layout: &Layout) -> Result<()> {
     command::run(Command::new(tools.et_trace()).arg("summary").arg(&trace))?;
 
     heading("Try next");
-    println!("{}", next_steps(&tools, &trace, &traced_jdk)?);
+    println!("{}", next_steps(&tools, &trace, &traced_jdk));
     eprintln!("\ndone in {:.1} s after the build", start.elapsed().as_secs_f64());
     Ok(())
 }
@@ -61,11 +61,11 @@ fn heading(text: &str) {
     println!("\n== {text}");
 }
 
-fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> Result<String> {
+fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> String {
     let (trace_tool, shown) = (tools.et_trace(), trace.display());
     let names = trace.with_extension("names");
-    let options = jdk.options(Path::new("app.ettrace"))?.join(" ");
-    Ok(format!(
+    let options = jdk.options(Path::new("app.ettrace")).join(" ");
+    format!(
         "# every record, with the names file that explains its ids\n\
          {tool} text {shown} --names {names} | less\n\
          # the same summary for a program\n\
@@ -79,5 +79,5 @@ fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> Result<Stri
         names = names.display(),
         rewriter = tools.et_instrument().display(),
         java = jdk.java().display(),
-    ))
+    )
 }

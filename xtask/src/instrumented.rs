@@ -32,14 +32,10 @@ impl InstrumentedJdk {
         lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
         if !home.is_dir() {
             remove_outdated(&cache, &prefix)?;
-            let part = cache.join(format!("{prefix}part"));
             let mut instrument = Command::new(tools.et_instrument());
-            instrument.arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&part).args(options);
+            instrument.arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&home).args(options);
             eprintln!("instrumenting JDK {} ({})", jdk.version, jdk.home.display());
             command::quiet(&mut instrument)?;
-            // The arguments file names its own folder.
-            relocate(&part.join("et.args"), &part, &home)?;
-            fs::rename(&part, &home).with_context(|| format!("cannot make {}", home.display()))?;
         }
         Ok(Self { home })
     }
@@ -50,16 +46,9 @@ impl InstrumentedJdk {
     }
 
     /// What comes before the program's own options: the stub, and where its trace goes.
-    pub fn options(&self, trace: &Path) -> Result<Vec<String>> {
-        let _ = trace;
-        Ok(vec![format!("@{}", self.home.join("et.args").display())])
+    pub fn options(&self, trace: &Path) -> Vec<String> {
+        vec![format!("@{}", self.home.join("et.args").display()), format!("-Det.traceFile={}", trace.display())]
     }
-}
-
-fn relocate(args: &Path, from: &Path, to: &Path) -> Result<()> {
-    let text = fs::read_to_string(args).with_context(|| format!("et-instrument left no {}", args.display()))?;
-    let text = text.replace(&*from.to_string_lossy(), &to.to_string_lossy());
-    fs::write(args, text).with_context(|| format!("cannot write {}", args.display()))
 }
 
 fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
