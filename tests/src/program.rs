@@ -47,11 +47,11 @@ impl Run {
         let mut rewrite = Command::new(lab.tools.et_instrument());
         command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
 
-        let plain = run_java(Command::new(jdk.java()).arg("-cp").arg(&classes).arg(name))?;
+        let plain = run_java(Command::new(jdk.java()).arg("-cp").arg(&classes).arg(name).current_dir(&folder))?;
         let traced_jdk = lab.instrumented(jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
-        traced.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(name);
+        traced.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(name).current_dir(&folder);
         let rerun = run_java(&mut traced)?;
         ensure!(
             plain == rerun,

@@ -1,3 +1,5 @@
+use std::process::ExitCode;
+
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{bench, build, demo, jdks, layout::Layout, setup, test};
@@ -30,9 +32,19 @@ enum Chore {
     Setup,
 }
 
-fn main() -> Result<()> {
+fn main() -> ExitCode {
+    match run(Cli::parse().chore) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(chore: Chore) -> Result<()> {
     let layout = Layout::find()?;
-    match Cli::parse().chore {
+    match chore {
         Chore::Build => build::run(&layout).map(drop),
         Chore::Demo => demo::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),

@@ -180,21 +180,19 @@ impl Runner {
     ) -> Result<RewrittenParts> {
         let parts = RewrittenParts { jars: into.join("share-java"), drivers: into.join("drivers") };
         let _ = fs::remove_dir_all(into);
-        fs::create_dir_all(&parts.drivers).with_context(|| format!("cannot make {}", parts.drivers.display()))?;
-        let rewrite = |from: &[PathBuf], to: &Path| {
-            let mut instrument = Command::new(tools.et_instrument());
-            command::quiet(instrument.args(options).args(from).arg("-o").arg(to)).map(drop)
-        };
-        let jars = workload.installed_jars();
-        // One jar lands in a folder that is there; several make the folder, and share out the ids between them.
-        if jars.len() < 2 {
-            fs::create_dir(&parts.jars).with_context(|| format!("cannot make {}", parts.jars.display()))?;
+        for folder in [&parts.jars, &parts.drivers] {
+            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
         }
-        if !jars.is_empty() {
-            rewrite(&jars, &parts.jars)?;
+        let rewrite = |from: &Path, to: &Path| {
+            let mut instrument = Command::new(tools.et_instrument());
+            command::quiet(instrument.args(options).arg(from).arg("-o").arg(to)).map(drop)
+        };
+        for jar in workload.installed_jars() {
+            // The name that the class path has, whatever version it links to.
+            rewrite(&jar, &parts.jars.join(jar.file_name().context("a jar has a name")?))?;
         }
         if let Some(driver) = workload.driver {
-            rewrite(&[self.home.join("cls").join(driver)], &parts.drivers.join(driver))?;
+            rewrite(&self.home.join("cls").join(driver), &parts.drivers.join(driver))?;
         }
         Ok(parts)
     }
