@@ -146,14 +146,8 @@ impl Job<'_> {
             return Err(Error::Input { path: input.to_owned(), why: "the file is empty".into() });
         }
         let class = [ClassInput { label: name.clone(), bytes: Ok(Cow::Borrowed(bytes)) }];
-        let done = instrument(
-            &class,
-            &name,
-            ArtifactKind::Application,
-            self.settings,
-            &mut self.blocks,
-            |_, bytes| bytes,
-        )?;
+        let done =
+            instrument(&class, &name, ArtifactKind::Application, self.settings, &mut self.blocks, |_, bytes| bytes)?;
         let out = match &done.outcomes[0] {
             Outcome::New(bytes) => bytes,
             Outcome::Same => bytes,
@@ -180,14 +174,10 @@ impl Job<'_> {
         }
         let classes = jar.classes(findings.classes);
         let methods = jar.methods(findings.classes);
-        let mut done = instrument(
-            &classes,
-            name,
-            ArtifactKind::Application,
-            self.settings,
-            &mut self.blocks,
-            |index, bytes| Packed::new(bytes, methods[index]),
-        )?;
+        let mut done =
+            instrument(&classes, name, ArtifactKind::Application, self.settings, &mut self.blocks, |index, bytes| {
+                Packed::new(bytes, methods[index])
+            })?;
         self.report.bytes_in += bytes.len() as u64;
         if jar.touched(&done.outcomes) {
             let file = File::create(output).map_err(Error::io("create", output))?;
@@ -263,14 +253,8 @@ impl Job<'_> {
             Ok(ClassInput { label, bytes })
         };
         let classes = content.classes.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
-        let done = instrument(
-            &classes,
-            &name,
-            ArtifactKind::Application,
-            self.settings,
-            &mut self.blocks,
-            |_, bytes| bytes,
-        )?;
+        let done =
+            instrument(&classes, &name, ArtifactKind::Application, self.settings, &mut self.blocks, |_, bytes| bytes)?;
         for ((path, class), outcome) in content.classes.iter().zip(&classes).zip(&done.outcomes) {
             crate::interrupt::check()?;
             let (from, to) = (input.join(path), output.join(path));

@@ -106,7 +106,7 @@ pub struct Instrumented<T> {
 }
 
 enum Planned<'a> {
-    Ready { plan: Plan<'a>, hooked: bool },
+    Ready { plan: Box<Plan<'a>>, hooked: bool },
     Skipped(String),
 }
 
@@ -222,9 +222,9 @@ fn plan<'a>(class: &'a ClassInput<'_>, filter: &Filter, options: &Options) -> Re
     let planned = Plan::new(bytes, true, options).and_then(|plan| {
         // The name is known only now; an excluded class is planned a second time, which is rare and cheap.
         if filter.is_empty() || filter.hooks(plan.class_name()) {
-            Ok(Planned::Ready { plan, hooked: true })
+            Ok(Planned::Ready { plan: Box::new(plan), hooked: true })
         } else {
-            Ok(Planned::Ready { plan: Plan::new(bytes, false, options)?, hooked: false })
+            Ok(Planned::Ready { plan: Box::new(Plan::new(bytes, false, options)?), hooked: false })
         }
     });
     match planned {
@@ -327,8 +327,7 @@ fn placeholder(plan: &Plan<'_>, bytes: &[u8], counts: IdCounts, options: &Option
     names.fields.resize(counts.fields as usize, FieldNames { name: unknown(), descriptor: unknown(), access: 0 });
     let site = SiteNames { method: 0, descriptor: unknown(), dimensions: 0, line: 0 };
     names.sites.resize(counts.sites as usize, site);
-    let field_ref =
-        FieldRefNames { class: unknown(), name: unknown(), descriptor: unknown(), is_static: false };
+    let field_ref = FieldRefNames { class: unknown(), name: unknown(), descriptor: unknown(), is_static: false };
     names.field_refs.resize(counts.field_refs as usize, field_ref);
     names
 }
@@ -336,8 +335,7 @@ fn placeholder(plan: &Plan<'_>, bytes: &[u8], counts: IdCounts, options: &Option
 fn shortfall(names: &NamesTable, short: &et_names::Shortfall) -> ShortfallReport {
     let method = &names.methods[short.method as usize];
     let class = &names.classes[method.class as usize];
-    let method =
-        format!("{}.{}{}", names.str(class.name), names.str(method.name), names.str(method.descriptor));
+    let method = format!("{}.{}{}", names.str(class.name), names.str(method.name), names.str(method.descriptor));
     ShortfallReport { method, hooks: names.str(short.hooks).to_owned(), why: names.str(short.why).to_owned() }
 }
 

@@ -190,8 +190,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<(), Error> {
         filter.push(*include, pattern)?;
     }
     let progress = Progress::new(common.quiet);
-    let settings =
-        Settings { events: common.events, filter, strict: common.strict, progress: progress.clone() };
+    let settings = Settings { events: common.events, filter, strict: common.strict, progress: progress.clone() };
     let threads = rayon::ThreadPoolBuilder::new().num_threads(common.jobs.unwrap_or(0)).build();
     let threads = threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))?;
     let done = threads.install(|| work(cli, common, &settings));

@@ -2,7 +2,13 @@
 //!
 //! The JVM checks only the *size* of `lib/modules` against the archive, so a stale one would run the old classes
 //! in silence: archives are never copied, and a new one is dumped from the rewritten image.
+//!
+//! The archive must hold no heap objects. Archived objects carry identity hashes drawn at the dump, from the same
+//! generator that a run starts anew, so two objects of a run would have the same id. No flag leaves them out; the
+//! collector decides: up to JDK 24 only G1 archives objects, from 25 on all that compress references do. There only
+//! ZGC is left, whose archive serves runs with ZGC, and all others start without one.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -10,33 +16,62 @@ use std::time::{Duration, Instant};
 use super::args_file;
 use crate::error::Error;
 
-/// A collector that does not archive heap objects. Archived objects carry the identity hashes that they had at the
-/// dump, and those would collide with the hashes drawn at run time.
-fn collector(feature: u16) -> &'static str {
-    // ZGC never archives objects, but before 21 its archives did not fit a run with compressed references.
-    if feature >= 21 { "-XX:+UseZGC" } else { "-XX:+UseParallelGC" }
+/// What the JVM logs when an archive gets no heap objects.
+const NO_HEAP: &str = "Archived java heap is not supported";
+
+/// An archive, and which runs it serves.
+#[derive(Debug)]
+pub struct Archive {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether it serves runs with the default collector.
+    pub for_default_collector: bool,
+    /// How long all attempts took.
+    pub time: Duration,
 }
 
-/// Dumps the default archive of the JDK at `home`. Returns where it is and how long it took.
-pub fn dump(home: &Path, feature: u16) -> Result<(PathBuf, Duration), Error> {
-    let fail = |why: String| Error::Cds { why };
+/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one without heap objects.
+pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     let start = Instant::now();
+    // For 25 the first is known to be in vain.
+    let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
+    for (attempt, collector) in collectors.iter().enumerate() {
+        let log = match run(home, feature, collector) {
+            Ok(log) => log,
+            // Not every build has ZGC.
+            Err(Error::Cds { .. }) if attempt > 0 => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let archives = ["classes.jsa", "classes_nocoops.jsa"].map(|name| home.join("lib/server").join(name));
+        let Some(path) = archives.into_iter().find(|path| path.is_file()) else { continue };
+        if log.contains(NO_HEAP) {
+            let for_default_collector = *collector != "Z";
+            return Ok(Some(Archive { path, for_default_collector, time: start.elapsed() }));
+        }
+        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    }
+    Ok(None)
+}
+
+fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
+    let fail = |why: String| Error::Cds { why };
     let mut command = Command::new(home.join("bin/java"));
-    command.args(args_file::flags(feature)).arg(collector(feature)).arg("-Xshare:dump");
+    command.args(args_file::flags(feature));
+    command.args([&format!("-XX:+Use{collector}GC"), "-Xshare:dump", "-Xlog:cds*"]);
+    if feature >= 25 {
+        // The tag that the messages move to, bit by bit; older releases refuse unknown tags.
+        command.arg("-Xlog:aot*");
+    }
     // A user's options may name agents and collectors.
     for variable in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
         command.env_remove(variable);
     }
     let done = command.stdin(Stdio::null()).output().map_err(|error| fail(error.to_string()))?;
     crate::interrupt::check()?;
-    let archives = ["classes.jsa", "classes_nocoops.jsa"].map(|name| home.join("lib/server").join(name));
-    let archive = archives.into_iter().find(|path| path.is_file());
-    match archive {
-        Some(archive) if done.status.success() => Ok((archive, start.elapsed())),
-        _ => {
-            let said = String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-            let line = said.lines().find(|line| line.to_lowercase().contains("error")).or(said.lines().last());
-            Err(fail(format!("{} ({})", line.unwrap_or("no message").trim(), done.status)))
-        }
+    let said = String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
+    if done.status.success() {
+        return Ok(said);
     }
+    let line = said.lines().find(|line| line.to_lowercase().contains("error")).or(said.lines().last());
+    Err(fail(format!("{} ({})", line.unwrap_or("it said nothing").trim(), done.status)))
 }

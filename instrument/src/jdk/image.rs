@@ -93,15 +93,22 @@ pub(super) fn copy(
         ..Report::default()
     };
     report.artifacts.push(done.report);
-    report.notes.push(format!("JDK {feature}: {} files shared with the original, {} copied", copied.linked, copied.copied));
+    report
+        .notes
+        .push(format!("JDK {feature}: {} files shared with the original, {} copied", copied.linked, copied.copied));
     for skip in copied.skipped {
         report.notes.push(format!("left out: {}: {}", skip.entry, skip.reason));
     }
     if job.cds {
         settings.progress.stage("dumping the CDS archive");
-        let (archive, time) = cds::dump(out, feature)?;
-        let name = archive.strip_prefix(out).unwrap_or(&archive).display();
-        report.notes.push(format!("dumped {name} in {:.1} s", time.as_secs_f64()));
+        report.notes.push(match cds::dump(out, feature)? {
+            Some(archive) => {
+                let name = archive.path.strip_prefix(out).unwrap_or(&archive.path).display();
+                let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };
+                format!("dumped {name} in {:.1} s{serves}", archive.time.as_secs_f64())
+            }
+            None => "no CDS archive: this JDK makes none without heap objects, whose ids would not be unique".into(),
+        });
     }
     let java = staging.target().join("bin/java");
     report.notes.push(usage(&java.display().to_string(), staging));

@@ -46,8 +46,8 @@ pub(super) fn prepend(
         let path = lib.join(format!("{name}.jar"));
         if path.is_file() {
             let bytes = Input::open(&path)?;
-            let archive = Archive::read(&bytes)
-                .map_err(|source| Error::Zip { place: path.display().to_string(), source })?;
+            let archive =
+                Archive::read(&bytes).map_err(|source| Error::Zip { place: path.display().to_string(), source })?;
             jars.push(BootJar { name, bytes, archive });
         }
     }

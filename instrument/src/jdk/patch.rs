@@ -36,7 +36,10 @@ pub(super) fn patch(
     let mut wanted = vec![BASE];
     for module in modules {
         if !resources.iter().any(|resource| resource.module == *module) {
-            return Err(Error::Usage(format!("{} has no module {module}: see java --list-modules", job.home.display())));
+            return Err(Error::Usage(format!(
+                "{} has no module {module}: see java --list-modules",
+                job.home.display()
+            )));
         }
         if !wanted.contains(&module.as_str()) {
             wanted.push(module);
@@ -64,7 +67,9 @@ pub(super) fn patch(
         let write = || {
             let mut writer = Writer::new(BufWriter::new(file));
             for (resource, outcome) in selected.iter().zip(&done.outcomes) {
-                if resource.module == *module && let Outcome::New(packed) = outcome {
+                if resource.module == *module
+                    && let Outcome::New(packed) = outcome
+                {
                     writer.add(resource.path(), packed)?;
                 }
             }

@@ -57,28 +57,27 @@ fn expand(image: &Image<'_>, data: &[u8], size: usize) -> Option<Vec<u8>> {
         index += 1;
         match tag {
             SHARED_STRING => {
-                let text = image.string(input.int()?).ok()?;
-                utf8(&mut out, text.as_bytes())?;
+                utf8(&mut out, image.string_bytes(input.int()?).ok()?)?;
             }
             SHARED_DESCRIPTOR => {
-                let template = image.string(input.int()?).ok()?;
+                let template = image.string_bytes(input.int()?).ok()?;
                 let length = usize::try_from(input.int()?).ok()?;
                 let mut indexes = Cursor { data: input.take(length)?, at: 0 };
                 if length == 0 {
-                    utf8(&mut out, template.as_bytes())?;
+                    utf8(&mut out, template)?;
                     continue;
                 }
                 // Each L of the template is followed by a package and a class name.
                 let mut text = Vec::new();
-                for byte in template.bytes() {
-                    text.push(byte);
-                    if byte == b'L' {
-                        let package = image.string(indexes.int()?).ok()?;
+                for byte in template {
+                    text.push(*byte);
+                    if *byte == b'L' {
+                        let package = image.string_bytes(indexes.int()?).ok()?;
                         if !package.is_empty() {
-                            text.extend_from_slice(package.as_bytes());
+                            text.extend_from_slice(package);
                             text.push(b'/');
                         }
-                        text.extend_from_slice(image.string(indexes.int()?).ok()?.as_bytes());
+                        text.extend_from_slice(image.string_bytes(indexes.int()?).ok()?);
                     }
                 }
                 utf8(&mut out, &text)?;

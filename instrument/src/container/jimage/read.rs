@@ -175,12 +175,17 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// The string at an offset. JDK names are ASCII, for which modified UTF-8 is UTF-8.
+    /// The name at an offset. JDK names are ASCII, for which modified UTF-8 is UTF-8.
     pub(super) fn string(&self, at: u64) -> Result<&'a str, ImageError> {
+        std::str::from_utf8(self.string_bytes(at)?).map_err(|_| ImageError::Damaged("a name is not UTF-8"))
+    }
+
+    /// The string at an offset, in modified UTF-8: shared strings of constant pools may hold anything.
+    pub(super) fn string_bytes(&self, at: u64) -> Result<&'a [u8], ImageError> {
         let rest = usize::try_from(at).ok().and_then(|at| self.strings.get(at..));
         let rest = rest.ok_or(ImageError::Damaged("a name lies outside the strings"))?;
         let end = rest.iter().position(|byte| *byte == 0).ok_or(ImageError::Damaged("a string has no end"))?;
-        std::str::from_utf8(&rest[..end]).map_err(|_| ImageError::Damaged("a name is not UTF-8"))
+        Ok(&rest[..end])
     }
 
     /// The content as it lies in the image.

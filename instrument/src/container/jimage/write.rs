@@ -41,13 +41,7 @@ impl<'a> ImageWriter<'a> {
     }
 
     /// Adds a class to a package that is there: `java.base`, `java/lang`, `HeapProxy`.
-    pub fn add_class(
-        &mut self,
-        module: &str,
-        package: &str,
-        class: &str,
-        content: Vec<u8>,
-    ) -> Result<(), ImageError> {
+    pub fn add_class(&mut self, module: &str, package: &str, class: &str, content: Vec<u8>) -> Result<(), ImageError> {
         let path = format!("{module}/{package}");
         let folder_name = format!("/modules/{path}");
         let folder = self.resources.iter().position(|resource| resource.name == folder_name);
@@ -83,8 +77,7 @@ impl<'a> ImageWriter<'a> {
         self.link(&at)?;
         let count = self.image.resource_count + self.added.len() as u32;
         let strings = self.strings.len() as u32;
-        let header =
-            [MAGIC, VERSION, self.image.flags, count, offsets.len() as u32, locations.len() as u32, strings];
+        let header = [MAGIC, VERSION, self.image.flags, count, offsets.len() as u32, locations.len() as u32, strings];
         let mut index = Vec::with_capacity(offsets.len() * 8 + locations.len() + self.strings.len() + 64);
         for word in header.into_iter().chain(redirect).chain(offsets) {
             index.extend_from_slice(&self.bytes(word));

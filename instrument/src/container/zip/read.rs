@@ -5,9 +5,7 @@ use std::ops::Range;
 
 use flate2::{Decompress, FlushDecompress, Status};
 
-use super::{
-    CENTRAL, DEFLATED, END, END64, END64_LOCATOR, FLAG_ENCRYPTED, LOCAL, STORED, ZIP64_EXTRA, ZipError,
-};
+use super::{CENTRAL, DEFLATED, END, END64, END64_LOCATOR, FLAG_ENCRYPTED, LOCAL, STORED, ZIP64_EXTRA, ZipError};
 
 /// Deflate cannot do better than 1032:1, so a larger claim is false.
 const MAX_RATIO: u64 = 1032;

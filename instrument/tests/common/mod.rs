@@ -1,0 +1,129 @@
+//! What the tests of the command line share.
+#![allow(dead_code)] // each test file uses its part
+
+use std::io::{Cursor, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use zip::write::SimpleFileOptions;
+use zip::{CompressionMethod, ZipArchive, ZipWriter};
+
+/// The program under test.
+pub fn et_instrument() -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_et-instrument"));
+    command.env_remove("ET_RUNTIME_DIR");
+    command
+}
+
+/// Runs it in `folder`.
+pub fn run(folder: &Path, arguments: &[&str]) -> Output {
+    et_instrument().current_dir(folder).args(arguments).output().unwrap()
+}
+
+/// Runs it; it must succeed. Returns the JSON report.
+pub fn report(folder: &Path, arguments: &[&str]) -> serde_json::Value {
+    let output = run(folder, &[arguments, &["--report", "json"]].concat());
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Runs it; it must fail with exit code 1 and one line, which is returned, and leave no new file in `folder`.
+pub fn failure(folder: &Path, arguments: &[&str]) -> String {
+    let before = listing(folder);
+    let output = run(folder, arguments);
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{arguments:?}: {message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    assert_eq!(listing(folder), before, "{arguments:?} left something behind");
+    message
+}
+
+/// All paths below a folder.
+pub fn listing(folder: &Path) -> Vec<PathBuf> {
+    let all = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter();
+    all.map(|item| item.unwrap().into_path()).collect()
+}
+
+/// A class with nothing in it.
+pub fn class(name: &str) -> Vec<u8> {
+    class_of_version(name, 52)
+}
+
+/// A class with nothing in it, of a class file version.
+pub fn class_of_version(name: &str, major: u16) -> Vec<u8> {
+    let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0];
+    out.extend(major.to_be_bytes());
+    out.extend(5u16.to_be_bytes());
+    for (index, text) in [(2u16, name), (4, "java/lang/Object")] {
+        out.push(7);
+        out.extend(index.to_be_bytes());
+        out.push(1);
+        out.extend((text.len() as u16).to_be_bytes());
+        out.extend(text.as_bytes());
+    }
+    for value in [0x0021u16, 1, 3, 0, 0, 0, 0] {
+        out.extend(value.to_be_bytes());
+    }
+    out
+}
+
+/// Content of a jar: name, content, stored rather than deflated.
+pub type Item<'a> = (&'a str, Vec<u8>, bool);
+
+/// A jar made by an independent writer.
+pub fn jar(items: &[Item<'_>]) -> Vec<u8> {
+    let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, content, stored) in items {
+        let method = if *stored { CompressionMethod::Stored } else { CompressionMethod::Deflated };
+        let options = SimpleFileOptions::default().compression_method(method);
+        if name.ends_with('/') {
+            writer.add_directory(*name, options).unwrap();
+        } else {
+            writer.start_file(*name, options).unwrap();
+            writer.write_all(content).unwrap();
+        }
+    }
+    writer.set_comment("made by a test").unwrap();
+    writer.finish().unwrap().into_inner()
+}
+
+/// Reads a jar with an independent reader.
+pub fn open(bytes: &[u8]) -> ZipArchive<Cursor<&[u8]>> {
+    ZipArchive::new(Cursor::new(bytes)).unwrap()
+}
+
+/// An entry's content, by an independent reader.
+pub fn entry(bytes: &[u8], name: &str) -> Option<Vec<u8>> {
+    let mut archive = open(bytes);
+    let mut content = Vec::new();
+    archive.by_name(name).ok()?.read_to_end(&mut content).unwrap();
+    Some(content)
+}
+
+/// JDKs of this machine: `JAVA_HOME`, then those of the usual folder. Prints a reason if there are none.
+pub fn jdks() -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = std::env::var_os("JAVA_HOME").map(PathBuf::from).into_iter().collect();
+    let usual = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
+    let mut usual: Vec<PathBuf> = usual.map(|item| item.path()).collect();
+    usual.sort();
+    homes.extend(usual);
+    homes = homes.into_iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
+    homes.dedup();
+    homes.retain(|home| home.join("lib/modules").is_file());
+    if homes.is_empty() {
+        eprintln!("skipped: no JDK with lib/modules in JAVA_HOME or /usr/lib/jvm");
+    }
+    homes
+}
+
+/// A folder with a runtime that does nothing.
+pub fn runtime_dir(folder: &Path) -> PathBuf {
+    let runtime = folder.join("runtime");
+    std::fs::create_dir_all(&runtime).unwrap();
+    std::fs::write(runtime.join("libet_runtime.so"), "not a library").unwrap();
+    for variant in ["8", "11", "21"] {
+        let proxy = jar(&[("java/lang/HeapProxy.class", class("java/lang/HeapProxy"), false)]);
+        std::fs::write(runtime.join(format!("heap-proxy-{variant}.jar")), proxy).unwrap();
+    }
+    runtime
+}
