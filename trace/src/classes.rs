@@ -1,0 +1,143 @@
+//! The classes that the run prepared, by their mirrors.
+
+use rustc_hash::FxHashMap;
+
+use crate::event::{ObjectHash, Ticket};
+use crate::file::format::ClassRecord;
+use crate::types::{TypeId, Types};
+
+/// A class of the run: index into [`Classes`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ClassIndex(pub u32);
+
+/// A class of the run.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Class {
+    pub record: ClassRecord,
+    pub ty: TypeId,
+    pub superclass: Option<ClassIndex>,
+}
+
+/// All of them, in order of their tickets.
+#[derive(Debug, Default)]
+pub struct Classes {
+    all: Vec<Class>,
+    by_mirror: FxHashMap<u32, ClassIndex>,
+    /// Later classes whose mirror got the id of one that was unloaded, in order of their tickets.
+    reused: FxHashMap<u32, Vec<ClassIndex>>,
+    by_type: FxHashMap<TypeId, ClassIndex>,
+}
+
+impl Classes {
+    /// Indexes class records.
+    pub fn new(mut records: Vec<ClassRecord>, types: &mut Types) -> Self {
+        records.sort_by_key(|record| record.ticket);
+        let mut classes = Self::default();
+        for record in records {
+            let ty = types.intern(&record.signature);
+            let index = ClassIndex(classes.all.len() as u32);
+            let mirror = record.class.0;
+            match classes.by_mirror.get(&mirror) {
+                Some(&known) if classes.get(known).record.signature == record.signature => continue,
+                Some(_) => classes.reused.entry(mirror).or_default().push(index),
+                None => {
+                    classes.by_mirror.insert(mirror, index);
+                }
+            }
+            classes.by_type.entry(ty).or_insert(index);
+            classes.all.push(Class { record, ty, superclass: None });
+        }
+        for at in 0..classes.all.len() {
+            let record = &classes.all[at].record;
+            classes.all[at].superclass = classes.at(record.superclass, record.ticket);
+        }
+        classes
+    }
+
+    /// All classes.
+    pub fn iter(&self) -> impl Iterator<Item = &Class> {
+        self.all.iter()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// The class behind an index.
+    pub fn get(&self, index: ClassIndex) -> &Class {
+        &self.all[index.0 as usize]
+    }
+
+    /// The class whose mirror this object is at that time.
+    #[inline]
+    pub fn at(&self, mirror: ObjectHash, ticket: Ticket) -> Option<ClassIndex> {
+        let first = *self.by_mirror.get(&mirror.0)?;
+        if self.reused.is_empty() {
+            return Some(first);
+        }
+        let later = self.reused.get(&mirror.0).map_or(&[][..], Vec::as_slice);
+        let last = later.iter().rev().find(|&&index| self.get(index).record.ticket <= ticket);
+        Some(last.copied().unwrap_or(first))
+    }
+
+    /// The first class with this descriptor.
+    pub fn of_type(&self, ty: TypeId) -> Option<ClassIndex> {
+        self.by_type.get(&ty).copied()
+    }
+
+    /// Whether the class or one of its superclasses has this descriptor.
+    #[inline]
+    pub fn is_subclass(&self, class: ClassIndex, ancestor: TypeId) -> bool {
+        let mut at = Some(class);
+        // A damaged record could close a circle.
+        for _ in 0..1000 {
+            let Some(index) = at else { return false };
+            let class = self.get(index);
+            if class.ty == ancestor {
+                return true;
+            }
+            at = class.superclass;
+        }
+        false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(ticket: u64, class: u32, superclass: u32, signature: &str) -> ClassRecord {
+        ClassRecord {
+            ticket: Ticket(ticket),
+            class: ObjectHash(class),
+            superclass: ObjectHash(superclass),
+            signature: signature.into(),
+            ..ClassRecord::default()
+        }
+    }
+
+    #[test]
+    fn a_mirror_id_may_be_used_again() {
+        let mut types = Types::default();
+        let classes = Classes::new(
+            vec![record(9, 5, 1, "LC;"), record(1, 1, 0, "LA;"), record(2, 5, 1, "LB;"), record(3, 5, 1, "LB;")],
+            &mut types,
+        );
+        assert_eq!(classes.len(), 3);
+        let signature =
+            |ticket| classes.at(ObjectHash(5), Ticket(ticket)).map(|c| classes.get(c).record.signature.as_str());
+        assert_eq!(signature(0), Some("LB;"), "a use before the record belongs to the first");
+        assert_eq!(signature(8), Some("LB;"));
+        assert_eq!(signature(9), Some("LC;"));
+        let c = classes.at(ObjectHash(5), Ticket(9)).unwrap();
+        assert!(classes.is_subclass(c, types.get("LA;").unwrap()));
+        assert!(!classes.is_subclass(c, types.get("LB;").unwrap()));
+    }
+}

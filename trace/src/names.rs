@@ -1,0 +1,444 @@
+//! The names tables of all artifacts of a trace as one: every static id finds its meaning here.
+
+use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
+use rustc_hash::FxHashMap;
+
+use crate::types::{TypeId, Types};
+
+/// A class of one of the tables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ClassRef {
+    table: u32,
+    index: u32,
+}
+
+/// What the resolver must know of a method, at hand.
+#[derive(Clone, Copy, Debug)]
+pub struct MethodInfo {
+    /// Its class.
+    pub class: TypeId,
+    /// It is a `<init>`.
+    pub is_constructor: bool,
+}
+
+#[derive(Debug)]
+struct Table {
+    names: NamesTable,
+    /// Where this table's ids start in the vectors over all tables.
+    first_method: usize,
+    first_field: usize,
+    first_site: usize,
+    first_field_ref: usize,
+    class_types: Vec<TypeId>,
+}
+
+/// Two artifacts that use the same ids.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Overlap {
+    /// Name of the artifact whose ids are used.
+    pub kept: String,
+    /// Name of the other.
+    pub shadowed: String,
+}
+
+/// All names tables of a trace. Ids also have an *index*, dense over all tables, for vectors by id.
+#[derive(Debug, Default)]
+pub struct Names {
+    tables: Vec<Table>,
+    overlaps: Vec<Overlap>,
+    methods: Vec<MethodInfo>,
+    site_types: Vec<TypeId>,
+    /// Types of the inner arrays that a `multianewarray` makes, by site index and depth.
+    inner_types: FxHashMap<(u32, u8), TypeId>,
+    fields: usize,
+    field_refs: usize,
+    by_type: FxHashMap<TypeId, Vec<ClassRef>>,
+}
+
+impl Names {
+    /// Puts tables together; a table that comes twice counts once.
+    pub fn new(tables: Vec<NamesTable>, types: &mut Types) -> Self {
+        let mut all = Self::default();
+        for names in tables {
+            let artifact = &names.artifact;
+            if all
+                .tables
+                .iter()
+                .any(|t| t.names.artifact.hash == artifact.hash && t.names.artifact.base == artifact.base)
+            {
+                continue;
+            }
+            for other in &all.tables {
+                if other.names.block().overlaps(names.block()) {
+                    all.overlaps
+                        .push(Overlap { kept: other.names.artifact.name.clone(), shadowed: artifact.name.clone() });
+                }
+            }
+            all.add(names, types);
+        }
+        all
+    }
+
+    fn add(&mut self, names: NamesTable, types: &mut Types) {
+        let table = self.tables.len() as u32;
+        let class_types: Vec<_> = names.classes.iter().map(|class| types.intern_class(names.str(class.name))).collect();
+        for (index, &ty) in class_types.iter().enumerate() {
+            self.by_type.entry(ty).or_default().push(ClassRef { table, index: index as u32 });
+        }
+        let first_method = self.methods.len();
+        // Comparing handles is cheaper than comparing the text of every name.
+        let constructor = names.methods.iter().map(|m| m.name).find(|&name| names.str(name) == "<init>");
+        self.methods.extend(names.methods.iter().map(|method| MethodInfo {
+            class: class_types[method.class as usize],
+            is_constructor: Some(method.name) == constructor,
+        }));
+        let first_site = self.site_types.len();
+        let mut by_handle: FxHashMap<u32, TypeId> = FxHashMap::default();
+        for (index, site) in names.sites.iter().enumerate() {
+            let descriptor = names.str(site.descriptor);
+            let ty = *by_handle.entry(site.descriptor.0).or_insert_with(|| types.intern(descriptor));
+            self.site_types.push(ty);
+            for depth in 1..site.dimensions {
+                if let Some(inner) = descriptor.get(depth.into()..) {
+                    self.inner_types.insert(((first_site + index) as u32, depth), types.intern(inner));
+                }
+            }
+        }
+        let (first_field, first_field_ref) = (self.fields, self.field_refs);
+        self.fields += names.fields.len();
+        self.field_refs += names.field_refs.len();
+        self.tables.push(Table { names, first_method, first_field, first_site, first_field_ref, class_types });
+    }
+
+    /// Artifacts whose blocks of ids overlap: their ids cannot be told apart.
+    pub fn overlaps(&self) -> &[Overlap] {
+        &self.overlaps
+    }
+
+    /// The tables themselves.
+    pub fn tables(&self) -> impl Iterator<Item = &NamesTable> {
+        self.tables.iter().map(|table| &table.names)
+    }
+
+    /// Table and index within it of an id, among `count(table)` items.
+    #[inline]
+    fn find(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(&Table, usize)> {
+        self.tables.iter().find_map(|table| {
+            let index = id.checked_sub(table.names.artifact.base)? as usize;
+            (index < count(table)).then_some((table, index))
+        })
+    }
+
+    fn find_method(&self, id: MethodId) -> Option<(&Table, usize)> {
+        self.find(id.0, |table| table.names.methods.len())
+    }
+
+    fn find_field(&self, id: FieldId) -> Option<(&Table, usize)> {
+        self.find(id.0, |table| table.names.fields.len())
+    }
+
+    fn find_site(&self, id: SiteId) -> Option<(&Table, usize)> {
+        self.find(id.0, |table| table.names.sites.len())
+    }
+
+    fn find_field_ref(&self, id: FieldRefId) -> Option<(&Table, usize)> {
+        self.find(id.0, |table| table.names.field_refs.len())
+    }
+
+    /// Dense index of a method.
+    #[inline]
+    pub fn method_index(&self, id: MethodId) -> Option<usize> {
+        self.find_method(id).map(|(table, index)| table.first_method + index)
+    }
+
+    /// Dense index of a site.
+    #[inline]
+    pub fn site_index(&self, id: SiteId) -> Option<usize> {
+        self.find_site(id).map(|(table, index)| table.first_site + index)
+    }
+
+    /// Dense index of a field.
+    pub fn field_index(&self, id: FieldId) -> Option<usize> {
+        self.find_field(id).map(|(table, index)| table.first_field + index)
+    }
+
+    /// Dense index of a field reference.
+    #[inline]
+    pub fn field_ref_index(&self, id: FieldRefId) -> Option<usize> {
+        self.find_field_ref(id).map(|(table, index)| table.first_field_ref + index)
+    }
+
+    /// Number of methods, sites, fields, field references: the bounds of the dense indexes.
+    pub fn counts(&self) -> (usize, usize, usize, usize) {
+        (self.methods.len(), self.site_types.len(), self.fields, self.field_refs)
+    }
+
+    /// What the resolver needs of a method.
+    #[inline]
+    pub fn method_info(&self, id: MethodId) -> Option<MethodInfo> {
+        self.method_index(id).map(|index| self.methods[index])
+    }
+
+    /// The type that a site allocates, `depth` levels down (`multianewarray`).
+    #[inline]
+    pub fn site_type(&self, id: SiteId, depth: u8) -> Option<TypeId> {
+        let index = self.site_index(id)?;
+        if depth == 0 {
+            return Some(self.site_types[index]);
+        }
+        self.inner_types.get(&(index as u32, depth)).copied()
+    }
+
+    /// A method's class and its own entry, with the table that holds them.
+    pub fn method(&self, id: MethodId) -> Option<(&NamesTable, &et_names::Method)> {
+        self.find_method(id).map(|(table, index)| (&table.names, &table.names.methods[index]))
+    }
+
+    /// A field's entry, with the table that holds it.
+    pub fn field(&self, id: FieldId) -> Option<(&NamesTable, &et_names::Field)> {
+        self.find_field(id).map(|(table, index)| (&table.names, &table.names.fields[index]))
+    }
+
+    /// A site's entry, with the table that holds it.
+    pub fn site(&self, id: SiteId) -> Option<(&NamesTable, &et_names::Site)> {
+        self.find_site(id).map(|(table, index)| (&table.names, &table.names.sites[index]))
+    }
+
+    /// A field reference's entry, with the table that holds it.
+    pub fn field_ref(&self, id: FieldRefId) -> Option<(&NamesTable, &et_names::FieldRef)> {
+        self.find_field_ref(id).map(|(table, index)| (&table.names, &table.names.field_refs[index]))
+    }
+
+    /// `java.util.HashMap.put` for people; `method 12` if the id is not known.
+    pub fn method_text(&self, id: MethodId) -> String {
+        match self.method(id) {
+            Some((table, method)) => {
+                let class = table.str(table.classes[method.class as usize].name).replace('/', ".");
+                format!("{class}.{}", table.str(method.name))
+            }
+            None => format!("method {:x}", id.0),
+        }
+    }
+
+    /// `java.util.HashMap.put:123` for people.
+    pub fn site_text(&self, id: SiteId) -> String {
+        match self.site(id) {
+            Some((table, site)) => {
+                let method = self.method_text(table.method_id(site.method));
+                if site.line == 0 { method } else { format!("{method}:{}", site.line) }
+            }
+            None => format!("site {:x}", id.0),
+        }
+    }
+
+    /// The classes of this type, in order of their tables.
+    pub fn classes_of(&self, ty: TypeId) -> &[ClassRef] {
+        self.by_type.get(&ty).map_or(&[], Vec::as_slice)
+    }
+
+    /// Table, entry and id of a class.
+    pub fn class(&self, class: ClassRef) -> (&NamesTable, &et_names::Class, ClassId) {
+        let names = &self.tables[class.table as usize].names;
+        (names, &names.classes[class.index as usize], names.class_id(class.index))
+    }
+
+    /// The type of a class.
+    pub fn type_of(&self, class: ClassRef) -> TypeId {
+        self.tables[class.table as usize].class_types[class.index as usize]
+    }
+
+    /// All classes of all tables.
+    pub fn all_classes(&self) -> impl Iterator<Item = ClassRef> {
+        self.tables.iter().enumerate().flat_map(|(table, t)| {
+            (0..t.names.classes.len() as u32).map(move |index| ClassRef { table: table as u32, index })
+        })
+    }
+
+    /// The class that declares a method.
+    pub fn class_of_method(&self, id: MethodId) -> Option<ClassRef> {
+        let table = self.tables.iter().position(|table| table.names.method(id).is_some())?;
+        let method = self.tables[table].names.method(id)?;
+        Some(ClassRef { table: table as u32, index: method.class })
+    }
+
+    /// The class that declares a field.
+    pub fn class_of_field(&self, id: FieldId) -> Option<ClassRef> {
+        let table = self.tables.iter().position(|table| table.names.field(id).is_some())?;
+        let field = self.tables[table].names.field(id)?;
+        Some(ClassRef { table: table as u32, index: field.class })
+    }
+
+    /// Whether a class of this type is in some table and carries hooks.
+    pub fn is_hooked(&self, ty: TypeId) -> bool {
+        self.classes_of(ty).iter().any(|&class| !self.class(class).1.flags.has(ClassFlags::NOT_HOOKED))
+    }
+
+    /// The class named `internal_name`, of the same artifact as `near` if it has one.
+    pub fn class_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
+        let candidates = self.classes_of(types.get_class(internal_name)?);
+        let same = near.and_then(|near| candidates.iter().find(|class| class.table == near.table));
+        same.or(candidates.first()).copied()
+    }
+
+    /// A method by name, as stack walks give it. Methods that cannot have hooks are not found.
+    pub fn hooked_method(&self, class: &str, name: &str, descriptor: &str, types: &Types) -> Option<MethodId> {
+        for &class in self.classes_of(types.get(class)?) {
+            let (table, entry, _) = self.class(class);
+            if entry.flags.has(ClassFlags::NOT_HOOKED) {
+                continue;
+            }
+            for index in table.methods_of(class.index) {
+                let method = &table.methods[index];
+                let same = table.str(method.name) == name && table.str(method.descriptor) == descriptor;
+                if same && !method.is_native() {
+                    return Some(table.method_id(index as u32));
+                }
+            }
+        }
+        None
+    }
+
+    fn declared_field(&self, class: ClassRef, name: &str, descriptor: &str) -> Option<FieldId> {
+        let table = self.class(class).0;
+        table.fields_of(class.index).find_map(|index| {
+            let field = &table.fields[index];
+            let same = table.str(field.name) == name && table.str(field.descriptor) == descriptor;
+            same.then(|| table.field_id(index as u32))
+        })
+    }
+
+    /// The declared field that `class.name:descriptor` means (JVMS §5.4.3.2): the class itself, its
+    /// superinterfaces, its superclass, in this order. `None` if a class on the way is in no table.
+    pub fn resolve_field(&self, class: ClassRef, name: &str, descriptor: &str, types: &Types) -> Option<FieldId> {
+        // A damaged table could make a class its own ancestor.
+        const MAX_DEPTH: u32 = 1000;
+        self.resolve_field_below(class, name, descriptor, types, MAX_DEPTH)
+    }
+
+    fn resolve_field_below(
+        &self,
+        class: ClassRef,
+        name: &str,
+        descriptor: &str,
+        types: &Types,
+        depth: u32,
+    ) -> Option<FieldId> {
+        let depth = depth.checked_sub(1)?;
+        if let Some(own) = self.declared_field(class, name, descriptor) {
+            return Some(own);
+        }
+        let (table, entry, _) = self.class(class);
+        let parents = entry.interfaces.iter().copied().chain([entry.super_name]);
+        for parent in parents {
+            let parent = table.str(parent);
+            let found = self
+                .class_near(parent, Some(class), types)
+                .and_then(|parent| self.resolve_field_below(parent, name, descriptor, types, depth));
+            if found.is_some() {
+                return found;
+            }
+        }
+        None
+    }
+
+    /// What a field reference means.
+    pub fn resolve_field_ref(&self, id: FieldRefId, types: &Types) -> Option<FieldId> {
+        let table = self.tables.iter().position(|table| table.names.field_ref(id).is_some())?;
+        let names = &self.tables[table].names;
+        let reference = names.field_ref(id)?;
+        let near = ClassRef { table: table as u32, index: 0 };
+        let class = self.class_near(names.str(reference.class), Some(near), types)?;
+        self.resolve_field(class, names.str(reference.name), names.str(reference.descriptor), types)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::{Artifact, ArtifactKind, ClassNames, FieldNames, FieldRefNames};
+
+    fn table(name: &str, hash: u64, base: u32, classes: &[ClassNames]) -> NamesTable {
+        let mut table = NamesTable::new(Artifact { hash, base, name: name.into(), kind: ArtifactKind::Application });
+        classes.iter().for_each(|class| table.push(class));
+        table
+    }
+
+    fn class(name: &str, parent: &str, interfaces: &[&str], fields: &[&str]) -> ClassNames {
+        ClassNames {
+            name: name.into(),
+            super_name: parent.into(),
+            interfaces: interfaces.iter().map(|&i| i.into()).collect(),
+            fields: fields
+                .iter()
+                .map(|&f| FieldNames { name: f.into(), descriptor: "LX;".into(), access: 0 })
+                .collect(),
+            ..ClassNames::default()
+        }
+    }
+
+    fn with_ref(mut names: ClassNames, class: &str, field: &str) -> ClassNames {
+        names.field_refs.push(FieldRefNames {
+            class: class.into(),
+            name: field.into(),
+            descriptor: "LX;".into(),
+            is_static: false,
+        });
+        names
+    }
+
+    #[test]
+    fn fields_are_found_along_interfaces_and_superclasses() {
+        let mut types = Types::default();
+        let names = Names::new(
+            vec![
+                table("jdk", 1, 1, &[class("Base", "", &[], &["x", "y"])]),
+                table(
+                    "app",
+                    2,
+                    100,
+                    &[
+                        with_ref(class("I", "Base", &[], &["y"]), "C", "x"),
+                        with_ref(class("C", "Base", &["I"], &["z"]), "C", "y"),
+                        with_ref(class("D", "C", &[], &[]), "D", "z"),
+                        with_ref(class("E", "Nowhere", &[], &[]), "E", "z"),
+                    ],
+                ),
+            ],
+            &mut types,
+        );
+        let field = |raw| names.resolve_field_ref(FieldRefId(raw), &types);
+        assert_eq!(field(100), Some(FieldId(1)), "C.x is Base.x of the other artifact");
+        assert_eq!(field(101), Some(FieldId(100)), "C.y is I.y: interfaces come before the superclass");
+        assert_eq!(field(102), Some(FieldId(101)), "D.z is C.z");
+        assert_eq!(field(103), None);
+        assert_eq!(field(104), None);
+    }
+
+    #[test]
+    fn the_class_of_the_same_artifact_is_preferred() {
+        let mut types = Types::default();
+        let both = [with_ref(class("C", "", &[], &["x"]), "C", "x")];
+        let names = Names::new(vec![table("a", 1, 1, &both), table("b", 2, 50, &both)], &mut types);
+        assert_eq!(names.resolve_field_ref(FieldRefId(1), &types), Some(FieldId(1)));
+        assert_eq!(names.resolve_field_ref(FieldRefId(50), &types), Some(FieldId(50)));
+        assert!(names.overlaps().is_empty());
+    }
+
+    #[test]
+    fn overlapping_artifacts_are_named_and_equal_ones_count_once() {
+        let mut types = Types::default();
+        let classes = [class("C", "", &[], &["x", "y"])];
+        let tables = vec![table("a", 1, 10, &classes), table("a", 1, 10, &classes), table("b", 2, 11, &classes)];
+        let names = Names::new(tables, &mut types);
+        assert_eq!(names.overlaps(), [Overlap { kept: "a".into(), shadowed: "b".into() }]);
+        assert_eq!(names.tables().count(), 2);
+    }
+
+    #[test]
+    fn a_class_that_is_its_own_ancestor_does_no_harm() {
+        let mut types = Types::default();
+        let classes = [with_ref(class("C", "C", &[], &[]), "C", "x")];
+        let names = Names::new(vec![table("a", 1, 10, &classes)], &mut types);
+        assert_eq!(names.resolve_field_ref(FieldRefId(10), &types), None);
+    }
+}

@@ -1,0 +1,189 @@
+//! Records: what readers of a trace work with, in the words of Elephant Tracks (`docs/semantics.md`).
+
+use et_names::{FieldId, MethodId, SiteId};
+
+use crate::types::TypeId;
+
+/// An object, unique in the whole trace; 0 is null.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectId(pub u64);
+
+impl ObjectId {
+    /// Null; as an origin or receiver "static".
+    pub const NULL: ObjectId = ObjectId(0);
+
+    /// Whether it is null.
+    pub fn is_null(self) -> bool {
+        self.0 == 0
+    }
+}
+
+/// A thread: the runtime's thread index; continuations of virtual threads count from 2^31. 0 is no thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ThreadId(pub u32);
+
+/// The logical clock: number of M, E and X records so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Tick(pub u64);
+
+/// How an object came to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AllocKind {
+    /// `A`: array by bytecode.
+    Array,
+    /// `I`: was there when tracing began.
+    Initial,
+    /// `N`: scalar by `new`.
+    New,
+    /// `P`: found later, its allocation was missed.
+    Found,
+    /// `V`: by the VM or native code.
+    Vm,
+}
+
+impl AllocKind {
+    /// All kinds, in order of their letters.
+    pub const ALL: [AllocKind; 5] = [Self::Array, Self::Initial, Self::New, Self::Found, Self::Vm];
+
+    /// The record's letter.
+    pub fn letter(self) -> char {
+        match self {
+            Self::Array => 'A',
+            Self::Initial => 'I',
+            Self::New => 'N',
+            Self::Found => 'P',
+            Self::Vm => 'V',
+        }
+    }
+}
+
+/// An allocation record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Alloc {
+    pub kind: AllocKind,
+    pub object: ObjectId,
+    /// Bytes as the VM counts them, 0 if not known.
+    pub size: u64,
+    pub ty: TypeId,
+    /// 0: none.
+    pub site: SiteId,
+    /// 0 for scalars.
+    pub length: u32,
+    pub thread: ThreadId,
+}
+
+/// A slot that holds a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Slot {
+    /// A field of an object, or a static field.
+    Field(FieldId),
+    /// An element of an array.
+    Element(u32),
+}
+
+impl Slot {
+    /// The number that stands in a record.
+    pub fn number(self) -> u32 {
+        match self {
+            Self::Field(field) => field.0,
+            Self::Element(index) => index,
+        }
+    }
+}
+
+/// One record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Record {
+    /// `A I N P V`.
+    Alloc(Alloc),
+    /// `U`.
+    Update { old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot, thread: ThreadId },
+    /// `M`.
+    Entry { method: MethodId, receiver: ObjectId, thread: ThreadId },
+    /// `E`.
+    Exit { method: MethodId, receiver: ObjectId, thread: ThreadId },
+    /// `X`.
+    ExitThrow { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
+    /// `T`.
+    Throw { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
+    /// `H`.
+    Handle { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
+}
+
+/// The letters of all records, in the order in which totals are listed.
+pub const LETTERS: [char; 11] = ['A', 'I', 'N', 'P', 'V', 'U', 'M', 'E', 'X', 'T', 'H'];
+
+impl Record {
+    /// The record's letter.
+    pub fn letter(&self) -> char {
+        LETTERS[self.letter_index()]
+    }
+
+    /// Index of the letter in [`LETTERS`].
+    #[inline]
+    pub fn letter_index(&self) -> usize {
+        match self {
+            Self::Alloc(alloc) => match alloc.kind {
+                AllocKind::Array => 0,
+                AllocKind::Initial => 1,
+                AllocKind::New => 2,
+                AllocKind::Found => 3,
+                AllocKind::Vm => 4,
+            },
+            Self::Update { .. } => 5,
+            Self::Entry { .. } => 6,
+            Self::Exit { .. } => 7,
+            Self::ExitThrow { .. } => 8,
+            Self::Throw { .. } => 9,
+            Self::Handle { .. } => 10,
+        }
+    }
+
+    /// Whether the logical clock ticks at this record.
+    #[inline]
+    pub fn ticks(&self) -> bool {
+        matches!(self, Self::Entry { .. } | Self::Exit { .. } | Self::ExitThrow { .. })
+    }
+
+    /// The thread it happened in.
+    pub fn thread(&self) -> ThreadId {
+        match *self {
+            Self::Alloc(Alloc { thread, .. })
+            | Self::Update { thread, .. }
+            | Self::Entry { thread, .. }
+            | Self::Exit { thread, .. }
+            | Self::ExitThrow { thread, .. }
+            | Self::Throw { thread, .. }
+            | Self::Handle { thread, .. } => thread,
+        }
+    }
+}
+
+/// How many records of each letter, in the order of [`LETTERS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals(pub [u64; LETTERS.len()]);
+
+impl Totals {
+    /// Counts one record.
+    #[inline]
+    pub fn count(&mut self, record: &Record) {
+        self.0[record.letter_index()] += 1;
+    }
+
+    /// The number of records with this letter.
+    pub fn of(&self, letter: char) -> u64 {
+        LETTERS.iter().position(|&l| l == letter).map_or(0, |index| self.0[index])
+    }
+
+    /// All records.
+    pub fn sum(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Letters with their counts.
+    pub fn iter(&self) -> impl Iterator<Item = (char, u64)> + '_ {
+        LETTERS.iter().copied().zip(self.0)
+    }
+}

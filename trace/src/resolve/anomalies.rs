@@ -1,0 +1,77 @@
+//! What did not fit: counted, never silent.
+
+use serde::Serialize;
+
+macro_rules! anomalies {
+    ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
+        /// Counts of what did not fit while events were turned into records.
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        #[serde(rename_all = "camelCase")]
+        pub struct Anomalies {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Anomalies {
+            /// Those that occurred, with what they mean.
+            pub fn iter(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($text, self.$name),)*].into_iter().filter(|&(_, count)| count > 0)
+            }
+        }
+    };
+}
+
+anomalies! {
+    /// An exit, exceptional exit or `SuperCall` of a method that is not on the stack: no record.
+    unmatched_exits: "exits of methods that were not on the stack",
+    /// A `Throw` or `Handle` in a method that is not on the stack: no record.
+    unmatched_exceptions: "throws or catches in methods that were not on the stack",
+    /// Frames that left without an event although no exception was under way.
+    frames_lost: "frames that left without a trace",
+    /// Frames left when their thread ended.
+    frames_at_thread_end: "frames left when their thread ended",
+    /// A constructor returned although no object was seen to be allocated for it.
+    constructors_without_object: "constructors that returned without an allocation",
+    /// A virtual thread was unmounted while the arguments of a `super(…)` were computed.
+    constructors_split: "constructors of unknown objects across a switch of virtual threads",
+    /// Objects mentioned before anything was said of them: a `P` was made up.
+    unknown_objects: "objects of unknown origin (a P record was made up)",
+    /// Method ids that no names table has.
+    unknown_methods: "uses of unknown method ids",
+    /// Site ids that no names table has.
+    unknown_sites: "uses of unknown site ids",
+    /// Field references that no names table has.
+    unknown_field_refs: "uses of unknown field references",
+    /// Field references whose class or field is in no names table: a field of its own was made up.
+    unresolved_fields: "field references that lead to no known field (one was made up)",
+    /// Classes that no class record describes.
+    unknown_classes: "allocations of unknown classes",
+    /// A `New` whose site allocates another type: the site was dropped.
+    site_mismatches: "allocations whose site is of another type (site dropped)",
+    /// Array allocations without a known site, hence without a type.
+    untyped_arrays: "arrays of unknown type",
+    /// Allocations whose size the trace does not tell.
+    unknown_sizes: "objects of unknown size",
+    /// Tickets lower than the one before them in their thread.
+    ticket_regressions: "tickets out of order",
+    /// Initial objects or references that contradict each other.
+    bad_initial_references: "initial references of unknown objects",
+}
+
+/// What is missing from the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Lost {
+    /// Events that the runtime says it lost.
+    pub events: u64,
+    /// Pieces of events that could not be decoded.
+    pub undecodable_pieces: u64,
+    /// Their bytes.
+    pub undecodable_bytes: u64,
+}
+
+impl Lost {
+    /// One number for `# lost`.
+    pub fn total(&self) -> u64 {
+        self.events + self.undecodable_pieces
+    }
+}

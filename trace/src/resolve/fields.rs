@@ -1,0 +1,110 @@
+//! Field references resolved, once each; fields that no table has are given ids of their own.
+
+use et_names::{FieldId, FieldRefId, ID_LIMIT};
+use rustc_hash::FxHashMap;
+
+use super::Anomalies;
+use crate::names::Names;
+use crate::types::Types;
+
+/// A field of a class that no names table describes (or does not describe whole).
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ExtraField {
+    /// Internal name of the class that the reference names.
+    pub class: String,
+    /// Field name.
+    pub name: String,
+    /// JVM descriptor.
+    pub descriptor: String,
+    /// Static field.
+    pub is_static: bool,
+}
+
+/// Declared fields by field reference.
+#[derive(Debug, Default)]
+pub struct Fields {
+    /// By dense index of the reference; 0: not resolved yet.
+    resolved: Vec<u32>,
+    extra: Vec<ExtraField>,
+    extra_ids: FxHashMap<ExtraField, FieldId>,
+    unknown_refs: FxHashMap<FieldRefId, FieldId>,
+}
+
+impl Fields {
+    /// For the references of these names.
+    pub fn new(names: &Names) -> Self {
+        Self { resolved: vec![0; names.counts().3], ..Self::default() }
+    }
+
+    /// Fields without a table: the n-th has the id [`ID_LIMIT`]` + n`.
+    pub fn extra(&self) -> &[ExtraField] {
+        &self.extra
+    }
+
+    /// Takes the made-up fields out.
+    pub fn into_extra(self) -> Vec<ExtraField> {
+        self.extra
+    }
+
+    /// The declared field of a reference.
+    #[inline]
+    pub fn of_ref(&mut self, id: FieldRefId, names: &Names, types: &Types, anomalies: &mut Anomalies) -> FieldId {
+        match names.field_ref_index(id) {
+            Some(index) if self.resolved[index] != 0 => FieldId(self.resolved[index]),
+            Some(index) => {
+                let field = self.resolve(id, names, types, anomalies);
+                self.resolved[index] = field.0;
+                field
+            }
+            None => {
+                anomalies.unknown_field_refs += 1;
+                if let Some(&known) = self.unknown_refs.get(&id) {
+                    return known;
+                }
+                let field = self.make_up(ExtraField {
+                    class: "?".into(),
+                    name: format!("{:x}", id.0),
+                    descriptor: "Ljava/lang/Object;".into(),
+                    is_static: false,
+                });
+                self.unknown_refs.insert(id, field);
+                field
+            }
+        }
+    }
+
+    fn resolve(&mut self, id: FieldRefId, names: &Names, types: &Types, anomalies: &mut Anomalies) -> FieldId {
+        if let Some(field) = names.resolve_field_ref(id, types) {
+            return field;
+        }
+        anomalies.unresolved_fields += 1;
+        let text = names.field_ref(id).map(|(table, reference)| ExtraField {
+            class: table.str(reference.class).to_owned(),
+            name: table.str(reference.name).to_owned(),
+            descriptor: table.str(reference.descriptor).to_owned(),
+            is_static: reference.is_static,
+        });
+        match text {
+            Some(field) => self.make_up(field),
+            None => FieldId(ID_LIMIT),
+        }
+    }
+
+    /// The field of that name declared by a class of the run (initial references).
+    pub fn declared(&mut self, field: ExtraField, names: &Names, types: &Types) -> FieldId {
+        let known = names
+            .class_near(&field.class, None, types)
+            .and_then(|class| names.resolve_field(class, &field.name, &field.descriptor, types));
+        known.unwrap_or_else(|| self.make_up(field))
+    }
+
+    fn make_up(&mut self, field: ExtraField) -> FieldId {
+        if let Some(&known) = self.extra_ids.get(&field) {
+            return known;
+        }
+        let id = FieldId(ID_LIMIT + self.extra.len() as u32);
+        self.extra.push(field.clone());
+        self.extra_ids.insert(field, id);
+        id
+    }
+}

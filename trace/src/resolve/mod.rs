@@ -1,0 +1,526 @@
+//! From events to records (`docs/semantics.md`).
+//!
+//! Two stages: [`thread`] makes each thread's events explicit, [`merge`](crate::merge) orders them, and this
+//! module gives objects their 64-bit ids, types and sizes, slots their old targets, and runs the clock.
+
+mod anomalies;
+mod bits;
+mod fields;
+mod objects;
+mod sizes;
+mod slots;
+#[cfg(test)]
+mod tests;
+mod thread;
+
+use std::ops::ControlFlow;
+
+use et_names::{FieldRefId, MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+pub use anomalies::{Anomalies, Lost};
+pub use bits::IdSet;
+pub use fields::ExtraField;
+pub use slots::Slots;
+pub use thread::StartFrame;
+
+use crate::classes::ClassIndex;
+use crate::event::{ObjectHash, Ticket};
+use crate::file::ReadError;
+use crate::file::format::{InitialSlot, class_flags};
+use crate::merge::{Sink, merge};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
+use crate::trace::Trace;
+use crate::types::{TypeId, class_name};
+use fields::Fields;
+use objects::Objects;
+use sizes::ArraySizes;
+use thread::{Action, Shared, Subject, ThreadSource};
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The trace it is of.
+    pub trace: &'a Trace,
+    /// M, E and X records before it.
+    pub tick: Tick,
+    /// Its place in the order between threads.
+    pub ticket: Ticket,
+}
+
+/// A thread whose stack was not empty at the end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutOffThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Frames left.
+    pub frames: usize,
+}
+
+/// What is known once all records were seen.
+#[derive(Clone, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Outcome {
+    pub totals: Totals,
+    pub anomalies: Anomalies,
+    pub lost: Lost,
+    pub cut_off: Vec<CutOffThread>,
+    /// Fields that no names table has; the n-th has the id 2^30 + n.
+    pub extra_fields: Vec<ExtraField>,
+    /// The visitor broke off.
+    pub stopped: bool,
+}
+
+pub(crate) fn run(
+    trace: &Trace,
+    visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>,
+) -> Result<Outcome, ReadError> {
+    let mut shared = Shared::new(&trace.file, &trace.names, &trace.types, &trace.classes);
+    shared.lost.events = trace.file.end().map_or(0, |end| end.lost_events);
+    let mut sources: Vec<ThreadSource<'_>> = trace
+        .threads
+        .iter()
+        .map(|thread| {
+            let events = trace.file.threads().iter().find(|events| events.thread == thread.index);
+            ThreadSource::new(thread.index, events, Some((thread.start, &thread.frames)))
+        })
+        .collect();
+    let mut resolver = Resolver::new(trace, visit, &sources);
+    resolver.initial(&mut shared.anomalies)?;
+    merge(&mut sources, &mut shared, &mut resolver);
+    resolver.mirrors_until(Ticket(u64::MAX));
+    let Shared { mut anomalies, lost, .. } = shared;
+    let mut cut_off = Vec::new();
+    for stack in resolver.stacks.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
+        let thread = trace.threads.iter().find(|thread| ThreadId(thread.index) == stack.thread);
+        if thread.is_some_and(|thread| thread.end.is_some()) {
+            anomalies.frames_at_thread_end += stack.frames.len() as u64;
+        }
+        cut_off.push(CutOffThread { thread: stack.thread, frames: stack.frames.len() });
+    }
+    Ok(Outcome {
+        totals: resolver.totals,
+        anomalies,
+        lost,
+        cut_off,
+        extra_fields: resolver.fields.into_extra(),
+        stopped: resolver.stopped,
+    })
+}
+
+#[derive(Debug)]
+struct Stack {
+    thread: ThreadId,
+    frames: Vec<(MethodId, ObjectId)>,
+}
+
+/// What an object of unknown origin can be guessed to be, by how it is used.
+#[derive(Clone, Copy)]
+enum Use {
+    Receiver(MethodId),
+    Exception,
+    Array,
+    Element,
+    FieldOrigin(FieldRefId),
+    FieldTarget(FieldRefId),
+}
+
+struct Resolver<'a, F> {
+    trace: &'a Trace,
+    visit: F,
+    totals: Totals,
+    tick: u64,
+    ticket: Ticket,
+    stopped: bool,
+    objects: Objects,
+    slots: Slots,
+    fields: Fields,
+    array_sizes: ArraySizes,
+    stacks: Vec<Stack>,
+    stack_of_thread: FxHashMap<ThreadId, usize>,
+    /// Stack on which each source's actions happen.
+    stack_of_source: Vec<usize>,
+    /// Stack of the current segment.
+    current: usize,
+    /// Next class record whose mirror is due.
+    next_mirror: u32,
+    class_type: TypeId,
+}
+
+impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
+    fn new(trace: &'a Trace, visit: F, sources: &[ThreadSource<'_>]) -> Self {
+        let stacks: Vec<_> =
+            sources.iter().map(|source| Stack { thread: ThreadId(source.thread()), frames: Vec::new() }).collect();
+        Self {
+            trace,
+            visit,
+            totals: Totals::default(),
+            tick: 0,
+            ticket: Ticket(0),
+            stopped: false,
+            objects: Objects::default(),
+            slots: Slots::default(),
+            fields: Fields::new(&trace.names),
+            array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
+            stack_of_thread: stacks.iter().enumerate().map(|(index, stack)| (stack.thread, index)).collect(),
+            stack_of_source: (0..stacks.len()).collect(),
+            stacks,
+            current: 0,
+            next_mirror: 0,
+            class_type: trace.types.get("Ljava/lang/Class;").unwrap_or(TypeId::UNKNOWN),
+        }
+    }
+
+    #[inline]
+    fn emit(&mut self, record: Record) {
+        if self.stopped {
+            return;
+        }
+        self.totals.count(&record);
+        let context = Context { trace: self.trace, tick: Tick(self.tick), ticket: self.ticket };
+        self.stopped = (self.visit)(&record, &context).is_break();
+        self.tick += u64::from(record.ticks());
+    }
+
+    /// The thread whose record is being made.
+    fn thread(&self) -> ThreadId {
+        self.stacks.get(self.current).map_or(ThreadId(0), |stack| stack.thread)
+    }
+
+    /// I records, and what the slots of these objects hold.
+    fn initial(&mut self, anomalies: &mut Anomalies) -> Result<(), ReadError> {
+        let trace = self.trace;
+        trace.initial_objects(|object| {
+            if object.object.is_null() || self.objects.current(object.object).is_some() {
+                return;
+            }
+            let ty = match trace.classes.at(object.class, Ticket(0)) {
+                Some(class) => trace.classes.get(class).ty,
+                None => {
+                    anomalies.unknown_classes += 1;
+                    TypeId::UNKNOWN
+                }
+            };
+            let id = self.objects.allocate(object.object);
+            self.emit(Record::Alloc(Alloc {
+                kind: AllocKind::Initial,
+                object: id,
+                size: object.size.into(),
+                ty,
+                site: SiteId(0),
+                length: object.length.max(0) as u32,
+                thread: ThreadId(0),
+            }));
+        })?;
+        trace.initial_references(|block| {
+            let fields: Vec<_> = block
+                .fields
+                .iter()
+                .map(|field| {
+                    let class = trace.classes.at(field.class, Ticket(0)).map(|class| trace.classes.get(class));
+                    let class = class.and_then(|class| class_name(&class.record.signature)).unwrap_or("?");
+                    let extra = |is_static| ExtraField {
+                        class: class.to_owned(),
+                        name: field.name.clone(),
+                        descriptor: field.descriptor.clone(),
+                        is_static,
+                    };
+                    (extra(false), extra(true))
+                })
+                .collect();
+            let mut resolved = vec![[None; 2]; fields.len()];
+            for reference in &block.references {
+                let (origin, target) = (reference.origin, reference.target);
+                let mut field = |index: u32, is_static: bool| {
+                    let index = index as usize;
+                    *resolved[index][usize::from(is_static)].get_or_insert_with(|| {
+                        let (instance, of_class) = &fields[index];
+                        let field = if is_static { of_class } else { instance };
+                        self.fields.declared(field.clone(), &trace.names, &trace.types)
+                    })
+                };
+                let (origin, slot) = match reference.slot {
+                    InitialSlot::Field(index) => (self.objects.current(origin), Slot::Field(field(index, false))),
+                    InitialSlot::Static(index) => (Some(ObjectId::NULL), Slot::Field(field(index, true))),
+                    InitialSlot::Element(index) => (self.objects.current(origin), Slot::Element(index)),
+                };
+                match (origin, self.objects.current(target)) {
+                    (Some(origin), Some(target)) => {
+                        self.slots.put(origin, slot, target);
+                    }
+                    _ => anomalies.bad_initial_references += 1,
+                }
+            }
+        })
+    }
+
+    /// V records for the mirrors of classes prepared before `ticket`.
+    fn mirrors_until(&mut self, ticket: Ticket) {
+        while (self.next_mirror as usize) < self.trace.classes.len() {
+            let index = ClassIndex(self.next_mirror);
+            let record = &self.trace.classes.get(index).record;
+            if record.ticket >= ticket {
+                return;
+            }
+            self.next_mirror += 1;
+            if !record.class.is_null() && self.objects.current(record.class).is_none() {
+                self.mirror(index, ThreadId(0));
+            }
+        }
+    }
+
+    fn mirror(&mut self, class: ClassIndex, thread: ThreadId) -> ObjectId {
+        let record = &self.trace.classes.get(class).record;
+        let object = self.objects.allocate(record.class);
+        self.emit(Record::Alloc(Alloc {
+            kind: AllocKind::Vm,
+            object,
+            size: record.mirror_size.into(),
+            ty: self.class_type,
+            site: SiteId(0),
+            length: 0,
+            thread,
+        }));
+        object
+    }
+
+    /// The object behind a hash; if nothing was said of it, an allocation record is made up.
+    #[inline]
+    fn object(&mut self, hash: ObjectHash, usage: Use, anomalies: &mut Anomalies) -> ObjectId {
+        if hash.is_null() {
+            return ObjectId::NULL;
+        }
+        match self.objects.current(hash) {
+            Some(object) => object,
+            None => self.make_up(hash, usage, anomalies),
+        }
+    }
+
+    #[cold]
+    fn make_up(&mut self, hash: ObjectHash, usage: Use, anomalies: &mut Anomalies) -> ObjectId {
+        let thread = self.thread();
+        if let Some(class) = self.trace.classes.at(hash, self.ticket) {
+            return self.mirror(class, thread);
+        }
+        anomalies.unknown_objects += 1;
+        anomalies.unknown_sizes += 1;
+        let (types, names) = (&self.trace.types, &self.trace.names);
+        let ty = match usage {
+            Use::Receiver(method) => names.method_info(method).map(|info| info.class),
+            Use::Exception => types.get("Ljava/lang/Throwable;"),
+            Use::Array => types.get("[Ljava/lang/Object;"),
+            Use::Element => None,
+            Use::FieldOrigin(field) => {
+                names.field_ref(field).and_then(|(table, field)| types.get_class(table.str(field.class)))
+            }
+            Use::FieldTarget(field) => {
+                names.field_ref(field).and_then(|(table, field)| types.get(table.str(field.descriptor)))
+            }
+        };
+        let ty = ty.or_else(|| types.get("Ljava/lang/Object;")).unwrap_or(TypeId::UNKNOWN);
+        let object = self.objects.allocate(hash);
+        self.emit(Record::Alloc(Alloc {
+            kind: AllocKind::Found,
+            object,
+            size: 0,
+            ty,
+            site: SiteId(0),
+            length: 0,
+            thread,
+        }));
+        object
+    }
+
+    /// Bytes of an instance of a class.
+    fn instance_size(&self, class: Option<ClassIndex>, anomalies: &mut Anomalies) -> u64 {
+        let size = class
+            .map(|class| &self.trace.classes.get(class).record)
+            .map_or(0, |record| if record.flags & class_flags::SIZE_UNKNOWN != 0 { 0 } else { record.instance_size });
+        anomalies.unknown_sizes += u64::from(size == 0);
+        size.into()
+    }
+
+    fn array_size(&self, ty: TypeId, length: u32, anomalies: &mut Anomalies) -> u64 {
+        self.array_sizes.of(self.trace.types.descriptor(ty), length).unwrap_or_else(|| {
+            anomalies.unknown_sizes += 1;
+            0
+        })
+    }
+
+    fn new_object(&mut self, site: SiteId, hash: ObjectHash, mirror: ObjectHash, anomalies: &mut Anomalies) {
+        let class = self.trace.classes.at(mirror, self.ticket);
+        let site_type = if site.0 == 0 { None } else { self.trace.names.site_type(site, 0) };
+        anomalies.unknown_sites += u64::from(site.0 != 0 && site_type.is_none());
+        let (ty, site) = match (class, site_type) {
+            (Some(class), _) => {
+                let ty = self.trace.classes.get(class).ty;
+                let agrees = site_type == Some(ty);
+                anomalies.site_mismatches += u64::from(site_type.is_some() && !agrees);
+                (ty, if agrees { site } else { SiteId(0) })
+            }
+            (None, site_type) => {
+                anomalies.unknown_classes += 1;
+                (site_type.unwrap_or(TypeId::UNKNOWN), if site_type.is_some() { site } else { SiteId(0) })
+            }
+        };
+        let size = self.instance_size(class, anomalies);
+        let object = self.objects.allocate(hash);
+        let thread = self.thread();
+        self.emit(Record::Alloc(Alloc { kind: AllocKind::New, object, size, ty, site, length: 0, thread }));
+    }
+
+    fn made_up_object(&mut self, object: Subject, ty: TypeId, site: SiteId, anomalies: &mut Anomalies) {
+        let fits = site.0 != 0 && self.trace.names.site_type(site, 0) == Some(ty);
+        let size = self.instance_size(self.trace.classes.of_type(ty), anomalies);
+        let thread = self.thread();
+        self.emit(Record::Alloc(Alloc {
+            kind: AllocKind::New,
+            object: ObjectId(object.0),
+            size,
+            ty,
+            site: if fits { site } else { SiteId(0) },
+            length: 0,
+            thread,
+        }));
+    }
+
+    fn new_array(&mut self, depth: u8, site: SiteId, hash: ObjectHash, length: u32, anomalies: &mut Anomalies) {
+        let ty = self.trace.names.site_type(site, depth);
+        if ty.is_none() {
+            anomalies.untyped_arrays += 1;
+            anomalies.unknown_sites += u64::from(site.0 != 0);
+        }
+        let site = if ty.is_some() { site } else { SiteId(0) };
+        let ty = ty.unwrap_or(TypeId::UNKNOWN);
+        let size = self.array_size(ty, length, anomalies);
+        let object = self.objects.allocate(hash);
+        let thread = self.thread();
+        self.emit(Record::Alloc(Alloc { kind: AllocKind::Array, object, size, ty, site, length, thread }));
+    }
+
+    fn found(&mut self, hash: ObjectHash, mirror: ObjectHash, length: i32, anomalies: &mut Anomalies) {
+        if hash.is_null() || self.objects.current(hash).is_some() {
+            return;
+        }
+        let thread = self.thread();
+        if let Some(class) = self.trace.classes.at(hash, self.ticket) {
+            self.mirror(class, thread);
+            return;
+        }
+        let class = self.trace.classes.at(mirror, self.ticket);
+        anomalies.unknown_classes += u64::from(class.is_none());
+        let ty = class.map_or(TypeId::UNKNOWN, |class| self.trace.classes.get(class).ty);
+        let (size, length) = match u32::try_from(length) {
+            Ok(length) => (self.array_size(ty, length, anomalies), length),
+            Err(_) => (self.instance_size(class, anomalies), 0),
+        };
+        let object = self.objects.allocate(hash);
+        let site = SiteId(0);
+        self.emit(Record::Alloc(Alloc { kind: AllocKind::Found, object, size, ty, site, length, thread }));
+    }
+
+    fn update(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
+        let old = self.slots.put(origin, slot, target);
+        let thread = self.thread();
+        self.emit(Record::Update { old, origin, target, slot, thread });
+    }
+
+    fn subject(&mut self, subject: Subject, method: MethodId, anomalies: &mut Anomalies) -> ObjectId {
+        if subject.0 & Subject::MADE_UP != 0 {
+            return ObjectId(subject.0);
+        }
+        self.object(ObjectHash(subject.0 as u32), Use::Receiver(method), anomalies)
+    }
+
+    fn top(&self) -> (MethodId, ObjectId) {
+        // The thread stage pairs every action with a frame.
+        self.stacks[self.current].frames.last().copied().unwrap_or((MethodId(0), ObjectId::NULL))
+    }
+
+    fn act(&mut self, source: usize, action: Action, anomalies: &mut Anomalies) {
+        match action {
+            Action::Enter { method, receiver } => {
+                if self.trace.names.method_index(method).is_none() {
+                    anomalies.unknown_methods += 1;
+                }
+                let receiver = self.subject(receiver, method, anomalies);
+                self.stacks[self.current].frames.push((method, receiver));
+                let thread = self.thread();
+                self.emit(Record::Entry { method, receiver, thread });
+            }
+            Action::Leave => {
+                let (method, receiver) = self.top();
+                let thread = self.thread();
+                self.stacks[self.current].frames.pop();
+                self.emit(Record::Exit { method, receiver, thread });
+            }
+            Action::LeaveThrow { exception } => {
+                let exception = self.object(exception, Use::Exception, anomalies);
+                let (method, receiver) = self.top();
+                let thread = self.thread();
+                self.stacks[self.current].frames.pop();
+                self.emit(Record::ExitThrow { method, receiver, exception, thread });
+            }
+            Action::Throw { exception } => {
+                let exception = self.object(exception, Use::Exception, anomalies);
+                let (method, receiver) = self.top();
+                let thread = self.thread();
+                self.emit(Record::Throw { method, receiver, exception, thread });
+            }
+            Action::Handle { exception } => {
+                let exception = self.object(exception, Use::Exception, anomalies);
+                let (method, receiver) = self.top();
+                let thread = self.thread();
+                self.emit(Record::Handle { method, receiver, exception, thread });
+            }
+            Action::PutField { field, origin, target } => {
+                let origin = self.object(origin, Use::FieldOrigin(field), anomalies);
+                let target = self.object(target, Use::FieldTarget(field), anomalies);
+                let field = self.fields.of_ref(field, &self.trace.names, &self.trace.types, anomalies);
+                self.update(origin, Slot::Field(field), target);
+            }
+            Action::PutStatic { field, target } => {
+                let target = self.object(target, Use::FieldTarget(field), anomalies);
+                let field = self.fields.of_ref(field, &self.trace.names, &self.trace.types, anomalies);
+                self.update(ObjectId::NULL, Slot::Field(field), target);
+            }
+            Action::PutElement { index, array, target } => {
+                let origin = self.object(array, Use::Array, anomalies);
+                let target = self.object(target, Use::Element, anomalies);
+                self.update(origin, Slot::Element(index), target);
+            }
+            Action::New { site, object, class } => self.new_object(site, object, class, anomalies),
+            Action::MadeUp { object, ty, site } => self.made_up_object(object, ty, site, anomalies),
+            Action::NewArray { depth, site, object, length } => {
+                self.new_array(depth, site, object, length, anomalies);
+            }
+            Action::Found { object, class, length } => self.found(object, class, length, anomalies),
+            Action::OnStack(thread) => {
+                let stacks = &mut self.stacks;
+                let index = *self.stack_of_thread.entry(thread).or_insert_with(|| {
+                    stacks.push(Stack { thread, frames: Vec::new() });
+                    stacks.len() - 1
+                });
+                self.stack_of_source[source] = index;
+                self.current = index;
+            }
+        }
+    }
+}
+
+impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'a>> for Resolver<'a, F> {
+    fn segment(&mut self, source: usize, ticket: Ticket) {
+        self.mirrors_until(ticket);
+        self.ticket = ticket;
+        self.current = self.stack_of_source[source];
+    }
+
+    #[inline]
+    fn item(&mut self, source: usize, action: Action, shared: &mut Shared<'a>) {
+        self.act(source, action, &mut shared.anomalies);
+    }
+
+    fn stopped(&self) -> bool {
+        self.stopped
+    }
+}

@@ -1,0 +1,195 @@
+//! What each reference slot holds, for tens of millions of slots.
+
+use rustc_hash::FxHashMap;
+
+use crate::record::{ObjectId, Slot};
+
+const SHARD_BITS: u32 = 6;
+/// Ids below this bound fit the compact tables.
+const NARROW: u64 = 1 << 31;
+/// Value of the compact tables: look the target up among the wide ones.
+const WIDE: u32 = u32::MAX;
+
+/// Slots that hold a reference; all others hold null. Small ids (nearly all) take 12 bytes in open-addressing
+/// tables that grow one 64th at a time, the others go to an ordinary map.
+#[derive(Debug)]
+pub struct Slots {
+    shards: Vec<Shard>,
+    wide_targets: FxHashMap<u64, ObjectId>,
+    wide_origins: FxHashMap<(ObjectId, u32), ObjectId>,
+    statics: FxHashMap<u32, ObjectId>,
+}
+
+impl Default for Slots {
+    fn default() -> Self {
+        Self {
+            shards: (0..1 << SHARD_BITS).map(|_| Shard::default()).collect(),
+            wide_targets: FxHashMap::default(),
+            wide_origins: FxHashMap::default(),
+            statics: FxHashMap::default(),
+        }
+    }
+}
+
+impl Slots {
+    /// Stores `target` and returns what the slot held before.
+    #[inline]
+    pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> ObjectId {
+        let number = slot.number();
+        if origin.is_null() {
+            return put_in_map(&mut self.statics, number, target);
+        }
+        if origin.0 >= NARROW || number >= 1 << 31 {
+            return put_in_map(&mut self.wide_origins, (origin, number), target);
+        }
+        // An object is an array or has fields, never both, so an index and a field id cannot meet.
+        let key = origin.0 << 32 | u64::from(number);
+        let hash = mix(key);
+        let shard = &mut self.shards[(hash >> (64 - SHARD_BITS)) as usize];
+        let value = if target.0 < NARROW { target.0 as u32 } else { WIDE };
+        let old = shard.put(key, hash, value);
+        let old = if old == WIDE { self.wide_targets.remove(&key).unwrap_or_default() } else { ObjectId(old.into()) };
+        if value == WIDE {
+            self.wide_targets.insert(key, target);
+        }
+        old
+    }
+}
+
+fn put_in_map<K: std::hash::Hash + Eq>(map: &mut FxHashMap<K, ObjectId>, key: K, target: ObjectId) -> ObjectId {
+    if target.is_null() { map.remove(&key) } else { map.insert(key, target) }.unwrap_or_default()
+}
+
+#[inline]
+fn mix(key: u64) -> u64 {
+    let folded = (key ^ (key >> 29)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    (folded ^ (folded >> 32)).wrapping_mul(0x94D0_49BB_1331_11EB)
+}
+
+/// Linear probing with backward-shift deletion. Key 0 marks a free place (no origin is 0).
+#[derive(Debug, Default)]
+struct Shard {
+    keys: Vec<u64>,
+    values: Vec<u32>,
+    used: usize,
+}
+
+impl Shard {
+    #[inline]
+    fn put(&mut self, key: u64, hash: u64, value: u32) -> u32 {
+        if self.keys.is_empty() {
+            if value == 0 {
+                return 0;
+            }
+            self.grow();
+        }
+        let mask = self.keys.len() - 1;
+        let mut at = hash as usize & mask;
+        loop {
+            if self.keys[at] == key {
+                let old = self.values[at];
+                if value == 0 {
+                    self.remove(at);
+                } else {
+                    self.values[at] = value;
+                }
+                return old;
+            }
+            if self.keys[at] == 0 {
+                break;
+            }
+            at = (at + 1) & mask;
+        }
+        if value == 0 {
+            return 0;
+        }
+        if (self.used + 1) * 5 > self.keys.len() * 4 {
+            self.grow();
+            self.insert_new(key, value);
+        } else {
+            self.keys[at] = key;
+            self.values[at] = value;
+        }
+        self.used += 1;
+        0
+    }
+
+    fn insert_new(&mut self, key: u64, value: u32) {
+        let mask = self.keys.len() - 1;
+        let mut at = mix(key) as usize & mask;
+        while self.keys[at] != 0 {
+            at = (at + 1) & mask;
+        }
+        self.keys[at] = key;
+        self.values[at] = value;
+    }
+
+    fn grow(&mut self) {
+        let size = (self.keys.len() * 2).max(16);
+        let keys = std::mem::replace(&mut self.keys, vec![0; size]);
+        let values = std::mem::replace(&mut self.values, vec![0; size]);
+        for (key, value) in keys.into_iter().zip(values) {
+            if key != 0 {
+                self.insert_new(key, value);
+            }
+        }
+    }
+
+    fn remove(&mut self, mut hole: usize) {
+        let mask = self.keys.len() - 1;
+        let mut at = hole;
+        loop {
+            at = (at + 1) & mask;
+            if self.keys[at] == 0 {
+                break;
+            }
+            let home = mix(self.keys[at]) as usize & mask;
+            // Move back only what is not already between its home and the hole.
+            if (at.wrapping_sub(home) & mask) >= (at.wrapping_sub(hole) & mask) {
+                self.keys[hole] = self.keys[at];
+                self.values[hole] = self.values[at];
+                hole = at;
+            }
+        }
+        self.keys[hole] = 0;
+        self.values[hole] = 0;
+        self.used -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::FieldId;
+    use proptest::prelude::*;
+    use std::collections::HashMap;
+
+    fn id() -> impl Strategy<Value = u64> {
+        prop_oneof![0..40u64, 0..40u64, Just(0), (1 << 31)..(1 << 31) + 5u64, Just(1 << 62)]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn it_is_a_map(puts in prop::collection::vec((id(), prop_oneof![0..6u32, Just(u32::MAX)], id()), 0..3000)) {
+            let mut slots = Slots::default();
+            let mut model = HashMap::new();
+            for (origin, field, target) in puts {
+                let old = slots.put(ObjectId(origin), Slot::Field(FieldId(field)), ObjectId(target));
+                let expected = model.insert((origin, field), target).unwrap_or(0);
+                prop_assert_eq!(old, ObjectId(expected));
+            }
+        }
+
+        #[test]
+        fn deletions_keep_what_was_pushed_along(keys in prop::collection::vec((1..2000u64, any::<bool>()), 0..3000)) {
+            let mut slots = Slots::default();
+            let mut model = HashMap::new();
+            for (origin, clear) in keys {
+                let target = if clear { 0 } else { origin + 1 };
+                let old = slots.put(ObjectId(origin), Slot::Element(0), ObjectId(target));
+                prop_assert_eq!(old.0, model.insert(origin, target).unwrap_or(0));
+            }
+        }
+    }
+}

@@ -1,0 +1,558 @@
+//! One thread's events made explicit, before the threads are merged: which frame each belongs to, which object
+//! each constructor makes, which frames left without an event, where exceptions came from.
+//!
+//! A constructor is entered before its object is allocated, so its receiver is known only later. The thread is
+//! therefore read ahead, as far as it takes, into a queue whose head is given out once it is settled.
+
+use std::collections::VecDeque;
+
+use et_names::{FieldRefId, MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+use super::{Anomalies, Lost};
+use crate::classes::Classes;
+use crate::event::{self, Event, ObjectHash, Ticket};
+use crate::file::{ThreadEvents, TraceFile};
+use crate::merge::{Source, Step};
+use crate::names::Names;
+use crate::record::ThreadId;
+use crate::types::{TypeId, Types};
+
+/// First thread id of continuations.
+const FIRST_CONTINUATION: u32 = 1 << 31;
+
+/// An object before it has its 64-bit id: a hash, or an object that the reader made up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Subject(pub u64);
+
+impl Subject {
+    /// Null, static, or not known yet.
+    pub const NONE: Subject = Subject(0);
+    /// Made-up objects: this bit, then the thread, then a number. The whole is the 64-bit id.
+    pub const MADE_UP: u64 = 1 << 62;
+
+    fn hash(hash: ObjectHash) -> Self {
+        Self(hash.0.into())
+    }
+
+    fn made_up(thread: u32, number: u32) -> Self {
+        Self(Self::MADE_UP | u64::from(thread & 0x3fff_ffff) << 32 | u64::from(number))
+    }
+}
+
+/// What happens on a stack; frames are implied by `Enter` and `Leave`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(missing_docs)]
+pub enum Action {
+    /// What follows happens on that stack.
+    OnStack(ThreadId),
+    New {
+        site: SiteId,
+        object: ObjectHash,
+        class: ObjectHash,
+    },
+    /// The object of a constructor that failed before its allocation was seen.
+    MadeUp {
+        object: Subject,
+        ty: TypeId,
+        site: SiteId,
+    },
+    NewArray {
+        depth: u8,
+        site: SiteId,
+        object: ObjectHash,
+        length: u32,
+    },
+    Found {
+        object: ObjectHash,
+        class: ObjectHash,
+        length: i32,
+    },
+    PutField {
+        field: FieldRefId,
+        origin: ObjectHash,
+        target: ObjectHash,
+    },
+    PutStatic {
+        field: FieldRefId,
+        target: ObjectHash,
+    },
+    PutElement {
+        index: u32,
+        array: ObjectHash,
+        target: ObjectHash,
+    },
+    Enter {
+        method: MethodId,
+        receiver: Subject,
+    },
+    Leave,
+    LeaveThrow {
+        exception: ObjectHash,
+    },
+    Throw {
+        exception: ObjectHash,
+    },
+    Handle {
+        exception: ObjectHash,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Item {
+    Ticket(Ticket),
+    Do(Action),
+    /// Room for the allocation that a pending constructor may turn out to need.
+    Room,
+    /// A constructor whose object is not known yet.
+    Pending(MethodId),
+    /// Room that was not needed.
+    Nothing,
+}
+
+/// A frame that was on a stack when tracing began.
+#[derive(Clone, Copy, Debug)]
+pub struct StartFrame {
+    /// Its method.
+    pub method: MethodId,
+    /// Null: static or not known.
+    pub receiver: ObjectHash,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Frame {
+    method: MethodId,
+    receiver: Subject,
+    /// Of a pending constructor: sequence number of its [`Item::Room`] in the queue.
+    room: Option<u64>,
+    /// The next thing to happen in this frame's constructor is its `super(…)`.
+    chained: bool,
+    /// It was there when tracing began: its exit may have no hook.
+    from_start: bool,
+    /// The class that the constructor belongs to.
+    class: TypeId,
+    /// Site of the object under construction, where known.
+    site: SiteId,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Stack {
+    frames: Vec<Frame>,
+    /// Exception that was thrown and not yet caught.
+    in_flight: ObjectHash,
+}
+
+/// What the sources of all threads share.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Shared<'a> {
+    pub file: &'a TraceFile,
+    pub names: &'a Names,
+    pub types: &'a Types,
+    pub classes: &'a Classes,
+    pub anomalies: Anomalies,
+    pub lost: Lost,
+    /// Stacks of continuations that are not mounted.
+    continuations: FxHashMap<ObjectHash, (ThreadId, Stack)>,
+    next_continuation: u32,
+}
+
+impl<'a> Shared<'a> {
+    /// At the beginning of the trace.
+    pub fn new(file: &'a TraceFile, names: &'a Names, types: &'a Types, classes: &'a Classes) -> Self {
+        Self {
+            file,
+            names,
+            types,
+            classes,
+            anomalies: Anomalies::default(),
+            lost: Lost::default(),
+            continuations: FxHashMap::default(),
+            next_continuation: FIRST_CONTINUATION,
+        }
+    }
+}
+
+/// Reads one thread.
+#[derive(Debug)]
+pub struct ThreadSource<'a> {
+    thread: u32,
+    events: Option<&'a ThreadEvents>,
+    next_piece: usize,
+    bytes: Vec<u8>,
+    at: usize,
+    ended: bool,
+    ticket: Ticket,
+
+    queue: VecDeque<Item>,
+    /// Sequence number of the queue's head.
+    head: u64,
+    made_up: u32,
+
+    stack: Stack,
+    /// Whose stack it is; null: the thread's own.
+    owner: ObjectHash,
+    owner_thread: ThreadId,
+    /// The thread's own stack while a continuation is mounted.
+    own_stack: Stack,
+}
+
+impl<'a> ThreadSource<'a> {
+    /// A thread with the frames it had when tracing began, at ticket `start`.
+    pub fn new(thread: u32, events: Option<&'a ThreadEvents>, start: Option<(Ticket, &[StartFrame])>) -> Self {
+        let mut source = Self {
+            thread,
+            events,
+            next_piece: 0,
+            bytes: Vec::new(),
+            at: 0,
+            ended: false,
+            ticket: Ticket(0),
+            queue: VecDeque::new(),
+            head: 0,
+            made_up: 0,
+            stack: Stack::default(),
+            owner: ObjectHash::NULL,
+            owner_thread: ThreadId(thread),
+            own_stack: Stack::default(),
+        };
+        if let Some((ticket, frames)) = start.filter(|(_, frames)| !frames.is_empty()) {
+            source.ticket = ticket;
+            source.queue.push_back(Item::Ticket(ticket));
+            for frame in frames {
+                let receiver = Subject::hash(frame.receiver);
+                source.enter(frame.method, receiver);
+                if let Some(top) = source.stack.frames.last_mut() {
+                    top.from_start = true;
+                }
+            }
+        }
+        source
+    }
+
+    /// The thread index.
+    pub fn thread(&self) -> u32 {
+        self.thread
+    }
+
+    fn act(&mut self, action: Action) {
+        self.queue.push_back(Item::Do(action));
+    }
+
+    fn set(&mut self, sequence: u64, item: Item) {
+        let index = sequence.wrapping_sub(self.head) as usize;
+        if let Some(place) = self.queue.get_mut(index) {
+            *place = item;
+        }
+    }
+
+    fn enter(&mut self, method: MethodId, receiver: Subject) {
+        self.stack.frames.push(Frame {
+            method,
+            receiver,
+            room: None,
+            chained: false,
+            from_start: false,
+            class: TypeId::UNKNOWN,
+            site: SiteId(0),
+        });
+        self.act(Action::Enter { method, receiver });
+    }
+
+    fn enter_constructor(&mut self, method: MethodId, class: TypeId, chained: bool, site: SiteId) {
+        let room = self.head + self.queue.len() as u64;
+        self.queue.push_back(Item::Room);
+        self.queue.push_back(Item::Pending(method));
+        self.stack.frames.push(Frame {
+            method,
+            receiver: Subject::NONE,
+            room: Some(room),
+            chained,
+            from_start: false,
+            class,
+            site,
+        });
+    }
+
+    /// Gives the frames from `outermost` to the top that wait for it their object; its allocation record goes
+    /// before the outermost's entry.
+    fn settle(&mut self, outermost: usize, innermost: usize, object: Subject, alloc: Action) {
+        for index in outermost..=innermost {
+            let frame = &mut self.stack.frames[index];
+            let Some(room) = frame.room.take() else { continue };
+            frame.receiver = object;
+            let method = frame.method;
+            let first = if index == outermost { Item::Do(alloc) } else { Item::Nothing };
+            self.set(room, first);
+            self.set(room + 1, Item::Do(Action::Enter { method, receiver: object }));
+        }
+    }
+
+    /// The outermost of the constructors that, from frame `top` down, make one object.
+    /// `fits(frame, inner)` says whether the frame below belongs to the same object.
+    fn outermost(&self, top: usize, fits: impl Fn(&Frame, &Frame) -> bool) -> usize {
+        let frames = &self.stack.frames;
+        let mut outermost = top;
+        while outermost > 0 {
+            let below = &frames[outermost - 1];
+            if below.room.is_none() || !below.chained || !fits(below, &frames[outermost]) {
+                break;
+            }
+            outermost -= 1;
+        }
+        outermost
+    }
+
+    /// Frame `top` is a constructor that will not get its object any more: one is made up.
+    fn make_up(&mut self, top: usize, shared: &Shared<'_>) {
+        if self.stack.frames[top].room.is_none() {
+            return;
+        }
+        let outermost = self.outermost(top, |below, inner| {
+            below.class == inner.class
+                || shared
+                    .classes
+                    .of_type(below.class)
+                    .is_none_or(|class| shared.classes.is_subclass(class, inner.class))
+        });
+        let frame = &self.stack.frames[outermost];
+        let (ty, site) = (frame.class, frame.site);
+        let object = Subject::made_up(self.thread, self.made_up);
+        self.made_up = self.made_up.wrapping_add(1);
+        self.settle(outermost, top, object, Action::MadeUp { object, ty, site });
+    }
+
+    fn make_up_all(&mut self, shared: &Shared<'_>) {
+        for index in (0..self.stack.frames.len()).rev() {
+            self.make_up(index, shared);
+        }
+    }
+
+    fn allocated(&mut self, site: SiteId, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) {
+        let action = Action::New { site, object, class };
+        let Some(top) = self.stack.frames.len().checked_sub(1) else {
+            return self.act(action);
+        };
+        let index = shared.classes.at(class, self.ticket);
+        // An unknown class is taken to fit: the frames are the better witnesses.
+        let fits = |frame: &Frame| index.is_none_or(|class| shared.classes.is_subclass(class, frame.class));
+        let frame = &self.stack.frames[top];
+        if frame.room.is_none() || !frame.chained || !fits(frame) {
+            return self.act(action);
+        }
+        let outermost = self.outermost(top, |below, _| fits(below));
+        self.settle(outermost, top, Subject::hash(object), action);
+    }
+
+    /// Takes the top frame off.
+    fn leave(&mut self, action: Action, shared: &Shared<'_>) {
+        if let Some(top) = self.stack.frames.len().checked_sub(1) {
+            self.make_up(top, shared);
+            self.stack.frames.pop();
+            self.act(action);
+        }
+    }
+
+    /// Takes the frames above `index` off: they left without an event.
+    fn leave_above(&mut self, index: usize, exception: ObjectHash, shared: &mut Shared<'_>) {
+        while self.stack.frames.len() > index + 1 {
+            let from_start = self.stack.frames.last().is_some_and(|frame| frame.from_start);
+            if !exception.is_null() {
+                self.leave(Action::LeaveThrow { exception }, shared);
+            } else {
+                if !from_start {
+                    shared.anomalies.frames_lost += 1;
+                }
+                self.leave(Action::Leave, shared);
+            }
+        }
+    }
+
+    /// The innermost frame of this method (and receiver, where both are known).
+    fn find(&self, method: MethodId, receiver: ObjectHash) -> Option<usize> {
+        let frames = &self.stack.frames;
+        let fits = |frame: &Frame| {
+            frame.method == method
+                && (receiver.is_null() || frame.receiver.0 == 0 || frame.receiver == Subject::hash(receiver))
+        };
+        // Nearly always the top.
+        match frames.last() {
+            Some(top) if fits(top) => Some(frames.len() - 1),
+            _ => frames.iter().rposition(fits).or_else(|| frames.iter().rposition(|frame| frame.method == method)),
+        }
+    }
+
+    /// Writes a `T` if the exception has not been seen to be thrown.
+    fn show(&mut self, exception: ObjectHash) {
+        if self.stack.in_flight != exception {
+            self.stack.in_flight = exception;
+            self.act(Action::Throw { exception });
+        }
+    }
+
+    fn apply(&mut self, event: Event, shared: &mut Shared<'_>) {
+        match event {
+            Event::Ticket(ticket) => {
+                if ticket < self.ticket {
+                    shared.anomalies.ticket_regressions += 1;
+                } else if ticket > self.ticket {
+                    self.ticket = ticket;
+                    self.queue.push_back(Item::Ticket(ticket));
+                }
+            }
+            Event::EntryOn { method, receiver } => self.enter(method, Subject::hash(receiver)),
+            Event::Entry { method } => match shared.names.method_info(method) {
+                Some(info) if info.is_constructor => self.enter_constructor(method, info.class, true, SiteId(0)),
+                _ => self.enter(method, Subject::NONE),
+            },
+            Event::EntryInit { method, site } => {
+                let class = shared.names.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
+                self.enter_constructor(method, class, false, site);
+            }
+            Event::SuperCall { method } => match self.find(method, ObjectHash::NULL) {
+                Some(index) => {
+                    self.leave_above(index, self.stack.in_flight, shared);
+                    self.stack.frames[index].chained = true;
+                }
+                None => shared.anomalies.unmatched_exits += 1,
+            },
+            Event::Exit { method } => match self.find(method, ObjectHash::NULL) {
+                Some(index) => {
+                    self.leave_above(index, self.stack.in_flight, shared);
+                    if self.stack.frames[index].room.is_some() {
+                        shared.anomalies.constructors_without_object += 1;
+                    }
+                    self.leave(Action::Leave, shared);
+                    self.stack.in_flight = ObjectHash::NULL;
+                }
+                None => shared.anomalies.unmatched_exits += 1,
+            },
+            Event::ExitThrow { method, exception, receiver } => match self.find(method, receiver) {
+                Some(index) => {
+                    self.show(exception);
+                    self.leave_above(index, exception, shared);
+                    self.leave(Action::LeaveThrow { exception }, shared);
+                }
+                None => shared.anomalies.unmatched_exits += 1,
+            },
+            Event::Throw { exception, .. } if exception.is_null() => {
+                // `throw null`: the VM throws something else, which shows later.
+            }
+            Event::Throw { method, exception } => match self.find(method, ObjectHash::NULL) {
+                Some(index) => {
+                    self.leave_above(index, self.stack.in_flight, shared);
+                    self.stack.in_flight = exception;
+                    self.act(Action::Throw { exception });
+                }
+                None => shared.anomalies.unmatched_exceptions += 1,
+            },
+            Event::Handle { method, exception } => match self.find(method, ObjectHash::NULL) {
+                Some(index) => {
+                    self.show(exception);
+                    self.leave_above(index, exception, shared);
+                    self.act(Action::Handle { exception });
+                    self.stack.in_flight = ObjectHash::NULL;
+                }
+                None => shared.anomalies.unmatched_exceptions += 1,
+            },
+            Event::New { site, object, class } => self.allocated(site, object, class, shared),
+            Event::NewArray { depth, site, object, length } => {
+                self.act(Action::NewArray { depth, site, object, length });
+            }
+            Event::Found { object, class, length } => self.act(Action::Found { object, class, length }),
+            Event::PutField { field, origin, target } => self.act(Action::PutField { field, origin, target }),
+            Event::PutStatic { field, target } => self.act(Action::PutStatic { field, target }),
+            Event::PutElement { index, array, target } => self.act(Action::PutElement { index, array, target }),
+            Event::Switch { owner } => self.switch(owner, shared),
+        }
+    }
+
+    fn switch(&mut self, owner: ObjectHash, shared: &mut Shared<'_>) {
+        if owner == self.owner {
+            return;
+        }
+        // Other threads may go on with this stack, and they are not read as far ahead as this one.
+        let waiting = self.stack.frames.iter().filter(|frame| frame.room.is_some()).count() as u64;
+        shared.anomalies.constructors_split += waiting;
+        self.make_up_all(shared);
+        let left = std::mem::take(&mut self.stack);
+        if self.owner.is_null() {
+            self.own_stack = left;
+        } else {
+            shared.continuations.insert(self.owner, (self.owner_thread, left));
+        }
+        self.owner = owner;
+        if owner.is_null() {
+            self.owner_thread = ThreadId(self.thread);
+            self.stack = std::mem::take(&mut self.own_stack);
+        } else {
+            (self.owner_thread, self.stack) = shared.continuations.remove(&owner).unwrap_or_else(|| {
+                let id = ThreadId(shared.next_continuation);
+                shared.next_continuation += 1;
+                (id, Stack::default())
+            });
+        }
+        self.act(Action::OnStack(self.owner_thread));
+    }
+
+    /// Reads one event, or the next piece.
+    fn advance(&mut self, shared: &mut Shared<'_>) {
+        match event::decode(&self.bytes[self.at..]) {
+            Ok(Some((event, len))) => {
+                self.at += len;
+                self.apply(event, shared);
+                return;
+            }
+            Ok(None) => {}
+            Err(_) => {
+                shared.lost.undecodable_pieces += 1;
+                shared.lost.undecodable_bytes += (self.bytes.len() - self.at) as u64;
+            }
+        }
+        self.bytes.clear();
+        self.at = 0;
+        match self.events.filter(|events| self.next_piece < events.len()) {
+            Some(events) => {
+                let piece = self.next_piece;
+                self.next_piece += 1;
+                if shared.file.load_events(events, piece, &mut self.bytes).is_err() {
+                    self.bytes.clear();
+                    shared.lost.undecodable_pieces += 1;
+                    shared.lost.undecodable_bytes += shared.file.event_bytes(events, piece);
+                }
+            }
+            None => {
+                self.ended = true;
+                self.make_up_all(shared);
+            }
+        }
+    }
+}
+
+impl<'a> Source for ThreadSource<'a> {
+    type Shared = Shared<'a>;
+    type Item = Action;
+
+    #[inline]
+    fn next(&mut self, shared: &mut Shared<'a>) -> Option<Step<Action>> {
+        loop {
+            match self.queue.front().copied() {
+                None | Some(Item::Room | Item::Pending(_)) => {
+                    if self.ended {
+                        return None;
+                    }
+                    self.advance(shared);
+                }
+                Some(item) => {
+                    self.queue.pop_front();
+                    self.head += 1;
+                    match item {
+                        Item::Ticket(ticket) => return Some(Step::Ticket(ticket)),
+                        Item::Do(action) => return Some(Step::Item(action)),
+                        Item::Nothing | Item::Room | Item::Pending(_) => {}
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! How a trace file is made up.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use super::render::{bytes, number};
+use crate::file::format::BlockKind;
+use crate::trace::Trace;
+
+/// The text of `et-trace info`.
+pub fn info(trace: &Trace) -> String {
+    let file = &trace.file;
+    let meta = file.meta();
+    let mut out = String::new();
+    let mut line = |name: &str, text: String| {
+        let _ = writeln!(out, "{name:<13}{text}");
+    };
+    line("file", format!("{}, {}", file.path().display(), bytes(file.size())));
+    line("tool", meta.tool.clone());
+    line("command", meta.command.clone());
+    line("process", meta.pid.to_string());
+    line("JVM", format!("{} {}", meta.jvm.name, meta.jvm.version));
+    line("java home", meta.java_home.clone());
+    line("object ids", meta.id_scheme.clone());
+    for (name, value) in &meta.options {
+        line("option", format!("{name}={value}"));
+    }
+    match (file.end(), file.cut_off()) {
+        (Some(end), _) => {
+            line("end", format!("{}, after {:.2} s, {} events lost", end.reason, end.seconds, number(end.lost_events)))
+        }
+        (None, Some(cut)) => line("end", cut.to_string()),
+        (None, None) => {}
+    }
+    for table in trace.names.tables() {
+        let block = table.block();
+        line(
+            "artifact",
+            format!(
+                "{}, {} classes, {} methods, {} sites, ids {:#x} to {:#x}",
+                table.artifact.name,
+                number(table.classes.len() as u64),
+                number(table.methods.len() as u64),
+                number(table.sites.len() as u64),
+                block.base,
+                block.base + block.size
+            ),
+        );
+    }
+    let mut kinds: BTreeMap<BlockKind, (u64, u64, u64)> = BTreeMap::new();
+    for block in file.blocks() {
+        let entry = kinds.entry(block.header.kind).or_default();
+        entry.0 += 1;
+        entry.1 += u64::from(block.header.stored_len);
+        entry.2 += u64::from(block.header.raw_len);
+    }
+    let _ = writeln!(out, "\n{:<18} {:>9} {:>12} {:>12} {:>7}", "blocks", "number", "stored", "unpacked", "ratio");
+    for (kind, (count, stored, raw)) in kinds {
+        let ratio = raw as f64 / stored.max(1) as f64;
+        let name = format!("{kind:?}");
+        let _ = writeln!(out, "{name:<18} {:>9} {:>12} {:>12} {ratio:>7.2}", number(count), bytes(stored), bytes(raw));
+    }
+    out
+}

@@ -1,0 +1,239 @@
+//! Makes small traces for tests.
+
+use et_names::{
+    Artifact, ArtifactKind, ClassFlags, ClassNames, FieldNames, FieldRefNames, MethodNames, NamesTable, SiteNames,
+};
+
+use crate::event::{Event, ObjectHash, Ticket, encode};
+use crate::file::format::{
+    ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
+    Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
+};
+
+/// Writes a trace file, block by block. The first block is a `Meta` as a HotSpot with compressed references
+/// would write it.
+#[derive(Debug)]
+pub struct TraceBuilder {
+    bytes: Vec<u8>,
+    sequence: u64,
+    last_ticket: u64,
+    event_bytes: u64,
+    lost: u64,
+}
+
+impl Default for TraceBuilder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl TraceBuilder {
+    /// A trace with its `Meta` block.
+    pub fn new() -> Self {
+        let four = ["I", "F", "L"].map(|letter| (letter.to_owned(), 4));
+        let others = [("Z", 1), ("B", 1), ("C", 2), ("S", 2), ("J", 8), ("D", 8)];
+        let index_scale = others.into_iter().map(|(letter, scale)| (letter.to_owned(), scale)).chain(four);
+        let index_scale: std::collections::BTreeMap<_, _> = index_scale.collect();
+        let meta = Meta {
+            tool: "et-trace tests".into(),
+            pid: 42,
+            start_unix_millis: 1_700_000_000_000,
+            jvm: Jvm { name: "HotSpot".into(), version: "17.0.1".into() },
+            java_home: "/opt/jdk".into(),
+            command: "shop.Main --fast".into(),
+            id_scheme: "hashCode=0".into(),
+            array_layout: ArrayLayout {
+                base_offset: index_scale.keys().map(|letter| (letter.clone(), 16)).collect(),
+                index_scale,
+                object_alignment: 8,
+            },
+            ..Meta::default()
+        };
+        let mut builder = Self { bytes: file_header().to_vec(), sequence: 0, last_ticket: 0, event_bytes: 0, lost: 0 };
+        builder.block(BlockKind::Meta, 0, Ticket(0), &encode_json(&meta));
+        builder
+    }
+
+    fn block(&mut self, kind: BlockKind, thread: u32, first: Ticket, raw: &[u8]) {
+        write_block(&mut self.bytes, kind, Codec::Lz4, thread, self.sequence, first, raw);
+        self.sequence += 1;
+    }
+
+    /// A `Names` block.
+    pub fn names(&mut self, table: &NamesTable) -> &mut Self {
+        self.block(BlockKind::Names, 0, Ticket(0), &table.encode());
+        self
+    }
+
+    /// A `Classes` block of one class.
+    pub fn class(&mut self, record: &ClassRecord) -> &mut Self {
+        let mut raw = Vec::new();
+        record.encode(&mut raw);
+        self.block(BlockKind::Classes, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A `Threads` block of one record.
+    pub fn thread(&mut self, record: &ThreadRecord) -> &mut Self {
+        let mut raw = Vec::new();
+        record.encode(&mut raw);
+        self.block(BlockKind::Threads, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A thread that was there from the beginning, with its frames.
+    pub fn first_thread(&mut self, thread: u32, name: &str, frames: Vec<InitialFrame>) -> &mut Self {
+        self.thread(&ThreadRecord::Start {
+            ticket: Ticket(0),
+            thread,
+            object: ObjectHash::NULL,
+            flags: thread_flags::RUNNING_AT_START,
+            name: name.into(),
+            frames,
+        })
+    }
+
+    /// An `Events` block, with the `Ticket` it starts with.
+    pub fn events(&mut self, thread: u32, ticket: u64, events: &[Event]) -> &mut Self {
+        let mut raw = Vec::new();
+        encode(&Event::Ticket(Ticket(ticket)), &mut raw);
+        for event in events {
+            encode(event, &mut raw);
+            if let Event::Ticket(Ticket(ticket)) = event {
+                self.last_ticket = self.last_ticket.max(*ticket);
+            }
+        }
+        self.last_ticket = self.last_ticket.max(ticket);
+        self.event_bytes += raw.len() as u64;
+        self.block(BlockKind::Events, thread, Ticket(ticket), &raw);
+        self
+    }
+
+    /// A `Gcs` block of one collection.
+    pub fn gc(&mut self, record: &GcRecord) -> &mut Self {
+        let mut raw = Vec::new();
+        record.encode(&mut raw);
+        self.block(BlockKind::Gcs, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// An `InitialObjects` block.
+    pub fn initial_objects(&mut self, objects: &[InitialObject]) -> &mut Self {
+        let mut raw = Vec::new();
+        objects.iter().for_each(|object| object.encode(&mut raw));
+        self.block(BlockKind::InitialObjects, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// An `InitialReferences` block.
+    pub fn initial_references(&mut self, references: &InitialReferences) -> &mut Self {
+        let mut raw = Vec::new();
+        references.encode(&mut raw);
+        self.block(BlockKind::InitialReferences, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A `Problem` block.
+    pub fn problem(&mut self, what: &str, count: u64) -> &mut Self {
+        self.block(BlockKind::Problem, 0, Ticket(0), &encode_json(&Problem { what: what.into(), count }));
+        self
+    }
+
+    /// The `End` block will say that so many events were lost.
+    pub fn lost(&mut self, events: u64) -> &mut Self {
+        self.lost = events;
+        self
+    }
+
+    /// The file, as a killed program leaves it.
+    pub fn without_end(&mut self) -> Vec<u8> {
+        self.bytes.clone()
+    }
+
+    /// The file with its `End` block.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let end = End {
+            reason: "VMDeath".into(),
+            end_ticket: Ticket(self.last_ticket),
+            event_bytes: self.event_bytes,
+            blocks: self.sequence + 1,
+            lost_events: self.lost,
+            seconds: 1.5,
+        };
+        self.block(BlockKind::End, 0, Ticket(0), &encode_json(&end));
+        self.bytes.clone()
+    }
+}
+
+/// A names table to fill with [`class`].
+pub fn table(name: &str, base: u32, classes: &[ClassNames]) -> NamesTable {
+    let kind = if base == 1 { ArtifactKind::Jdk } else { ArtifactKind::Application };
+    let mut table = NamesTable::new(Artifact { hash: u64::from(base), base, name: name.into(), kind });
+    classes.iter().for_each(|class| table.push(class));
+    table
+}
+
+/// A class with methods, given as `name descriptor` with `static` before it where it applies.
+pub fn class(name: &str, super_name: &str, methods: &[&str]) -> ClassNames {
+    let methods = methods
+        .iter()
+        .enumerate()
+        .map(|(index, text)| {
+            let (is_static, text) = text.strip_prefix("static ").map_or((false, *text), |text| (true, text));
+            let (name, descriptor) = text.split_once(' ').unwrap_or((text, "()V"));
+            MethodNames {
+                name: name.into(),
+                descriptor: descriptor.into(),
+                access: if is_static { 8 } else { 0 },
+                line: 10 * (index as u32 + 1),
+            }
+        })
+        .collect();
+    ClassNames { name: name.into(), super_name: super_name.into(), methods, ..ClassNames::default() }
+}
+
+/// Adds to a class what [`class`] leaves out.
+pub trait ClassNamesExt: Sized {
+    /// Fields, as `name descriptor` with `static` before it where it applies, each with a reference to it.
+    fn with_fields(self, fields: &[&str]) -> Self;
+    /// Sites: index of the method, descriptor of what is allocated, line.
+    fn with_sites(self, sites: &[(u32, &str, u32)]) -> Self;
+    /// Marks the class as not hooked.
+    fn not_hooked(self) -> Self;
+}
+
+impl ClassNamesExt for ClassNames {
+    fn with_fields(mut self, fields: &[&str]) -> Self {
+        for text in fields {
+            let (is_static, text) = text.strip_prefix("static ").map_or((false, *text), |text| (true, text));
+            let (name, descriptor) = text.split_once(' ').unwrap_or((text, "Ljava/lang/Object;"));
+            self.fields.push(FieldNames {
+                name: name.into(),
+                descriptor: descriptor.into(),
+                access: if is_static { 8 } else { 0 },
+            });
+            self.field_refs.push(FieldRefNames {
+                class: self.name.clone(),
+                name: name.into(),
+                descriptor: descriptor.into(),
+                is_static,
+            });
+        }
+        self
+    }
+
+    fn with_sites(mut self, sites: &[(u32, &str, u32)]) -> Self {
+        self.sites.extend(sites.iter().map(|&(method, descriptor, line)| SiteNames {
+            method,
+            descriptor: descriptor.into(),
+            dimensions: descriptor.bytes().take_while(|&byte| byte == b'[').count() as u8,
+            line,
+        }));
+        self
+    }
+
+    fn not_hooked(mut self) -> Self {
+        self.flags = ClassFlags(self.flags.0 | ClassFlags::NOT_HOOKED);
+        self
+    }
+}

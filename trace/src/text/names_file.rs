@@ -1,0 +1,267 @@
+//! The names file: what the ids in the text mean.
+
+use std::io::{self, BufWriter, Write};
+
+use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, SiteId};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::names::ClassRef;
+use crate::resolve::ExtraField;
+use crate::trace::Trace;
+use crate::types::{TypeId, class_name};
+
+/// Which names a trace uses.
+#[derive(Debug)]
+pub struct NamesUse {
+    types: Vec<bool>,
+    methods: Vec<bool>,
+    fields: Vec<bool>,
+    sites: Vec<bool>,
+    unknown_methods: FxHashSet<MethodId>,
+}
+
+fn mark(flags: &mut [bool], index: Option<usize>) -> bool {
+    match index {
+        Some(index) => {
+            flags[index] = true;
+            true
+        }
+        None => false,
+    }
+}
+
+impl NamesUse {
+    /// None of them.
+    pub fn new(trace: &Trace) -> Self {
+        let (methods, sites, fields, _) = trace.names.counts();
+        Self {
+            types: vec![false; trace.types.len()],
+            methods: vec![false; methods],
+            fields: vec![false; fields],
+            sites: vec![false; sites],
+            unknown_methods: FxHashSet::default(),
+        }
+    }
+
+    /// A type stands in the text.
+    pub fn ty(&mut self, ty: TypeId) {
+        self.types[ty.0 as usize] = true;
+    }
+
+    /// A method stands in the text.
+    pub fn method(&mut self, id: MethodId, trace: &Trace) {
+        if !mark(&mut self.methods, trace.names.method_index(id)) {
+            self.unknown_methods.insert(id);
+        }
+    }
+
+    /// A field stands in the text.
+    pub fn field(&mut self, id: FieldId, trace: &Trace) {
+        mark(&mut self.fields, trace.names.field_index(id));
+    }
+
+    /// A site stands in the text.
+    pub fn site(&mut self, id: SiteId, trace: &Trace) {
+        if id.0 != 0 {
+            mark(&mut self.sites, trace.names.site_index(id));
+        }
+    }
+}
+
+/// Writes the names file. Without `used` all names of the trace are written.
+pub fn write_names<W: Write>(
+    trace: &Trace,
+    used: Option<&NamesUse>,
+    extra_fields: &[ExtraField],
+    out: W,
+) -> io::Result<()> {
+    let mut file = NamesFile {
+        trace,
+        out: BufWriter::with_capacity(1 << 16, out),
+        written: FxHashMap::default(),
+        bare: FxHashMap::default(),
+        next_bare: ID_LIMIT,
+        visiting: FxHashSet::default(),
+    };
+    file.write(used, extra_fields)?;
+    file.out.flush()
+}
+
+struct NamesFile<'a, W: Write> {
+    trace: &'a Trace,
+    out: BufWriter<W>,
+    written: FxHashMap<ClassRef, ClassId>,
+    /// Classes that no table has, by name.
+    bare: FxHashMap<String, ClassId>,
+    next_bare: u32,
+    visiting: FxHashSet<ClassRef>,
+}
+
+impl<'a, W: Write> NamesFile<'a, W> {
+    fn write(&mut self, used: Option<&NamesUse>, extra_fields: &[ExtraField]) -> io::Result<()> {
+        let trace = self.trace;
+        let names = &trace.names;
+        // Classes whose members are used, and those that are only named as types.
+        let mut wanted: FxHashSet<ClassRef> = FxHashSet::default();
+        if let Some(used) = used {
+            for class in names.all_classes() {
+                let (table, _, id) = names.class(class);
+                let index = id.0 - table.artifact.base;
+                let base = |first: Option<usize>| first.unwrap_or(usize::MAX);
+                let methods = table.methods_of(index);
+                let start = base(names.method_index(table.method_id(methods.start as u32)));
+                let fields = table.fields_of(index);
+                let field_start = base(names.field_index(table.field_id(fields.start as u32)));
+                let has_method = used.methods.get(start..).is_some_and(|m| m.iter().take(methods.len()).any(|&u| u));
+                let has_field = used.fields.get(field_start..).is_some_and(|f| f.iter().take(fields.len()).any(|&u| u));
+                let is_type = used.types[names.type_of(class).0 as usize];
+                if has_method || has_field || is_type {
+                    wanted.insert(class);
+                }
+            }
+            for table in names.tables() {
+                for (index, site) in table.sites.iter().enumerate() {
+                    let id = table.site_id(index as u32);
+                    if names.site_index(id).is_some_and(|index| used.sites[index])
+                        && let Some(class) = names.class_of_method(table.method_id(site.method))
+                    {
+                        wanted.insert(class);
+                    }
+                }
+            }
+        } else {
+            wanted.extend(names.all_classes());
+        }
+        for class in names.all_classes() {
+            if wanted.contains(&class) {
+                self.class(class)?;
+                self.members(class)?;
+            }
+        }
+        for table in names.tables() {
+            self.sites(table, used)?;
+        }
+        for class in trace.classes.iter() {
+            let is_used = used.is_none_or(|used| used.types[class.ty.0 as usize]);
+            if is_used
+                && names.classes_of(class.ty).is_empty()
+                && let Some(name) = class_name(&class.record.signature)
+            {
+                self.bare_class(name)?;
+            }
+        }
+        for (index, field) in extra_fields.iter().enumerate() {
+            let id = self.class_by_name(&field.class, None)?;
+            let kind = if field.is_static { 'S' } else { 'I' };
+            let (name, class, descriptor) = (&field.name, &field.class, &field.descriptor);
+            let field = ID_LIMIT + index as u32;
+            writeln!(self.out, "F {kind} {field:#x} {name} {:#x} {class} {descriptor}", id.0)?;
+        }
+        if let Some(used) = used.filter(|used| !used.unknown_methods.is_empty()) {
+            let mut unknown: Vec<_> = used.unknown_methods.iter().collect();
+            unknown.sort();
+            let class = self.class_by_name("?", None)?;
+            for method in unknown {
+                writeln!(self.out, "N {:#x} {:#x} ? ? ()V S", method.0, class.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn class_by_name(&mut self, name: &str, near: Option<ClassRef>) -> io::Result<ClassId> {
+        if name.is_empty() {
+            return Ok(ClassId(0));
+        }
+        match self.trace.names.class_near(name, near, &self.trace.types) {
+            Some(class) => self.class(class),
+            None => self.bare_class(name),
+        }
+    }
+
+    /// Writes a class's `C` or `I` line after those of its ancestors.
+    fn class(&mut self, class: ClassRef) -> io::Result<ClassId> {
+        if let Some(&id) = self.written.get(&class) {
+            return Ok(id);
+        }
+        let (table, entry, id) = self.trace.names.class(class);
+        if !self.visiting.insert(class) {
+            // A damaged table: a class that is its own ancestor.
+            return Ok(ClassId(0));
+        }
+        let parent = self.class_by_name(table.str(entry.super_name), Some(class))?;
+        let mut interfaces = String::new();
+        for &interface in &entry.interfaces {
+            let interface = self.class_by_name(table.str(interface), Some(class))?;
+            interfaces.push_str(&format!(" {:#x}", interface.0));
+        }
+        let letter = if entry.flags.has(ClassFlags::INTERFACE) { 'I' } else { 'C' };
+        writeln!(self.out, "{letter} {:#x} {} {:#x} I:{interfaces}", id.0, table.str(entry.name), parent.0)?;
+        self.written.insert(class, id);
+        Ok(id)
+    }
+
+    /// A class made at run time, or otherwise not in a table.
+    fn bare_class(&mut self, name: &str) -> io::Result<ClassId> {
+        if let Some(&id) = self.bare.get(name) {
+            return Ok(id);
+        }
+        let id = ClassId(self.next_bare);
+        self.next_bare += 1;
+        self.bare.insert(name.to_owned(), id);
+        let trace = self.trace;
+        let record = trace.types.get_class(name).and_then(|ty| trace.classes.of_type(ty)).map(|c| trace.classes.get(c));
+        let parent = record
+            .and_then(|class| class.superclass)
+            .and_then(|parent| class_name(&trace.classes.get(parent).record.signature));
+        let parent = match parent {
+            Some(parent) if parent != name => self.class_by_name(parent, None)?,
+            _ => ClassId(0),
+        };
+        let is_interface =
+            record.is_some_and(|class| class.record.flags & crate::file::format::class_flags::INTERFACE != 0);
+        let letter = if is_interface { 'I' } else { 'C' };
+        writeln!(self.out, "{letter} {:#x} {name} {:#x} I:", id.0, parent.0)?;
+        Ok(id)
+    }
+
+    fn members(&mut self, class: ClassRef) -> io::Result<()> {
+        let (table, entry, id) = self.trace.names.class(class);
+        let name = table.str(entry.name);
+        let index = id.0 - table.artifact.base;
+        for field_index in table.fields_of(index) {
+            let field = &table.fields[field_index];
+            let kind = if field.is_static() { 'S' } else { 'I' };
+            let field_id = table.field_id(field_index as u32).0;
+            let (field_name, descriptor) = (table.str(field.name), table.str(field.descriptor));
+            writeln!(self.out, "F {kind} {field_id:#x} {field_name} {:#x} {name} {descriptor}", id.0)?;
+        }
+        for method_index in table.methods_of(index) {
+            let method = &table.methods[method_index];
+            let kind = if method.is_static() { 'S' } else { 'I' };
+            let native = if method.is_native() { "N" } else { "" };
+            let method_id = table.method_id(method_index as u32).0;
+            let (method_name, descriptor) = (table.str(method.name), table.str(method.descriptor));
+            writeln!(self.out, "N {method_id:#x} {:#x} {name} {method_name} {descriptor} {kind}{native}", id.0)?;
+        }
+        writeln!(self.out, "E {:#x} {name}", id.0)
+    }
+
+    fn sites(&mut self, table: &NamesTable, used: Option<&NamesUse>) -> io::Result<()> {
+        for (index, site) in table.sites.iter().enumerate() {
+            let id = table.site_id(index as u32);
+            let dense = self.trace.names.site_index(id);
+            if used.is_some_and(|used| !dense.is_some_and(|dense| used.sites[dense])) {
+                continue;
+            }
+            let method = table.method_id(site.method);
+            let class = table.class_id(table.methods[site.method as usize].class);
+            let descriptor = table.str(site.descriptor);
+            writeln!(
+                self.out,
+                "S {:#x} {:#x} {:#x} {descriptor} {} {}",
+                method.0, class.0, id.0, site.dimensions, site.line
+            )?;
+        }
+        Ok(())
+    }
+}

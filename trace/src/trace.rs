@@ -1,0 +1,178 @@
+//! A trace with all that explains it.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use et_names::NamesTable;
+
+use crate::classes::{Class, Classes};
+use crate::event::{ObjectHash, Ticket};
+use crate::file::format::{
+    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
+};
+use crate::file::{ReadError, TraceFile};
+use crate::names::Names;
+use crate::record::Record;
+use crate::resolve::{self, Context, Outcome, StartFrame};
+use crate::types::Types;
+
+/// A thread of the run.
+#[derive(Clone, Debug)]
+pub struct Thread {
+    /// Thread index.
+    pub index: u32,
+    /// Its name when it started, empty if not known.
+    pub name: String,
+    /// Its `Thread` object.
+    pub object: ObjectHash,
+    /// Daemon thread.
+    pub is_daemon: bool,
+    /// It ran before tracing began.
+    pub from_start: bool,
+    /// When it started.
+    pub start: Ticket,
+    /// When it ended; `None` if it ran to the end of the trace.
+    pub end: Option<Ticket>,
+    /// Its hooked frames when tracing began, outermost first.
+    pub frames: Vec<StartFrame>,
+}
+
+/// An open trace.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Trace {
+    pub file: TraceFile,
+    pub types: Types,
+    pub names: Names,
+    pub classes: Classes,
+    /// In order of their indexes.
+    pub threads: Vec<Thread>,
+    pub gcs: Vec<GcRecord>,
+    pub problems: Vec<Problem>,
+}
+
+impl Trace {
+    /// Opens a trace; `-` is standard input.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Self::from_file(TraceFile::open(path)?)
+    }
+
+    /// Reads what explains the events.
+    pub fn from_file(file: TraceFile) -> Result<Self, ReadError> {
+        let mut types = Types::default();
+        let mut tables = Vec::new();
+        for block in file.of_kind(BlockKind::Names) {
+            let table = NamesTable::decode(&file.unpack(block)?).map_err(|source| ReadError::Names {
+                path: file.path().to_owned(),
+                sequence: block.header.sequence,
+                source,
+            })?;
+            tables.push(table);
+        }
+        let names = Names::new(tables, &mut types);
+        let classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
+        let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
+        let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
+        let problems = file.problems()?;
+        Ok(Self { file, types, names, classes, threads, gcs, problems })
+    }
+
+    /// Calls `visit` for each initial object.
+    pub(crate) fn initial_objects(&self, mut visit: impl FnMut(&InitialObject)) -> Result<(), ReadError> {
+        for block in self.file.of_kind(BlockKind::InitialObjects) {
+            let records = InitialObject::decode_block(&self.file.unpack(block)?)
+                .map_err(|source| self.file.block_error(block, source))?;
+            records.iter().for_each(&mut visit);
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` for each block of initial references.
+    pub(crate) fn initial_references(&self, mut visit: impl FnMut(&InitialReferences)) -> Result<(), ReadError> {
+        for block in self.file.of_kind(BlockKind::InitialReferences) {
+            let records = InitialReferences::decode_block(&self.file.unpack(block)?)
+                .map_err(|source| self.file.block_error(block, source))?;
+            visit(&records);
+        }
+        Ok(())
+    }
+
+    /// Turns the events into records, in order, until `visit` breaks off or the trace ends.
+    pub fn for_each(&self, visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
+        resolve::run(self, visit)
+    }
+
+    /// Classes of the run without hooks (arrays apart): made at run time, or left out by the rewriter.
+    pub fn not_instrumented(&self) -> impl Iterator<Item = &Class> {
+        self.classes.iter().filter(|class| class.record.signature.starts_with('L') && !self.names.is_hooked(class.ty))
+    }
+
+    /// Name of a thread for people.
+    pub fn thread_name(&self, index: u32) -> Option<&str> {
+        self.threads.iter().find(|thread| thread.index == index).map(|thread| thread.name.as_str())
+    }
+}
+
+fn all<T>(
+    file: &TraceFile,
+    kind: BlockKind,
+    decode: impl Fn(&[u8]) -> Result<Vec<T>, crate::file::format::FormatError>,
+) -> Result<Vec<T>, ReadError> {
+    let mut records = Vec::new();
+    for block in file.of_kind(kind) {
+        records.extend(decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))?);
+    }
+    Ok(records)
+}
+
+fn threads(records: Vec<ThreadRecord>, file: &TraceFile, names: &Names, types: &Types) -> Vec<Thread> {
+    let mut threads: Vec<Thread> = Vec::new();
+    for record in records {
+        match record {
+            ThreadRecord::Start { ticket, thread, object, flags, name, frames } => {
+                if threads.iter().any(|known| known.index == thread) {
+                    continue;
+                }
+                let frames = frames
+                    .iter()
+                    .filter_map(|frame| {
+                        let method = names.hooked_method(&frame.class, &frame.method, &frame.descriptor, types)?;
+                        Some(StartFrame { method, receiver: frame.receiver })
+                    })
+                    .collect();
+                threads.push(Thread {
+                    index: thread,
+                    name,
+                    object,
+                    is_daemon: flags & thread_flags::DAEMON != 0,
+                    from_start: flags & thread_flags::RUNNING_AT_START != 0,
+                    start: ticket,
+                    end: None,
+                    frames,
+                });
+            }
+            ThreadRecord::End { ticket, thread } => {
+                if let Some(known) = threads.iter_mut().rfind(|known| known.index == thread) {
+                    known.end = Some(ticket);
+                }
+            }
+        }
+    }
+    // A cut-off trace may hold events of threads that it does not tell of.
+    for events in file.threads() {
+        if !threads.iter().any(|known| known.index == events.thread) {
+            threads.push(Thread {
+                index: events.thread,
+                name: String::new(),
+                object: ObjectHash::NULL,
+                is_daemon: false,
+                from_start: false,
+                start: Ticket(0),
+                end: None,
+                frames: Vec::new(),
+            });
+        }
+    }
+    threads.sort_by_key(|thread| thread.index);
+    threads
+}

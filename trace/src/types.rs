@@ -1,0 +1,123 @@
+//! JVM descriptors by handle.
+
+use rustc_hash::FxHashMap;
+
+/// A type of the trace: handle of its JVM descriptor in [`Types`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TypeId(pub u32);
+
+impl TypeId {
+    /// The trace does not say; its descriptor is `?`.
+    pub const UNKNOWN: TypeId = TypeId(0);
+}
+
+/// Interned descriptors. All that a trace can need are interned when it is opened.
+#[derive(Debug)]
+pub struct Types {
+    descriptors: Vec<Box<str>>,
+    index: FxHashMap<Box<str>, TypeId>,
+}
+
+impl Default for Types {
+    fn default() -> Self {
+        let mut types = Self { descriptors: Vec::new(), index: FxHashMap::default() };
+        types.intern("?");
+        types
+    }
+}
+
+impl Types {
+    /// The handle of `descriptor`, which is added if it is new.
+    pub fn intern(&mut self, descriptor: &str) -> TypeId {
+        if let Some(&known) = self.index.get(descriptor) {
+            return known;
+        }
+        let id = TypeId(self.descriptors.len() as u32);
+        self.descriptors.push(descriptor.into());
+        self.index.insert(descriptor.into(), id);
+        id
+    }
+
+    /// The handle of the class with this internal name.
+    pub fn intern_class(&mut self, internal_name: &str) -> TypeId {
+        self.intern(&class_descriptor(internal_name))
+    }
+
+    /// The handle of a known descriptor.
+    pub fn get(&self, descriptor: &str) -> Option<TypeId> {
+        self.index.get(descriptor).copied()
+    }
+
+    /// The handle of a known class by its internal name.
+    pub fn get_class(&self, internal_name: &str) -> Option<TypeId> {
+        self.get(&class_descriptor(internal_name))
+    }
+
+    /// The descriptor behind a handle.
+    pub fn descriptor(&self, id: TypeId) -> &str {
+        self.descriptors.get(id.0 as usize).map_or("?", |text| text)
+    }
+
+    /// How many types there are.
+    pub fn len(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    /// Never: the unknown type is always there.
+    pub fn is_empty(&self) -> bool {
+        self.descriptors.is_empty()
+    }
+}
+
+fn class_descriptor(internal_name: &str) -> String {
+    format!("L{internal_name};")
+}
+
+/// Internal name of a class descriptor: `a/B` of `La/B;`. `None` for arrays and primitives.
+pub fn class_name(descriptor: &str) -> Option<&str> {
+    descriptor.strip_prefix('L')?.strip_suffix(';')
+}
+
+/// A descriptor as Java source writes it: `java.lang.String[]`.
+pub fn for_people(descriptor: &str) -> String {
+    let element = descriptor.trim_start_matches('[');
+    let dimensions = descriptor.len() - element.len();
+    let mut text = match element {
+        "Z" => "boolean".to_owned(),
+        "B" => "byte".to_owned(),
+        "C" => "char".to_owned(),
+        "S" => "short".to_owned(),
+        "I" => "int".to_owned(),
+        "J" => "long".to_owned(),
+        "F" => "float".to_owned(),
+        "D" => "double".to_owned(),
+        other => class_name(other).unwrap_or(other).replace('/', "."),
+    };
+    for _ in 0..dimensions {
+        text.push_str("[]");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_read_like_java() {
+        assert_eq!(for_people("[[I"), "int[][]");
+        assert_eq!(for_people("Ljava/util/Map$Entry;"), "java.util.Map$Entry");
+        assert_eq!(for_people("?"), "?");
+        assert_eq!(class_name("[La/B;"), None);
+    }
+
+    #[test]
+    fn equal_descriptors_have_equal_handles() {
+        let mut types = Types::default();
+        let a = types.intern("La/B;");
+        assert_eq!(types.intern_class("a/B"), a);
+        assert_eq!(types.get_class("a/B"), Some(a));
+        assert_eq!(types.get("[I"), None);
+        assert_eq!(types.descriptor(TypeId::UNKNOWN), "?");
+    }
+}
