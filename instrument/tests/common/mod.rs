@@ -108,8 +108,8 @@ pub fn jdks() -> Vec<PathBuf> {
     usual.sort();
     homes.extend(usual);
     homes = homes.into_iter().filter_map(|home| std::fs::canonicalize(home).ok()).collect();
-    homes.dedup();
-    homes.retain(|home| home.join("lib/modules").is_file());
+    let mut seen = std::collections::HashSet::new();
+    homes.retain(|home| home.join("lib/modules").is_file() && seen.insert(home.clone()));
     if homes.is_empty() {
         eprintln!("skipped: no JDK with lib/modules in JAVA_HOME or /usr/lib/jvm");
     }
