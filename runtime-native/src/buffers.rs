@@ -81,8 +81,7 @@ impl Buffers {
         let fail = |error| BufferError { path: path.to_owned(), error };
         let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let count = (bytes / chunk_size).max(MIN_CHUNKS);
-        let file =
-            OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(fail)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(fail)?;
         let removed_on_failure = RemoveOnDrop(Some(path));
         let size = CHUNKS_AT + count * chunk_size;
         allocate(&file, 0, size).map_err(fail)?;

@@ -1,8 +1,19 @@
 //! The native half of the runtime: a JVMTI agent that starts tracing, hands buffers to threads, and writes the
-//! trace.
+//! trace. The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` tells how the two play together.
+
+pub mod agent;
 pub mod buffers;
+pub mod classes;
+pub mod heap;
+pub mod ids;
+pub mod jvm;
+pub mod layout;
 pub mod names;
 pub mod options;
+pub mod proxy;
 pub mod report;
 pub mod sink;
+pub mod start;
+pub mod threads;
+pub mod tracer;
 pub mod writer;

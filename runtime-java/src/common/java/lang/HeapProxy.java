@@ -408,6 +408,16 @@ public final class HeapProxy {
 
     // What the stub calls
 
+    /**
+     * Links the natives, which runs Java code that is hooked itself, so it must be done before the hooks are on.
+     * The VM finds them in the agent's library by their names; registering them instead would make it print a
+     * warning. Returns 1.
+     */
+    static int link() {
+        defineClass0(null);
+        return nextChunk(null, 0L) == -1L ? 1 : 0;
+    }
+
     /** Finds the identity hash in the mark word by hashing objects and looking: the shift, or -1. */
     static int probeHashShift() {
         int shift = -1;
@@ -430,6 +440,15 @@ public final class HeapProxy {
         return shift;
     }
 
+    /** The identity hash if the object has one already, else 0; draws one only if the mark word does not tell. */
+    static int peekHash(Object object) {
+        long mark = HeapProxyPlatform.mark(object);
+        if ((mark & 7L) == 1L && hashMask != 0) {
+            return (int) (mark >>> hashShift) & hashMask;
+        }
+        return System.identityHashCode(object);
+    }
+
     /** Draws identity hashes that nobody will have. */
     static void skipHashes(int count) {
         for (int i = 0; i < count; i++) {
@@ -442,9 +461,12 @@ public final class HeapProxy {
         return HeapProxyPlatform.layoutHelper(type, klassOffset, layoutOffset);
     }
 
-    /** Hands in the chunk that is written up to {@code at} (0: none) and returns where the next one starts. */
+    /**
+     * Hands in the chunk that is written up to {@code at} (0: none) and returns where the next one starts, 0 if there
+     * is none, -1 for no thread.
+     */
     private static native long nextChunk(Thread thread, long at);
 
-    /** Writes the class record of {@code type} unless it is written. */
+    /** Writes the class record of {@code type} unless it is written; does nothing for null. */
     private static native void defineClass0(Class<?> type);
 }

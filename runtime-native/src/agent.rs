@@ -1,0 +1,252 @@
+//! What the VM calls: the agent's entry points, JVMTI's events, HeapProxy's natives.
+//!
+//! No panic leaves this module and no failure disturbs the program: the worst outcome is that tracing ends with one
+//! line of explanation.
+#![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Mutex, PoisonError};
+
+use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+
+use crate::jvm::env::{Env, Object, Vm};
+use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
+use crate::options::{Options, PROPERTY_PREFIX, Sources, VARIABLE};
+use crate::report::say;
+use crate::sink::Sink;
+use crate::{start, tracer, writer};
+
+/// What `Agent_OnLoad` leaves for the VM's start.
+static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
+
+struct Prepared {
+    vm: Vm,
+    options: Options,
+    sink: Sink,
+}
+
+/// Runs `body`; a panic in it ends tracing.
+fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(value) => value,
+        Err(cause) => {
+            let text = cause.downcast_ref::<String>().map(String::as_str);
+            let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown cause");
+            say(format_args!("internal error, tracing stops here, the program runs on: {text}"));
+            if let Some(tracer) = tracer::get() {
+                tracer.give_up(env);
+            }
+            fallback
+        }
+    }
+}
+
+/// Called by the VM before it starts, for `-agentpath` and `-agentlib`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
+    guarded(None, JNI_ERR, || {
+        // The message goes out in `guarded`, on one line.
+        std::panic::set_hook(Box::new(|_| {}));
+        // SAFETY: as the VM hands them over: a string that ends with zero, or null.
+        let (vm, agent) = unsafe {
+            let agent = if options.is_null() { "".into() } else { CStr::from_ptr(options).to_string_lossy() };
+            (Vm::new(vm), agent)
+        };
+        match vm.map_or(Err("the VM gave no interface".into()), |vm| load(vm, &agent)) {
+            Ok(()) => JNI_OK,
+            Err(line) => {
+                say(line);
+                JNI_ERR
+            }
+        }
+    })
+}
+
+/// Called by the VM when a tool wants to load the agent into a running program.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnAttach(
+    _vm: *mut JavaVM,
+    _options: *const c_char,
+    _reserved: *mut c_void,
+) -> jint {
+    say("tracing cannot begin in a running program: start it with -agentpath, as et.args does");
+    JNI_ERR
+}
+
+fn load(vm: Vm, agent: &str) -> Result<(), String> {
+    let jvmti = Jvmti::new(vm).ok_or("this JVM offers no JVMTI 1.2")?;
+    let sources = Sources {
+        variable: std::env::var(VARIABLE).unwrap_or_default(),
+        properties: properties(jvmti),
+        agent: agent.to_owned(),
+    };
+    let options = Options::read(&sources, std::process::id()).map_err(|error| error.to_string())?;
+    options.notes.iter().for_each(say);
+    let sink = Sink::open(&options.target).map_err(|error| error.to_string())?;
+    let callbacks = Callbacks {
+        vm_init: Some(vm_init),
+        vm_death: Some(vm_death),
+        thread_start: Some(thread_start),
+        thread_end: Some(thread_end),
+        class_prepare: Some(class_prepare),
+        garbage_collection_start: Some(garbage_collection_start),
+        garbage_collection_finish: Some(garbage_collection_finish),
+    };
+    jvmti
+        .add_capabilities(&[Capability::Suspend, Capability::GarbageCollectionEvents])
+        .and_then(|()| jvmti.set_callbacks(&callbacks))
+        .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
+        .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
+        .map_err(|error| error.to_string())?;
+    *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { vm, options, sink });
+    Ok(())
+}
+
+/// The system properties that are options.
+fn properties(jvmti: Jvmti) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    for name in jvmti.system_properties() {
+        if let Some(option) = name.strip_prefix(PROPERTY_PREFIX)
+            && let Ok(c_name) = std::ffi::CString::new(name.as_str())
+            && let Some(value) = jvmti.system_property(&c_name)
+        {
+            found.push((option.to_owned(), value));
+        }
+    }
+    found
+}
+
+unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: as the VM hands them over.
+    let (jvmti, env, thread) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env), Object::new(thread)) };
+    guarded(env, (), || {
+        let prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (Some(prepared), Some(jvmti), Some(env), Some(thread)) = (prepared, jvmti, env, thread) else { return };
+        let Prepared { vm, options, sink } = prepared;
+        if let Err(error) = start::run(vm, jvmti, env, thread, &options, sink) {
+            say(error);
+            // The trace, if it was begun, gets its end.
+            if let Some(tracer) = tracer::get() {
+                tracer.end(env);
+            }
+        }
+    });
+}
+
+unsafe extern "system" fn vm_death(jvmti: *mut RawEnv, env: *mut JNIEnv) {
+    // SAFETY: as the VM hands them over.
+    let (jvmti, env) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(jvmti), Some(env)) = (tracer::get(), jvmti, env) {
+            for kind in start::EVENTS {
+                let _ = jvmti.set_event(kind, false);
+            }
+            tracer.end(env);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_start(_jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: as the VM hands them over.
+    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(thread)) = (tracer::get(), env, thread) {
+            tracer.threads.started(tracer, env, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn thread_end(_jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    // SAFETY: as the VM hands them over.
+    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(thread)) = (tracer::get(), env, thread) {
+            tracer.threads.ended(tracer, env, thread);
+        }
+    });
+}
+
+unsafe extern "system" fn class_prepare(_jvmti: *mut RawEnv, env: *mut JNIEnv, _thread: jobject, class: jclass) {
+    // SAFETY: as the VM hands them over.
+    let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
+            tracer.classes.define(tracer, env, class, false);
+        }
+    });
+}
+
+unsafe extern "system" fn garbage_collection_start(_jvmti: *mut RawEnv) {
+    guarded(None, (), || {
+        if let Some(tracer) = tracer::get() {
+            tracer.gc_starts();
+        }
+    });
+}
+
+unsafe extern "system" fn garbage_collection_finish(_jvmti: *mut RawEnv) {
+    guarded(None, (), || {
+        if let Some(tracer) = tracer::get() {
+            tracer.gc_finishes();
+        }
+    });
+}
+
+/// `HeapProxy.nextChunk(Thread, long)`. The VM finds it by its name.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
+    env: *mut JNIEnv,
+    _class: jclass,
+    thread: jobject,
+    at: jlong,
+) -> jlong {
+    // SAFETY: as the VM hands them over.
+    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
+    guarded(env, 0, || match (tracer::get(), env, thread) {
+        (_, _, None) => -1,
+        (Some(tracer), Some(env), Some(thread)) => tracer.next_chunk(env, thread, at as usize) as jlong,
+        _ => 0,
+    })
+}
+
+/// `HeapProxy.defineClass0(Class)`. The VM finds it by its name.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JNIEnv, _class: jclass, class: jclass) {
+    // SAFETY: as the VM hands them over.
+    let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
+            tracer.classes.define(tracer, env, class, false);
+        }
+    });
+}
+
+/// The body of the writer's thread.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "system" fn writer_thread(_jvmti: *mut RawEnv, env: *mut JNIEnv, _argument: *mut c_void) {
+    // SAFETY: as the VM hands it over.
+    let env = unsafe { Env::new(env) };
+    guarded(env, (), || {
+        let Some(tracer) = tracer::get() else { return };
+        let sink = tracer.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
+        tracer.writer_runs.wait();
+        if let Some(sink) = sink {
+            writer::run(&tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
+        }
+    });
+}

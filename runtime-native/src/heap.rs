@@ -1,0 +1,386 @@
+//! What exists when tracing begins: objects, the references between them, and the frames of running threads.
+//!
+//! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. So
+//! it is done twice: once to mark all objects, whose hashes then become their tags, and once to write them down.
+//! Tags live in an environment of their own and go with it.
+
+use std::ffi::CStr;
+
+use et_trace::event::ObjectHash;
+use et_trace::file::format::{
+    BlockKind, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::ids;
+use crate::jvm::env::{Env, Field, Object};
+use crate::jvm::jvmti::{Jvmti, JvmtiError, STATIC, reference};
+use crate::tracer::Tracer;
+
+/// Tag of objects that have no id yet. No id is negative.
+const MARKED: i64 = -1;
+/// Local references that JNI is told of; there are as many as objects.
+const LOCALS: i32 = 1 << 16;
+/// Frames of a thread that are looked at.
+const FRAMES: usize = 1 << 12;
+/// A field of a primitive type.
+const NO_REFERENCE: u32 = u32::MAX;
+
+/// Mirrors that the VM lists nowhere.
+const PRIMITIVES: [&CStr; 9] = [
+    c"java/lang/Boolean",
+    c"java/lang/Byte",
+    c"java/lang/Character",
+    c"java/lang/Short",
+    c"java/lang/Integer",
+    c"java/lang/Long",
+    c"java/lang/Float",
+    c"java/lang/Double",
+    c"java/lang/Void",
+];
+
+/// What was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Objects.
+    pub objects: usize,
+    /// Objects that have the id of another.
+    pub shared_ids: usize,
+}
+
+/// Gives every object its id and writes all to the trace. `drawn` is the identity hash drawn last, if hashes come
+/// from the generator that does not repeat. The threads of the program stand still meanwhile.
+pub fn record(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    threads: &[Object],
+    drawn: Option<u32>,
+) -> Result<Found, JvmtiError> {
+    env.frame(LOCALS, |env| {
+        let classes = walker.loaded_classes(env)?;
+        // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
+        let mirror_slots = MirrorSlots::read(walker, env, &classes)?;
+        walker.follow_references(|reference| {
+            if *reference.tag == 0 {
+                *reference.tag = MARKED;
+            }
+        })?;
+        let objects = walker.objects_with_tag(env, MARKED)?;
+        let shared_ids = give_ids(tracer, env, walker, &objects, drawn)?;
+        let mut by_id = FxHashMap::default();
+        for class in classes {
+            by_id.insert(tracer.classes.define(tracer, env, class, true).0, class);
+        }
+        for name in PRIMITIVES {
+            let wrapper = env.find_class(name);
+            let field = wrapper.and_then(|class| env.static_field(class, c"TYPE", c"Ljava/lang/Class;"));
+            if let (Some(class), Some(field)) = (wrapper, field)
+                && let Some(mirror) = env.get_static_object(class, field)
+            {
+                tracer.classes.define(tracer, env, mirror, true);
+            }
+        }
+        let mut fields = FieldLists {
+            tracer,
+            env,
+            classes: by_id,
+            own: FxHashMap::default(),
+            slots: FxHashMap::default(),
+            list: Vec::new(),
+        };
+        let picture = Picture::take(walker)?;
+        write_objects(tracer, &picture);
+        write_references(tracer, walker, &picture, &mirror_slots, &mut fields)?;
+        for thread in threads {
+            let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
+            tracer.threads.initial(tracer, env, *thread, frames);
+        }
+        Ok(Found { objects: picture.objects.len(), shared_ids })
+    })
+}
+
+/// Tags every object with its id. Returns how many share theirs with another.
+fn give_ids(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    objects: &[Object],
+    drawn: Option<u32>,
+) -> Result<usize, JvmtiError> {
+    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.proxy.peek_hash(env, *object)).collect();
+    let mut taken = FxHashSet::default();
+    let mut shared = 0;
+    for id in ids.iter().filter(|id| **id != 0) {
+        shared += usize::from(!taken.insert(*id));
+    }
+    // Objects without an id get one only now: what is drawn from here on is nobody's.
+    if let Some(drawn) = drawn {
+        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, &taken) as i32);
+    }
+    for (object, id) in objects.iter().zip(&mut ids) {
+        if *id == 0 {
+            *id = tracer.hotspot.identity_hash(env, *object);
+            shared += usize::from(!taken.insert(*id));
+        }
+        walker.set_tag(*object, (*id).into())?;
+    }
+    Ok(shared)
+}
+
+/// The references that class mirrors hold in fields of `java.lang.Class`.
+struct MirrorSlots<'a> {
+    fields: Vec<(Field, String, String)>,
+    /// Class, index into `fields`, target.
+    slots: Vec<(Object<'a>, usize, Object<'a>)>,
+}
+
+impl<'a> MirrorSlots<'a> {
+    fn read(jvmti: Jvmti, env: Env<'a>, classes: &[Object<'a>]) -> Result<Self, JvmtiError> {
+        let mut read = Self { fields: Vec::new(), slots: Vec::new() };
+        let Some(class_class) = env.find_class(c"java/lang/Class") else { return Ok(read) };
+        for field in jvmti.class_fields(class_class)? {
+            let member = jvmti.field_name(class_class, field)?;
+            let is_static = jvmti.field_modifiers(class_class, field)? & STATIC != 0;
+            if !is_static && is_reference(&member.descriptor) {
+                read.fields.push((Field(field.0), member.name, member.descriptor));
+            }
+        }
+        for class in classes {
+            for (index, (field, ..)) in read.fields.iter().enumerate() {
+                if let Some(target) = env.get_object(*class, *field) {
+                    read.slots.push((*class, index, target));
+                }
+            }
+        }
+        Ok(read)
+    }
+}
+
+fn is_reference(descriptor: &str) -> bool {
+    descriptor.starts_with(['L', '['])
+}
+
+/// A reference as the walk reports it.
+struct Edge {
+    kind: i32,
+    origin: u32,
+    target: u32,
+    index: u32,
+}
+
+/// The second walk's result.
+#[derive(Default)]
+struct Picture {
+    objects: Vec<InitialObject>,
+    /// Class of each object, by id.
+    class_of: FxHashMap<u32, u32>,
+    edges: Vec<Edge>,
+    /// Id of what slot 0 of a frame holds, by id of the thread and depth.
+    receivers: FxHashMap<(u32, i32), u32>,
+}
+
+impl Picture {
+    fn take(walker: Jvmti) -> Result<Self, JvmtiError> {
+        let mut picture = Picture::default();
+        walker.follow_references(|found| {
+            let Some(target) = id(*found.tag) else { return };
+            if let Some(class) = id(found.class_tag)
+                && picture.class_of.insert(target, class).is_none()
+            {
+                let size = u32::try_from(found.size).unwrap_or(u32::MAX);
+                let (object, class) = (ObjectHash(target), ObjectHash(class));
+                picture.objects.push(InitialObject { object, class, size, length: found.length });
+            }
+            match (found.kind, found.local, id(found.referrer_tag)) {
+                (reference::FIELD | reference::STATIC_FIELD | reference::ARRAY_ELEMENT, _, Some(origin)) => {
+                    picture.edges.push(Edge { kind: found.kind, origin, target, index: found.index });
+                }
+                (reference::STACK_LOCAL, Some(local), _) if local.slot == 0 => {
+                    if let Some(thread) = id(local.thread_tag) {
+                        picture.receivers.insert((thread, local.depth), target);
+                    }
+                }
+                _ => {}
+            }
+        })?;
+        Ok(picture)
+    }
+}
+
+/// The id in a tag; none for what came to be between the walks.
+fn id(tag: i64) -> Option<u32> {
+    u32::try_from(tag).ok().filter(|id| *id != 0)
+}
+
+fn write_objects(tracer: &Tracer, picture: &Picture) {
+    let mut raw = Vec::with_capacity(picture.objects.len() * InitialObject::BYTES);
+    for object in &picture.objects {
+        object.encode(&mut raw);
+    }
+    tracer.queue.block(BlockKind::InitialObjects, raw);
+}
+
+fn write_references(
+    tracer: &Tracer,
+    walker: Jvmti,
+    picture: &Picture,
+    mirrors: &MirrorSlots,
+    fields: &mut FieldLists,
+) -> Result<(), JvmtiError> {
+    let mut references = Vec::with_capacity(picture.edges.len() + mirrors.slots.len());
+    for edge in &picture.edges {
+        let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
+        match edge.kind {
+            reference::ARRAY_ELEMENT => {
+                references.push(InitialReference { origin, target, slot: InitialSlot::Element(edge.index) });
+            }
+            reference::STATIC_FIELD => {
+                if let Some(field) = fields.field(edge.origin, edge.index)? {
+                    let (origin, slot) = (ObjectHash::NULL, InitialSlot::Static(field));
+                    references.push(InitialReference { origin, target, slot });
+                }
+            }
+            _ => {
+                let class = picture.class_of.get(&edge.origin).copied().unwrap_or(0);
+                if let Some(field) = fields.field(class, edge.index)? {
+                    references.push(InitialReference { origin, target, slot: InitialSlot::Field(field) });
+                }
+            }
+        }
+    }
+    if let Some(class_class) = fields.env.find_class(c"java/lang/Class") {
+        let class = ObjectHash(tracer.hotspot.identity_hash(fields.env, class_class));
+        let first = fields.list.len() as u32;
+        fields.list.extend(mirrors.fields.iter().map(|(_, name, descriptor)| InitialField {
+            class,
+            name: name.clone(),
+            descriptor: descriptor.clone(),
+        }));
+        for (mirror, field, target) in &mirrors.slots {
+            if let (Some(origin), Some(target)) = (id(walker.tag(*mirror)?), id(walker.tag(*target)?)) {
+                let slot = InitialSlot::Field(first + *field as u32);
+                references.push(InitialReference { origin: ObjectHash(origin), target: ObjectHash(target), slot });
+            }
+        }
+    }
+    let mut raw = Vec::new();
+    InitialReferences { fields: std::mem::take(&mut fields.list), references }.encode(&mut raw);
+    tracer.queue.block(BlockKind::InitialReferences, raw);
+    Ok(())
+}
+
+/// What the field indexes of the walk mean (JVMTI, `jvmtiHeapReferenceInfoField`): the fields of all interfaces of
+/// the class count first, though none is ever named by an index; then come those of its superclasses from `Object`
+/// down, then its own, each class's in the order of `GetClassFields`. For an interface: those of its
+/// superinterfaces, then its own.
+struct FieldLists<'a> {
+    tracer: &'a Tracer,
+    env: Env<'a>,
+    classes: FxHashMap<u32, Object<'a>>,
+    /// By class: its own fields as indexes into `list`.
+    own: FxHashMap<u32, Vec<u32>>,
+    /// By class: all fields that an index can mean.
+    slots: FxHashMap<u32, Vec<u32>>,
+    list: Vec<InitialField>,
+}
+
+impl<'a> FieldLists<'a> {
+    /// The field with that index, as an index into the list.
+    fn field(&mut self, class: u32, index: u32) -> Result<Option<u32>, JvmtiError> {
+        if !self.slots.contains_key(&class) {
+            let slots = match self.classes.get(&class) {
+                Some(object) => self.all(*object)?,
+                None => Vec::new(),
+            };
+            self.slots.insert(class, slots);
+        }
+        let field = self.slots.get(&class).and_then(|slots| slots.get(index as usize)).copied();
+        Ok(field.filter(|field| *field != NO_REFERENCE))
+    }
+
+    fn all(&mut self, class: Object<'a>) -> Result<Vec<u32>, JvmtiError> {
+        let mut interfaces = FxHashMap::default();
+        self.interfaces(class, &mut interfaces)?;
+        let mut count = 0;
+        for interface in interfaces.into_values() {
+            count += self.own(interface)?.len();
+        }
+        let mut slots = vec![NO_REFERENCE; count];
+        let mut chain = vec![class];
+        while let Some(superclass) = chain.last().and_then(|class| self.env.superclass(*class)) {
+            chain.push(superclass);
+        }
+        for class in chain.into_iter().rev() {
+            slots.extend(self.own(class)?);
+        }
+        Ok(slots)
+    }
+
+    /// Collects the interfaces of a class, of its superclasses and of these interfaces.
+    fn interfaces(&self, class: Object<'a>, found: &mut FxHashMap<u32, Object<'a>>) -> Result<(), JvmtiError> {
+        for interface in self.tracer.jvmti.interfaces(self.env, class)? {
+            if found.insert(self.tracer.hotspot.identity_hash(self.env, interface), interface).is_none() {
+                self.interfaces(interface, found)?;
+            }
+        }
+        match self.env.superclass(class) {
+            Some(superclass) => self.interfaces(superclass, found),
+            None => Ok(()),
+        }
+    }
+
+    fn own(&mut self, class: Object) -> Result<Vec<u32>, JvmtiError> {
+        let id = self.tracer.hotspot.identity_hash(self.env, class);
+        if let Some(own) = self.own.get(&id) {
+            return Ok(own.clone());
+        }
+        let jvmti = self.tracer.jvmti;
+        let mut own = Vec::new();
+        for field in jvmti.class_fields(class)? {
+            let member = jvmti.field_name(class, field)?;
+            if is_reference(&member.descriptor) {
+                own.push(self.list.len() as u32);
+                let (name, descriptor) = (member.name, member.descriptor);
+                self.list.push(InitialField { class: ObjectHash(id), name, descriptor });
+            } else {
+                own.push(NO_REFERENCE);
+            }
+        }
+        self.own.insert(id, own.clone());
+        Ok(own)
+    }
+}
+
+/// The frames of a thread, outermost first. Native methods are left out: they have no hooks.
+fn frames(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    thread: Object,
+    picture: &Picture,
+) -> Result<Vec<InitialFrame>, JvmtiError> {
+    const NATIVE: i32 = 0x100;
+    let jvmti = tracer.jvmti;
+    let thread_id = id(walker.tag(thread)?).unwrap_or(0);
+    let mut frames = Vec::new();
+    for (depth, method) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {
+        let modifiers = jvmti.method_modifiers(method)?;
+        if modifiers & NATIVE != 0 {
+            continue;
+        }
+        let member = jvmti.method_name(method)?;
+        let class = match jvmti.declaring_class(env, method)? {
+            Some(class) => jvmti.class_signature(class)?,
+            None => continue,
+        };
+        let receiver = if modifiers & STATIC != 0 {
+            ObjectHash::NULL
+        } else {
+            ObjectHash(picture.receivers.get(&(thread_id, depth as i32)).copied().unwrap_or(0))
+        };
+        frames.push(InitialFrame { class, method: member.name, descriptor: member.descriptor, receiver });
+    }
+    frames.reverse();
+    Ok(frames)
+}

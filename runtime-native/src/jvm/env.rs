@@ -1,0 +1,289 @@
+//! JNI: the environment of the thread that a callback runs on.
+#![allow(unsafe_code, reason = "calls through JNI's function table")]
+
+use std::ffi::{CStr, c_void};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_6, JNIEnv, JavaVM, jfieldID, jint, jmethodID, jobject, jvalue};
+
+/// An object as JNI hands it out. Good for as long as the callback or frame that it came from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Object<'a> {
+    raw: NonNull<_jobject>,
+    life: PhantomData<&'a ()>,
+}
+
+impl Object<'_> {
+    /// None for null.
+    ///
+    /// # Safety
+    /// `raw` is null or a JNI reference that stays good for the lifetime that the caller picks.
+    pub unsafe fn new(raw: jobject) -> Option<Self> {
+        NonNull::new(raw).map(|raw| Self { raw, life: PhantomData })
+    }
+
+    /// For calls into the JVM.
+    pub fn raw(self) -> jobject {
+        self.raw.as_ptr()
+    }
+}
+
+/// A reference that keeps its object alive and is good on every thread, for as long as the process lives.
+#[derive(Clone, Copy, Debug)]
+pub struct Global(NonNull<_jobject>);
+
+// SAFETY: JNI: global references may be used on any thread.
+unsafe impl Send for Global {}
+// SAFETY: as above.
+unsafe impl Sync for Global {}
+
+impl Global {
+    /// The object.
+    pub fn get(&self) -> Object<'_> {
+        Object { raw: self.0, life: PhantomData }
+    }
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident($raw:ty)),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub struct $name(pub $raw);
+        // SAFETY: ids of fields and methods are plain handles of the VM, good on any thread while the class lives.
+        unsafe impl Send for $name {}
+        // SAFETY: as above.
+        unsafe impl Sync for $name {}
+    )*};
+}
+
+ids! {
+    /// An instance field.
+    Field(jfieldID),
+    /// A static field.
+    StaticField(jfieldID),
+    /// An instance method.
+    Method(jmethodID),
+    /// A static method.
+    StaticMethod(jmethodID),
+}
+
+/// The JNI environment of the current thread.
+#[derive(Clone, Copy, Debug)]
+pub struct Env<'a> {
+    raw: NonNull<JNIEnv>,
+    life: PhantomData<&'a ()>,
+}
+
+/// The VM, from which threads get their environments.
+#[derive(Clone, Copy, Debug)]
+pub struct Vm(NonNull<JavaVM>);
+
+// SAFETY: the invocation interface may be used on any thread.
+unsafe impl Send for Vm {}
+// SAFETY: as above.
+unsafe impl Sync for Vm {}
+
+impl Vm {
+    /// # Safety
+    /// `raw` is the VM's, as `Agent_OnLoad` gets it.
+    pub unsafe fn new(raw: *mut JavaVM) -> Option<Self> {
+        NonNull::new(raw).map(Self)
+    }
+
+    /// An interface of the VM by version; null if it has none.
+    pub fn interface(self, version: jint) -> *mut c_void {
+        let mut found = std::ptr::null_mut();
+        // SAFETY: GetEnv of a live VM with a place for its answer.
+        let code = unsafe { ((**self.0.as_ptr()).v1_2.GetEnv)(self.0.as_ptr(), &mut found, version) };
+        if code == JNI_OK { found } else { std::ptr::null_mut() }
+    }
+
+    /// The environment of the current thread, none if the VM does not know the thread.
+    pub fn env<'a>(self) -> Option<Env<'a>> {
+        // SAFETY: what GetEnv returns for a JNI version is the thread's JNIEnv.
+        unsafe { Env::new(self.interface(JNI_VERSION_1_6).cast()) }
+    }
+}
+
+macro_rules! jni {
+    ($env:expr, $name:ident $(, $argument:expr)*) => {
+        // SAFETY: the table is the JVM's, `Env` is only made of the current thread's environment, and objects and
+        // ids come from the JVM and are alive (their types say so).
+        unsafe { ((**$env.raw.as_ptr()).v1_6.$name)($env.raw.as_ptr() $(, $argument)*) }
+    };
+}
+
+impl<'a> Env<'a> {
+    /// # Safety
+    /// `raw` is null or the environment of the current thread, used only inside the callback it was given to.
+    pub unsafe fn new(raw: *mut JNIEnv) -> Option<Self> {
+        NonNull::new(raw).map(|raw| Self { raw, life: PhantomData })
+    }
+
+    /// For functions of the VM that take it.
+    pub fn raw(self) -> *mut JNIEnv {
+        self.raw.as_ptr()
+    }
+
+    fn object(self, raw: jobject) -> Option<Object<'a>> {
+        // SAFETY: `raw` is a local reference that the JVM has just made for this thread.
+        unsafe { Object::new(raw) }
+    }
+
+    /// Drops a pending exception. True if there was one.
+    pub fn clear_exception(self) -> bool {
+        let pending = jni!(self, ExceptionCheck);
+        if pending {
+            jni!(self, ExceptionClear);
+        }
+        pending
+    }
+
+    fn found<T>(self, raw: *mut T) -> Option<*mut T> {
+        if self.clear_exception() || raw.is_null() { None } else { Some(raw) }
+    }
+
+    /// A class of the boot loader.
+    pub fn find_class(self, name: &CStr) -> Option<Object<'a>> {
+        self.found(jni!(self, FindClass, name.as_ptr())).and_then(|raw| self.object(raw))
+    }
+
+    /// None if there is no such field.
+    pub fn field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Field> {
+        self.found(jni!(self, GetFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Field)
+    }
+
+    /// None if there is no such field.
+    pub fn static_field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticField> {
+        self.found(jni!(self, GetStaticFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticField)
+    }
+
+    /// None if there is no such method.
+    pub fn method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Method> {
+        self.found(jni!(self, GetMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Method)
+    }
+
+    /// None if there is no such method.
+    pub fn static_method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticMethod> {
+        self.found(jni!(self, GetStaticMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticMethod)
+    }
+
+    /// The value of a reference field.
+    pub fn get_object(self, object: Object, field: Field) -> Option<Object<'a>> {
+        self.object(jni!(self, GetObjectField, object.raw(), field.0))
+    }
+
+    /// The value of a `long` field.
+    pub fn get_long(self, object: Object, field: Field) -> i64 {
+        jni!(self, GetLongField, object.raw(), field.0)
+    }
+
+    /// Sets a `long` field.
+    pub fn set_long(self, object: Object, field: Field, value: i64) {
+        jni!(self, SetLongField, object.raw(), field.0, value);
+    }
+
+    /// The value of a static reference field.
+    pub fn get_static_object(self, class: Object, field: StaticField) -> Option<Object<'a>> {
+        self.object(jni!(self, GetStaticObjectField, class.raw(), field.0))
+    }
+
+    /// Sets a static `boolean` field.
+    pub fn set_static_boolean(self, class: Object, field: StaticField, value: bool) {
+        jni!(self, SetStaticBooleanField, class.raw(), field.0, value);
+    }
+
+    /// Sets a static `int` field.
+    pub fn set_static_int(self, class: Object, field: StaticField, value: i32) {
+        jni!(self, SetStaticIntField, class.raw(), field.0, value);
+    }
+
+    /// Sets a static `long` field.
+    pub fn set_static_long(self, class: Object, field: StaticField, value: i64) {
+        jni!(self, SetStaticLongField, class.raw(), field.0, value);
+    }
+
+    /// Sets a static reference field.
+    pub fn set_static_object(self, class: Object, field: StaticField, value: Object) {
+        jni!(self, SetStaticObjectField, class.raw(), field.0, value.raw());
+    }
+
+    /// Calls a static method that returns an `int`; 0 if it throws.
+    pub fn call_static_int(self, class: Object, method: StaticMethod, arguments: &[jvalue]) -> i32 {
+        let value = jni!(self, CallStaticIntMethodA, class.raw(), method.0, arguments.as_ptr());
+        if self.clear_exception() { 0 } else { value }
+    }
+
+    /// Calls a static method that returns nothing.
+    pub fn call_static_void(self, class: Object, method: StaticMethod, arguments: &[jvalue]) {
+        jni!(self, CallStaticVoidMethodA, class.raw(), method.0, arguments.as_ptr());
+        self.clear_exception();
+    }
+
+    /// Calls a static method that returns an object.
+    pub fn call_static_object(self, class: Object, method: StaticMethod) -> Option<Object<'a>> {
+        let raw = jni!(self, CallStaticObjectMethodA, class.raw(), method.0, std::ptr::null());
+        self.found(raw).and_then(|raw| self.object(raw))
+    }
+
+    /// Calls a method that returns an `int`; none if it throws.
+    pub fn call_int(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<i32> {
+        let value = jni!(self, CallIntMethodA, object.raw(), method.0, arguments.as_ptr());
+        if self.clear_exception() { None } else { Some(value) }
+    }
+
+    /// Makes an object; none if its constructor throws.
+    pub fn new_object(self, class: Object, constructor: Method, arguments: &[jvalue]) -> Option<Object<'a>> {
+        self.found(jni!(self, NewObjectA, class.raw(), constructor.0, arguments.as_ptr()))
+            .and_then(|raw| self.object(raw))
+    }
+
+    /// Makes a string of ASCII text.
+    pub fn new_string(self, text: &CStr) -> Option<Object<'a>> {
+        self.found(jni!(self, NewStringUTF, text.as_ptr())).and_then(|raw| self.object(raw))
+    }
+
+    /// Makes a `byte[]`.
+    pub fn new_byte_array(self, length: i32) -> Option<Object<'a>> {
+        self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))
+    }
+
+    /// The superclass; none for `Object`, interfaces and primitive types.
+    pub fn superclass(self, class: Object) -> Option<Object<'a>> {
+        self.object(jni!(self, GetSuperclass, class.raw()))
+    }
+
+    /// Whether both are the same object.
+    pub fn is_same(self, one: Object, other: Object) -> bool {
+        jni!(self, IsSameObject, one.raw(), other.raw())
+    }
+
+    /// Frees a local reference before its frame ends.
+    pub fn delete_local(self, object: Object) {
+        jni!(self, DeleteLocalRef, object.raw());
+    }
+
+    /// A reference for good.
+    pub fn global(self, object: Object) -> Option<Global> {
+        NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)
+    }
+
+    /// Runs `body` in a frame of local references of its own: those that it makes end with it.
+    pub fn frame<R>(self, capacity: i32, body: impl FnOnce(Env<'_>) -> R) -> R {
+        struct Pop<'a>(Env<'a>, bool);
+        impl Drop for Pop<'_> {
+            fn drop(&mut self) {
+                if self.1 {
+                    jni!(self.0, PopLocalFrame, std::ptr::null_mut());
+                }
+            }
+        }
+        let pushed = jni!(self, PushLocalFrame, capacity) == JNI_OK;
+        if !pushed {
+            self.clear_exception();
+        }
+        let _pop = Pop(self, pushed);
+        body(Env { raw: self.raw, life: PhantomData })
+    }
+}

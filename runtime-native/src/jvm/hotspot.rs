@@ -1,0 +1,143 @@
+//! What HotSpot tells about itself beyond JNI and JVMTI: exported functions and the table for debuggers.
+#![allow(unsafe_code, reason = "symbols of libjvm")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::ptr;
+
+use jni_sys::{JNIEnv, jint, jlong, jobject};
+
+use super::env::{Env, Object};
+use crate::writer::HeapUse;
+
+type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
+type Memory = unsafe extern "system" fn() -> jlong;
+
+/// Functions and data of the running libjvm.
+#[derive(Clone, Copy, Debug)]
+pub struct HotSpot {
+    identity_hash: IdentityHash,
+    total_memory: Memory,
+    free_memory: Memory,
+    /// Where instance sizes are.
+    pub layout: Option<Layout>,
+}
+
+/// How to get from a class mirror to the size of its instances.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Of the Klass pointer in a mirror.
+    pub klass_offset: u64,
+    /// Of the layout helper in a Klass.
+    pub layout_helper_offset: u64,
+}
+
+/// An entry of `gHotSpotVMStructs` (vmStructs.hpp; the same from 8 on).
+#[repr(C)]
+struct VmStruct {
+    type_name: *const c_char,
+    field_name: *const c_char,
+    type_string: *const c_char,
+    is_static: i32,
+    offset: u64,
+    address: *const c_void,
+}
+
+impl HotSpot {
+    /// Looks at the libjvm that `env` belongs to. None if it is not HotSpot.
+    pub fn find(env: Env) -> Option<Self> {
+        let library = Library::of(env)?;
+        // SAFETY: exported by libjvm with these signatures since 8 (jvm.h).
+        unsafe {
+            Some(Self {
+                identity_hash: std::mem::transmute::<*mut c_void, IdentityHash>(library.symbol(c"JVM_IHashCode")?),
+                total_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_TotalMemory")?),
+                free_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_FreeMemory")?),
+                layout: Layout::find(&library),
+            })
+        }
+    }
+
+    /// What `System.identityHashCode` returns.
+    pub fn identity_hash(&self, env: Env, object: Object) -> u32 {
+        // SAFETY: environment and object are the JVM's.
+        unsafe { (self.identity_hash)(env.raw(), object.raw()) as u32 }
+    }
+
+    /// Bytes of the heap. To be called on a thread that the VM knows.
+    pub fn heap_use(&self) -> HeapUse {
+        // SAFETY: both take nothing and only read counters.
+        let (total, free) = unsafe { ((self.total_memory)(), (self.free_memory)()) };
+        HeapUse { used: total.saturating_sub(free).max(0) as u64, committed: total.max(0) as u64 }
+    }
+}
+
+impl Layout {
+    fn find(library: &Library) -> Option<Self> {
+        let number = |name: &CStr| -> Option<u64> {
+            // SAFETY: these exported variables are u64.
+            library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
+        };
+        // The debugger's interface describes itself; anything but the known shape is left alone.
+        let stride = number(c"gHotSpotVMStructEntryArrayStride")?;
+        let offsets = [
+            (number(c"gHotSpotVMStructEntryTypeNameOffset")?, std::mem::offset_of!(VmStruct, type_name)),
+            (number(c"gHotSpotVMStructEntryFieldNameOffset")?, std::mem::offset_of!(VmStruct, field_name)),
+            (number(c"gHotSpotVMStructEntryOffsetOffset")?, std::mem::offset_of!(VmStruct, offset)),
+            (number(c"gHotSpotVMStructEntryAddressOffset")?, std::mem::offset_of!(VmStruct, address)),
+        ];
+        if stride as usize != size_of::<VmStruct>() || offsets.iter().any(|(there, here)| *there as usize != *here) {
+            return None;
+        }
+        // SAFETY: the variable points to an array of entries that ends with one without names.
+        let mut entry = unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() };
+        let (mut klass_offset, mut layout_helper_offset) = (None, None);
+        // SAFETY: as above; names are C strings, the address of a static entry that of its value.
+        unsafe {
+            while !entry.is_null() && !(*entry).type_name.is_null() {
+                match (CStr::from_ptr((*entry).type_name).to_bytes(), CStr::from_ptr((*entry).field_name).to_bytes()) {
+                    (b"java_lang_Class", b"_klass_offset") => {
+                        klass_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| *offset as u64);
+                    }
+                    (b"Klass", b"_layout_helper") => layout_helper_offset = Some((*entry).offset),
+                    _ => {}
+                }
+                entry = entry.add(1);
+            }
+        }
+        Some(Self {
+            klass_offset: klass_offset.filter(|offset| *offset > 0)?,
+            layout_helper_offset: layout_helper_offset?,
+        })
+    }
+}
+
+/// A loaded library; it stays loaded.
+struct Library(*mut c_void);
+
+impl Library {
+    /// libjvm, found by the address of a JNI function: a program may hold several, and the launcher need not have
+    /// made its symbols global.
+    fn of(env: Env) -> Option<Self> {
+        // SAFETY: plain calls of the dynamic linker with a place for the answer.
+        unsafe {
+            let function = (**env.raw()).v1_6.GetVersion as *const c_void;
+            let mut info = libc::Dl_info {
+                dli_fname: ptr::null(),
+                dli_fbase: ptr::null_mut(),
+                dli_sname: ptr::null(),
+                dli_saddr: ptr::null_mut(),
+            };
+            if libc::dladdr(function, &mut info) == 0 || info.dli_fname.is_null() {
+                return None;
+            }
+            let handle = libc::dlopen(info.dli_fname, libc::RTLD_NOW | libc::RTLD_NOLOAD);
+            if handle.is_null() { None } else { Some(Self(handle)) }
+        }
+    }
+
+    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+        // SAFETY: a handle of the dynamic linker and a C string.
+        let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
+        if at.is_null() { None } else { Some(at) }
+    }
+}

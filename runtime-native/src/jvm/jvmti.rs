@@ -1,0 +1,547 @@
+//! JVMTI: the functions that the runtime uses, by their numbers in the specification.
+#![allow(unsafe_code, reason = "calls through JVMTI's function table")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::mem;
+use std::ptr::{self, NonNull};
+
+use jni_sys::{JNIEnv, jclass, jfieldID, jint, jlong, jmethodID, jobject};
+use thiserror::Error;
+
+use super::env::{Env, Object, Vm};
+use super::from_modified_utf8;
+
+/// The interface version asked for: 1.2, there since JDK 7.
+const VERSION_1_2: jint = 0x3001_0200;
+
+/// A function of JVMTI that did not do what it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("JVMTI {function} failed with error {code}")]
+pub struct JvmtiError {
+    /// Its name.
+    pub function: &'static str,
+    /// A `JVMTI_ERROR_…`.
+    pub code: jint,
+}
+
+type Result<T> = std::result::Result<T, JvmtiError>;
+
+/// Numbers of the capabilities that are used: bits of `jvmtiCapabilities`, in the order of the specification.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Capability {
+    /// `can_tag_objects`
+    TagObjects = 0,
+    /// `can_suspend`
+    Suspend = 20,
+    /// `can_generate_garbage_collection_events`
+    GarbageCollectionEvents = 31,
+}
+
+/// Numbers of the events that are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+#[allow(missing_docs)]
+pub enum EventKind {
+    VmInit = 50,
+    VmDeath = 51,
+    ThreadStart = 52,
+    ThreadEnd = 53,
+    ClassPrepare = 56,
+    GarbageCollectionStart = 81,
+    GarbageCollectionFinish = 82,
+}
+
+/// First event that has a callback.
+const FIRST_EVENT: usize = 50;
+const EVENTS: usize = 39;
+
+/// A callback with an environment and a thread.
+pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// The functions to call for events; what is none is not called.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Callbacks {
+    pub vm_init: Option<ThreadCallback>,
+    pub vm_death: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv)>,
+    pub thread_start: Option<ThreadCallback>,
+    pub thread_end: Option<ThreadCallback>,
+    pub class_prepare: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jclass)>,
+    pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
+    pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
+}
+
+/// `jvmtiEnv`.
+#[repr(C)]
+#[derive(Debug)]
+pub struct RawEnv {
+    functions: *const *const c_void,
+}
+
+/// `jvmtiThreadInfo`.
+#[repr(C)]
+struct RawThreadInfo {
+    name: *mut c_char,
+    priority: jint,
+    is_daemon: bool,
+    thread_group: jobject,
+    context_class_loader: jobject,
+}
+
+/// `jvmtiFrameInfo`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+struct RawFrame {
+    method: jmethodID,
+    location: jlong,
+}
+
+/// What a thread is called, and whether the VM waits for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadInfo {
+    /// None while the thread's constructor has not set it.
+    pub name: Option<String>,
+    /// The VM may end before it.
+    pub is_daemon: bool,
+}
+
+/// A name with its descriptor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Member {
+    pub name: String,
+    pub descriptor: String,
+}
+
+/// A field of a class; good while the class lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldId(pub jfieldID);
+
+/// A method; good while its class lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MethodId(jmethodID);
+
+/// `ACC_STATIC`
+pub const STATIC: jint = 8;
+
+/// Kinds of references that the heap walk reports.
+pub mod reference {
+    #![allow(missing_docs)]
+    use jni_sys::jint;
+    pub const FIELD: jint = 2;
+    pub const ARRAY_ELEMENT: jint = 3;
+    pub const STATIC_FIELD: jint = 8;
+    pub const STACK_LOCAL: jint = 24;
+}
+
+/// One reference of a heap walk. Tags may be changed by the visitor.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Reference<'a> {
+    /// See [`reference`].
+    pub kind: jint,
+    /// Of a field or element.
+    pub index: u32,
+    /// Of a stack local.
+    pub local: Option<StackLocal>,
+    pub class_tag: jlong,
+    pub size: u64,
+    pub tag: &'a mut jlong,
+    /// 0 for roots.
+    pub referrer_tag: jlong,
+    /// -1 if the object is no array.
+    pub length: i32,
+}
+
+/// Where a stack holds a reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct StackLocal {
+    pub thread_tag: jlong,
+    /// 0 is the innermost frame.
+    pub depth: jint,
+    pub slot: jint,
+}
+
+/// `jvmtiHeapReferenceInfoStackLocal`.
+#[repr(C)]
+struct RawStackLocal {
+    thread_tag: jlong,
+    thread_id: jlong,
+    depth: jint,
+    method: jmethodID,
+    location: jlong,
+    slot: jint,
+}
+
+type RawReferenceCallback = unsafe extern "system" fn(
+    jint,
+    *const c_void,
+    jlong,
+    jlong,
+    jlong,
+    *mut jlong,
+    *mut jlong,
+    jint,
+    *mut c_void,
+) -> jint;
+
+/// `jvmtiHeapCallbacks`.
+#[repr(C)]
+struct RawHeapCallbacks {
+    heap_iteration: *const c_void,
+    heap_reference: RawReferenceCallback,
+    others: [*const c_void; 14],
+}
+
+const VISIT_OBJECTS: jint = 0x100;
+
+/// An environment of JVMTI.
+#[derive(Clone, Copy, Debug)]
+pub struct Jvmti(NonNull<RawEnv>);
+
+// SAFETY: JVMTI: environments may be used on any thread.
+unsafe impl Send for Jvmti {}
+// SAFETY: as above.
+unsafe impl Sync for Jvmti {}
+
+macro_rules! jvmti {
+    ($jvmti:expr, $number:literal $name:ident ($($type:ty),*) $(, $argument:expr)*) => {{
+        // SAFETY: entry `number - 1` of the table is this function (JVMTI specification, function index), and has
+        // been since version 1.0; its arguments come from the JVM or are places for its answers.
+        let code = unsafe {
+            let function = *(*$jvmti.0.as_ptr()).functions.add($number - 1);
+            let function: unsafe extern "system" fn(*mut RawEnv $(, $type)*) -> jint = mem::transmute(function);
+            function($jvmti.0.as_ptr() $(, $argument)*)
+        };
+        if code == 0 { Ok(()) } else { Err(JvmtiError { function: stringify!($name), code }) }
+    }};
+}
+
+impl Jvmti {
+    /// A new environment.
+    pub fn new(vm: Vm) -> Option<Self> {
+        NonNull::new(vm.interface(VERSION_1_2).cast()).map(Self)
+    }
+
+    /// # Safety
+    /// `raw` is null or the environment that a callback was given.
+    pub unsafe fn from_raw(raw: *mut RawEnv) -> Option<Self> {
+        NonNull::new(raw).map(Self)
+    }
+
+    /// Ends the environment; its tags go with it.
+    pub fn dispose(self) {
+        let _ = jvmti!(self, 127 DisposeEnvironment());
+    }
+
+    /// Asks for capabilities.
+    pub fn add_capabilities(self, capabilities: &[Capability]) -> Result<()> {
+        let mut bits = [0u64; 2];
+        for capability in capabilities {
+            bits[*capability as usize / 64] |= 1 << (*capability as usize % 64);
+        }
+        jvmti!(self, 142 AddCapabilities(*const [u64; 2]), &bits)
+    }
+
+    /// Says what to call.
+    pub fn set_callbacks(self, callbacks: &Callbacks) -> Result<()> {
+        let mut table = [ptr::null::<c_void>(); EVENTS];
+        let mut set = |kind: EventKind, function: Option<*const c_void>| {
+            table[kind as usize - FIRST_EVENT] = function.unwrap_or(ptr::null());
+        };
+        set(EventKind::VmInit, callbacks.vm_init.map(|f| f as *const c_void));
+        set(EventKind::VmDeath, callbacks.vm_death.map(|f| f as *const c_void));
+        set(EventKind::ThreadStart, callbacks.thread_start.map(|f| f as *const c_void));
+        set(EventKind::ThreadEnd, callbacks.thread_end.map(|f| f as *const c_void));
+        set(EventKind::ClassPrepare, callbacks.class_prepare.map(|f| f as *const c_void));
+        set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
+        set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
+        let size = mem::size_of_val(&table) as jint;
+        jvmti!(self, 122 SetEventCallbacks(*const *const c_void, jint), table.as_ptr(), size)
+    }
+
+    /// Switches an event on or off, for all threads.
+    pub fn set_event(self, kind: EventKind, on: bool) -> Result<()> {
+        type Function = unsafe extern "C" fn(*mut RawEnv, jint, jint, jobject, ...) -> jint;
+        // SAFETY: entry 2 - 1 of the table, the only function that takes more arguments than it names.
+        let code = unsafe {
+            let function: Function = mem::transmute(*(*self.0.as_ptr()).functions.add(1));
+            function(self.0.as_ptr(), jint::from(on), kind as jint, ptr::null_mut())
+        };
+        if code == 0 { Ok(()) } else { Err(JvmtiError { function: "SetEventNotificationMode", code }) }
+    }
+
+    fn free<T>(self, memory: *mut T) {
+        if !memory.is_null() {
+            let _ = jvmti!(self, 47 Deallocate(*mut u8), memory.cast());
+        }
+    }
+
+    /// Takes over a string that JVMTI allocated.
+    fn string(self, raw: *mut c_char) -> Option<String> {
+        if raw.is_null() {
+            return None;
+        }
+        // SAFETY: JVMTI strings end with a zero byte.
+        let text = from_modified_utf8(unsafe { CStr::from_ptr(raw) });
+        self.free(raw);
+        Some(text)
+    }
+
+    /// Takes over an array that JVMTI allocated.
+    fn vec<T: Copy>(self, raw: *mut T, count: jint) -> Vec<T> {
+        let mut items = Vec::new();
+        if !raw.is_null() && count > 0 {
+            // SAFETY: JVMTI says how many there are.
+            items.extend_from_slice(unsafe { std::slice::from_raw_parts(raw, count as usize) });
+        }
+        self.free(raw);
+        items
+    }
+
+    fn objects<'a>(self, _env: Env<'a>, raw: *mut jobject, count: jint) -> Vec<Object<'a>> {
+        // SAFETY: JVMTI makes local references of the current thread, whose environment the caller has.
+        self.vec(raw, count).into_iter().filter_map(|raw| unsafe { Object::new(raw) }).collect()
+    }
+
+    /// The value of a system property.
+    pub fn system_property(self, name: &CStr) -> Option<String> {
+        let mut value = ptr::null_mut();
+        jvmti!(self, 131 GetSystemProperty(*const c_char, *mut *mut c_char), name.as_ptr(), &mut value).ok()?;
+        self.string(value)
+    }
+
+    /// The names of all system properties.
+    pub fn system_properties(self) -> Vec<String> {
+        let (mut count, mut names) = (0, ptr::null_mut::<*mut c_char>());
+        if jvmti!(self, 130 GetSystemProperties(*mut jint, *mut *mut *mut c_char), &mut count, &mut names).is_err() {
+            return Vec::new();
+        }
+        self.vec(names, count).into_iter().filter_map(|name| self.string(name)).collect()
+    }
+
+    /// All live platform threads that the program can see.
+    pub fn all_threads(self, env: Env<'_>) -> Result<Vec<Object<'_>>> {
+        let (mut count, mut threads) = (0, ptr::null_mut());
+        jvmti!(self, 4 GetAllThreads(*mut jint, *mut *mut jobject), &mut count, &mut threads)?;
+        Ok(self.objects(env, threads, count))
+    }
+
+    /// Name and kind of a thread.
+    pub fn thread_info(self, env: Env, thread: Object) -> Result<ThreadInfo> {
+        let mut info = RawThreadInfo {
+            name: ptr::null_mut(),
+            priority: 0,
+            is_daemon: false,
+            thread_group: ptr::null_mut(),
+            context_class_loader: ptr::null_mut(),
+        };
+        jvmti!(self, 9 GetThreadInfo(jobject, *mut RawThreadInfo), thread.raw(), &mut info)?;
+        for object in [info.thread_group, info.context_class_loader] {
+            // SAFETY: local references made for this thread.
+            if let Some(object) = unsafe { Object::new(object) } {
+                env.delete_local(object);
+            }
+        }
+        Ok(ThreadInfo { name: self.string(info.name), is_daemon: info.is_daemon })
+    }
+
+    /// Starts `function` on a thread of the VM that the program does not see.
+    pub fn run_agent_thread(
+        self,
+        thread: Object,
+        function: unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void),
+    ) -> Result<()> {
+        type Function = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
+        const NORMAL_PRIORITY: jint = 5;
+        jvmti!(self, 12 RunAgentThread(jobject, Function, *const c_void, jint), thread.raw(), function, ptr::null(),
+            NORMAL_PRIORITY)
+    }
+
+    /// Stops threads; those that cannot be stopped go on.
+    pub fn suspend(self, threads: &[Object]) -> Result<()> {
+        let raw: Vec<jobject> = threads.iter().map(|thread| thread.raw()).collect();
+        let mut results = vec![0 as jint; raw.len()];
+        jvmti!(self, 92 SuspendThreadList(jint, *const jobject, *mut jint), raw.len() as jint, raw.as_ptr(),
+            results.as_mut_ptr())
+    }
+
+    /// Lets threads run again.
+    pub fn resume(self, threads: &[Object]) -> Result<()> {
+        let raw: Vec<jobject> = threads.iter().map(|thread| thread.raw()).collect();
+        let mut results = vec![0 as jint; raw.len()];
+        jvmti!(self, 93 ResumeThreadList(jint, *const jobject, *mut jint), raw.len() as jint, raw.as_ptr(),
+            results.as_mut_ptr())
+    }
+
+    /// The methods on a thread's stack, innermost first, no more than `max`.
+    pub fn stack_trace(self, thread: Object, max: usize) -> Result<Vec<MethodId>> {
+        let mut frames = vec![RawFrame { method: ptr::null_mut(), location: 0 }; max];
+        let mut count = 0;
+        jvmti!(self, 104 GetStackTrace(jobject, jint, jint, *mut RawFrame, *mut jint), thread.raw(), 0, max as jint,
+            frames.as_mut_ptr(), &mut count)?;
+        frames.truncate(count.max(0) as usize);
+        Ok(frames.into_iter().map(|frame| MethodId(frame.method)).collect())
+    }
+
+    /// Name and descriptor of a method.
+    pub fn method_name(self, method: MethodId) -> Result<Member> {
+        let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
+        jvmti!(self, 64 GetMethodName(jmethodID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char), method.0,
+            &mut name, &mut descriptor, ptr::null_mut())?;
+        Ok(Member {
+            name: self.string(name).unwrap_or_default(),
+            descriptor: self.string(descriptor).unwrap_or_default(),
+        })
+    }
+
+    /// The class of a method.
+    pub fn declaring_class<'a>(self, _env: Env<'a>, method: MethodId) -> Result<Option<Object<'a>>> {
+        let mut class = ptr::null_mut();
+        jvmti!(self, 65 GetMethodDeclaringClass(jmethodID, *mut jclass), method.0, &mut class)?;
+        // SAFETY: a local reference made for this thread.
+        Ok(unsafe { Object::new(class) })
+    }
+
+    /// Access flags of a method.
+    pub fn method_modifiers(self, method: MethodId) -> Result<jint> {
+        let mut modifiers = 0;
+        jvmti!(self, 66 GetMethodModifiers(jmethodID, *mut jint), method.0, &mut modifiers)?;
+        Ok(modifiers)
+    }
+
+    /// All classes and array classes, not those of primitive types.
+    pub fn loaded_classes(self, env: Env<'_>) -> Result<Vec<Object<'_>>> {
+        let (mut count, mut classes) = (0, ptr::null_mut());
+        jvmti!(self, 78 GetLoadedClasses(*mut jint, *mut *mut jclass), &mut count, &mut classes)?;
+        Ok(self.objects(env, classes, count))
+    }
+
+    /// The class as a JVM descriptor.
+    pub fn class_signature(self, class: Object) -> Result<String> {
+        let mut signature = ptr::null_mut();
+        jvmti!(self, 48 GetClassSignature(jclass, *mut *mut c_char, *mut *mut c_char), class.raw(), &mut signature,
+            ptr::null_mut())?;
+        Ok(self.string(signature).unwrap_or_default())
+    }
+
+    /// None for the boot loader.
+    pub fn class_loader<'a>(self, _env: Env<'a>, class: Object) -> Result<Option<Object<'a>>> {
+        let mut loader = ptr::null_mut();
+        jvmti!(self, 57 GetClassLoader(jclass, *mut jobject), class.raw(), &mut loader)?;
+        // SAFETY: a local reference made for this thread.
+        Ok(unsafe { Object::new(loader) })
+    }
+
+    /// Whether it is an interface.
+    pub fn is_interface(self, class: Object) -> Result<bool> {
+        let mut answer = false;
+        jvmti!(self, 55 IsInterface(jclass, *mut bool), class.raw(), &mut answer)?;
+        Ok(answer)
+    }
+
+    /// The class's own fields, in the order that reference indexes follow.
+    pub fn class_fields(self, class: Object) -> Result<Vec<FieldId>> {
+        let (mut count, mut fields) = (0, ptr::null_mut());
+        jvmti!(self, 53 GetClassFields(jclass, *mut jint, *mut *mut jfieldID), class.raw(), &mut count, &mut fields)?;
+        Ok(self.vec(fields, count).into_iter().map(FieldId).collect())
+    }
+
+    /// The interfaces that it names itself.
+    pub fn interfaces<'a>(self, env: Env<'a>, class: Object) -> Result<Vec<Object<'a>>> {
+        let (mut count, mut interfaces) = (0, ptr::null_mut());
+        jvmti!(self, 54 GetImplementedInterfaces(jclass, *mut jint, *mut *mut jclass), class.raw(), &mut count,
+            &mut interfaces)?;
+        Ok(self.objects(env, interfaces, count))
+    }
+
+    /// Name and descriptor of a field.
+    pub fn field_name(self, class: Object, field: FieldId) -> Result<Member> {
+        let (mut name, mut descriptor) = (ptr::null_mut(), ptr::null_mut());
+        jvmti!(self, 60 GetFieldName(jclass, jfieldID, *mut *mut c_char, *mut *mut c_char, *mut *mut c_char),
+            class.raw(), field.0, &mut name, &mut descriptor, ptr::null_mut())?;
+        Ok(Member {
+            name: self.string(name).unwrap_or_default(),
+            descriptor: self.string(descriptor).unwrap_or_default(),
+        })
+    }
+
+    /// Access flags of a field.
+    pub fn field_modifiers(self, class: Object, field: FieldId) -> Result<jint> {
+        let mut modifiers = 0;
+        jvmti!(self, 62 GetFieldModifiers(jclass, jfieldID, *mut jint), class.raw(), field.0, &mut modifiers)?;
+        Ok(modifiers)
+    }
+
+    /// Bytes of an object.
+    pub fn object_size(self, object: Object) -> Result<u64> {
+        let mut size = 0;
+        jvmti!(self, 154 GetObjectSize(jobject, *mut jlong), object.raw(), &mut size)?;
+        Ok(size as u64)
+    }
+
+    /// The object's tag, 0 if it has none.
+    pub fn tag(self, object: Object) -> Result<jlong> {
+        let mut tag = 0;
+        jvmti!(self, 106 GetTag(jobject, *mut jlong), object.raw(), &mut tag)?;
+        Ok(tag)
+    }
+
+    /// Sets the object's tag.
+    pub fn set_tag(self, object: Object, tag: jlong) -> Result<()> {
+        jvmti!(self, 107 SetTag(jobject, jlong), object.raw(), tag)
+    }
+
+    /// All objects with that tag.
+    pub fn objects_with_tag(self, env: Env<'_>, tag: jlong) -> Result<Vec<Object<'_>>> {
+        let (mut count, mut objects) = (0, ptr::null_mut());
+        jvmti!(self, 114 GetObjectsWithTags(jint, *const jlong, *mut jint, *mut *mut jobject, *mut *mut jlong), 1,
+            &tag, &mut count, &mut objects, ptr::null_mut())?;
+        Ok(self.objects(env, objects, count))
+    }
+
+    /// Visits every reference that can be reached from the roots. The world stands still meanwhile: the visitor
+    /// must not call the JVM.
+    pub fn follow_references<F: FnMut(Reference)>(self, mut visit: F) -> Result<()> {
+        let callbacks = RawHeapCallbacks {
+            heap_iteration: ptr::null(),
+            heap_reference: on_reference::<F>,
+            others: [ptr::null(); 14],
+        };
+        jvmti!(self, 115 FollowReferences(jint, jclass, jobject, *const RawHeapCallbacks, *const c_void), 0,
+            ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
+    }
+}
+
+unsafe extern "system" fn on_reference<F: FnMut(Reference)>(
+    kind: jint,
+    info: *const c_void,
+    class_tag: jlong,
+    _referrer_class_tag: jlong,
+    size: jlong,
+    tag: *mut jlong,
+    referrer_tag: *mut jlong,
+    length: jint,
+    visit: *mut c_void,
+) -> jint {
+    // SAFETY: JVMTI hands over what `follow_references` gave it and valid places; `info` is the part of the union
+    // that belongs to the kind. Referrer and object may be the same, so the referrer's tag is read first.
+    unsafe {
+        let referrer_tag = referrer_tag.as_ref().copied().unwrap_or(0);
+        let (mut index, mut local) = (0, None);
+        match kind {
+            reference::FIELD | reference::ARRAY_ELEMENT | reference::STATIC_FIELD => index = *info.cast::<u32>(),
+            reference::STACK_LOCAL => {
+                let raw = &*info.cast::<RawStackLocal>();
+                local = Some(StackLocal { thread_tag: raw.thread_tag, depth: raw.depth, slot: raw.slot });
+            }
+            _ => {}
+        }
+        let tag = &mut *tag;
+        let reference = Reference { kind, index, local, class_tag, size: size as u64, tag, referrer_tag, length };
+        (*visit.cast::<F>())(reference);
+    }
+    VISIT_OBJECTS
+}

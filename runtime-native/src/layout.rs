@@ -1,0 +1,72 @@
+//! Sizes as the VM itself has them: never guessed, always asked for or checked against what it answers.
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+
+use et_trace::file::format::ArrayLayout;
+use jni_sys::jvalue;
+
+use crate::jvm::env::{Env, Object};
+use crate::jvm::hotspot::HotSpot;
+use crate::jvm::jvmti::Jvmti;
+use crate::proxy::Proxy;
+
+const ARRAYS: [(&str, &CStr); 9] = [
+    ("Z", c"[Z"),
+    ("B", c"[B"),
+    ("C", c"[C"),
+    ("S", c"[S"),
+    ("I", c"[I"),
+    ("J", c"[J"),
+    ("F", c"[F"),
+    ("D", c"[D"),
+    ("L", c"[Ljava/lang/Object;"),
+];
+
+/// Tells HeapProxy where instance sizes are, and checks it on objects whose size JVMTI tells. False if they
+/// disagree: then no size that is read there is to be trusted.
+pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, thread: Object) -> bool {
+    let Some(layout) = hotspot.layout else { return false };
+    proxy.set_layout(env, layout);
+    let Some(string) = env.new_string(c"x") else { return false };
+    let samples = [(c"java/lang/String", string), (c"java/lang/Thread", thread)];
+    samples.into_iter().all(|(name, sample)| {
+        let size = env.find_class(name).and_then(|class| proxy.instance_size(env, class));
+        size.is_some() && size.map(u64::from) == jvmti.object_size(sample).ok()
+    })
+}
+
+/// Where arrays keep their elements, as `Unsafe` says; its native methods return `int` in all versions, its public
+/// ones do not. None if there is no such Unsafe.
+pub fn arrays(env: Env, jvmti: Jvmti) -> Option<ArrayLayout> {
+    let modern = (c"jdk/internal/misc/Unsafe", c"Ljdk/internal/misc/Unsafe;", c"arrayBaseOffset0", c"arrayIndexScale0");
+    let jdk8 = (c"sun/misc/Unsafe", c"Lsun/misc/Unsafe;", c"arrayBaseOffset", c"arrayIndexScale");
+    let (class, (_, descriptor, base_name, scale_name)) = match env.find_class(modern.0) {
+        Some(class) => (class, modern),
+        None => (env.find_class(jdk8.0)?, jdk8),
+    };
+    let the_unsafe = env.get_static_object(class, env.static_field(class, c"theUnsafe", descriptor)?)?;
+    let base = env.method(class, base_name, c"(Ljava/lang/Class;)I")?;
+    let scale = env.method(class, scale_name, c"(Ljava/lang/Class;)I")?;
+    let (mut base_offset, mut index_scale) = (BTreeMap::new(), BTreeMap::new());
+    for (letter, name) in ARRAYS {
+        let argument = [jvalue { l: env.find_class(name)?.raw() }];
+        base_offset.insert(letter.to_owned(), env.call_int(the_unsafe, base, &argument)? as u32);
+        index_scale.insert(letter.to_owned(), env.call_int(the_unsafe, scale, &argument)? as u32);
+    }
+    Some(ArrayLayout { base_offset, index_scale, object_alignment: alignment(env, jvmti)? })
+}
+
+/// Bytes that object sizes are rounded up to: the first step by which the size of a growing array grows. JVMs allow
+/// 8 to 256.
+fn alignment(env: Env, jvmti: Jvmti) -> Option<u32> {
+    env.frame(600, |env| {
+        let size = |length| env.new_byte_array(length).and_then(|array| jvmti.object_size(array).ok());
+        let smallest = size(0)?;
+        let first_step = (1..=256).map_while(size).find(|size| *size != smallest)?;
+        let next = size((first_step - smallest) as i32 + 256)?;
+        let step = first_step - smallest;
+        // Both lie on the grid, so a wrong answer would show here.
+        (next % step == 0).then_some(step as u32)
+    })
+}

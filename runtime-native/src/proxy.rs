@@ -1,0 +1,140 @@
+//! `java.lang.HeapProxy` as native code sees it.
+
+use std::ffi::CStr;
+
+use jni_sys::jvalue;
+
+use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
+use crate::jvm::hotspot::Layout;
+
+/// The class, its fields and its methods.
+#[derive(Clone, Copy, Debug)]
+pub struct Proxy {
+    class: Global,
+    on: StaticField,
+    position: Field,
+    end: Field,
+    layout_helper: StaticMethod,
+    peek_hash: StaticMethod,
+    skip_hashes: StaticMethod,
+}
+
+/// Values of HeapProxy's static fields.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// Address of the ticket counter.
+    pub counter: usize,
+    /// Bytes of a chunk that may be used.
+    pub chunk_room: usize,
+    /// Address of the table of known ids.
+    pub known: usize,
+}
+
+impl Proxy {
+    /// None if this JDK is not instrumented.
+    pub fn find(env: Env) -> Option<Self> {
+        let class = env.find_class(c"java/lang/HeapProxy")?;
+        let thread = env.find_class(c"java/lang/Thread")?;
+        // What the rewriter adds to Thread: a HeapProxy beside a plain Thread would fail at its first event.
+        let field = |name: &CStr| env.field(thread, name, c"J");
+        let (position, end, _ticket) = (field(c"etPos")?, field(c"etEnd")?, field(c"etTicket")?);
+        env.field(thread, c"etSite", c"I")?;
+        let proxy = Self {
+            class: env.global(class)?,
+            on: env.static_field(class, c"on", c"Z")?,
+            position,
+            end,
+            layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
+            peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
+            skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
+        };
+        proxy.bind_unsafe(env);
+        Some(proxy)
+    }
+
+    /// The class itself.
+    pub fn class(&self) -> Object<'_> {
+        self.class.get()
+    }
+
+    /// JDK 8: HeapProxy cannot get its Unsafe by itself.
+    fn bind_unsafe(&self, env: Env) -> Option<()> {
+        let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
+        let field = env.static_field(platform, c"unsafe", c"Lsun/misc/Unsafe;")?;
+        let class = env.find_class(c"sun/misc/Unsafe")?;
+        let value = env.get_static_object(class, env.static_field(class, c"theUnsafe", c"Lsun/misc/Unsafe;")?)?;
+        env.set_static_object(platform, field, value);
+        Some(())
+    }
+
+    /// Makes the VM find HeapProxy's natives in this library. False if it does not.
+    pub fn link(&self, env: Env) -> bool {
+        env.static_method(self.class(), c"link", c"()I")
+            .is_some_and(|link| env.call_static_int(self.class(), link, &[]) == 1)
+    }
+
+    /// Where the mark word holds the hash; none if it does not show.
+    pub fn probe_hash_shift(&self, env: Env) -> Option<i32> {
+        let probe = env.static_method(self.class(), c"probeHashShift", c"()I")?;
+        let shift = env.call_static_int(self.class(), probe, &[]);
+        // A failed call returns 0, which is no shift either.
+        let found = (shift > 0).then_some(shift);
+        let set = |name: &CStr, value: i32| {
+            if let Some(field) = env.static_field(self.class(), name, c"I") {
+                env.set_static_int(self.class(), field, value);
+            }
+        };
+        set(c"hashShift", found.unwrap_or(0));
+        set(c"hashMask", if found.is_some() { 0x7fff_ffff } else { 0 });
+        found
+    }
+
+    fn set_long(&self, env: Env, name: &CStr, value: u64) {
+        if let Some(field) = env.static_field(self.class(), name, c"J") {
+            env.set_static_long(self.class(), field, value as i64);
+        }
+    }
+
+    /// Where instance sizes are to be read.
+    pub fn set_layout(&self, env: Env, layout: Layout) {
+        self.set_long(env, c"klassOffset", layout.klass_offset);
+        self.set_long(env, c"layoutOffset", layout.layout_helper_offset);
+    }
+
+    /// Everything that the hooks need.
+    pub fn set(&self, env: Env, settings: Settings) {
+        self.set_long(env, c"counter", settings.counter as u64);
+        self.set_long(env, c"chunkRoom", settings.chunk_room as u64);
+        self.set_long(env, c"known", settings.known as u64);
+    }
+
+    /// Switches the hooks.
+    pub fn switch(&self, env: Env, on: bool) {
+        env.set_static_boolean(self.class(), self.on, on);
+    }
+
+    /// Bytes of an instance; none for classes that have none, or if HotSpot does not tell.
+    pub fn instance_size(&self, env: Env, class: Object) -> Option<u32> {
+        let helper = env.call_static_int(self.class(), self.layout_helper, &[jvalue { l: class.raw() }]);
+        // The low bits are a flag: sizes are multiples of 8.
+        if helper > 0 { Some(helper as u32 & !7) } else { None }
+    }
+
+    /// The hash that an object has, 0 for none.
+    pub fn peek_hash(&self, env: Env, object: Object) -> u32 {
+        env.call_static_int(self.class(), self.peek_hash, &[jvalue { l: object.raw() }]) as u32
+    }
+
+    /// Uses up hashes.
+    pub fn skip_hashes(&self, env: Env, count: i32) {
+        env.call_static_void(self.class(), self.skip_hashes, &[jvalue { i: count }]);
+    }
+
+    /// Takes the thread's buffer off it: where it ends, 0 if it has none.
+    pub fn take_position(&self, env: Env, thread: Object) -> usize {
+        let position = env.get_long(thread, self.position);
+        env.set_long(thread, self.position, 0);
+        env.set_long(thread, self.end, 0);
+        position as usize
+    }
+}

@@ -1,0 +1,211 @@
+//! Where tracing begins: when the VM has come up and before the program's first class is run.
+
+use std::path::PathBuf;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use et_trace::event::Ticket;
+use et_trace::file::format::{BlockKind, Jvm, Meta, encode_json};
+use jni_sys::jvalue;
+use thiserror::Error;
+
+use crate::agent;
+use crate::buffers::{BufferError, Buffers};
+use crate::heap;
+use crate::ids;
+use crate::jvm::env::{Env, Object, Vm};
+use crate::jvm::hotspot::HotSpot;
+use crate::jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
+use crate::layout;
+use crate::names::{self, Places};
+use crate::options::Options;
+use crate::proxy::{Proxy, Settings};
+use crate::report::say;
+use crate::sink::Sink;
+use crate::tracer::{Parts, Tracer};
+
+/// Why a run is not traced.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// No HeapProxy, or a Thread without our fields.
+    #[error(
+        "this JDK is not instrumented, the program runs untraced: \
+         make a copy with `et-instrument jdk --java-home {0} -o DIR` and run DIR/bin/java @DIR/et.args"
+    )]
+    NotInstrumented(String),
+    /// Some other machine.
+    #[error("this JVM is not HotSpot, the program runs untraced")]
+    NotHotSpot,
+    /// No buffers.
+    #[error("{0}, the program runs untraced")]
+    Buffers(#[from] BufferError),
+    /// The VM refused something.
+    #[error("{0}, the program runs untraced")]
+    Jvmti(#[from] JvmtiError),
+    /// The writer's thread did not come up.
+    #[error("cannot start the thread that writes the trace, the program runs untraced")]
+    Writer,
+}
+
+/// Begins tracing on the thread that the VM started on.
+pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, sink: Sink) -> Result<(), StartError> {
+    let start = Instant::now();
+    let property = |name| jvmti.system_property(name).unwrap_or_default();
+    let java_home = property(c"java.home");
+    let Some(proxy) = Proxy::find(env).filter(|proxy| proxy.link(env)) else {
+        sink.discard();
+        return Err(StartError::NotInstrumented(java_home));
+    };
+    let (hotspot, buffers) = match (HotSpot::find(env), Buffers::create(&sink.buffer_path(), options.buffer_bytes)) {
+        (Some(hotspot), Ok(buffers)) => (hotspot, buffers),
+        (None, _) => {
+            sink.discard();
+            return Err(StartError::NotHotSpot);
+        }
+        (_, Err(error)) => {
+            sink.discard();
+            return Err(error.into());
+        }
+    };
+    let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
+    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, buffers, sink, start };
+    let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
+    proxy.set(
+        env,
+        Settings {
+            counter: std::ptr::from_ref(tracer.buffers.counter()) as usize,
+            chunk_room: tracer.buffers.room(),
+            known: tracer.known.as_ptr() as usize,
+        },
+    );
+    let hash_shift = proxy.probe_hash_shift(env);
+    let drawn = draw(env, &hotspot, 6);
+    let unique = ids::is_full_period(&drawn);
+    let meta = Meta {
+        tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
+        pid: std::process::id(),
+        start_unix_millis: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+        jvm: Jvm { name: property(c"java.vm.name"), version: property(c"java.vm.version") },
+        java_home: java_home.clone(),
+        command: property(c"sun.java.command"),
+        options: options.given.clone(),
+        id_scheme: if unique { "hashCode=0" } else { "default" }.into(),
+        array_layout: layout::arrays(env, jvmti).unwrap_or_default(),
+        start_ticket: Ticket(0),
+    };
+    tracer.queue.block(BlockKind::Meta, encode_json(&meta));
+    if !unique {
+        let line = "object ids may repeat: run java with -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
+        say(line);
+        tracer.queue.problem(line, 1);
+    }
+    if hash_shift.is_none() {
+        tracer.queue.problem("identity hashes do not show in object headers, every id is asked for", 1);
+    }
+    if !sizes_known {
+        tracer.queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
+    }
+    let writer = start_writer(tracer, env)?;
+    record_what_exists(tracer, env, thread, writer, unique.then(|| drawn.last().copied()).flatten())?;
+    look_for_names(tracer, java_home, options);
+    Ok(())
+}
+
+/// Identity hashes of fresh objects, drawn one after the other.
+fn draw(env: Env, hotspot: &HotSpot, count: i32) -> Vec<u32> {
+    env.frame(count, |env| {
+        (0..count).filter_map(|_| env.new_byte_array(0)).map(|object| hotspot.identity_hash(env, object)).collect()
+    })
+}
+
+/// The writer runs on a thread of the VM's that the program does not see: it asks for the use of the heap.
+fn start_writer<'a>(tracer: &Tracer, env: Env<'a>) -> Result<Object<'a>, StartError> {
+    let thread = env.find_class(c"java/lang/Thread").and_then(|class| {
+        let constructor = env.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
+        let name = env.new_string(c"elephant-tracks writer")?;
+        env.new_object(class, constructor, &[jvalue { l: name.raw() }])
+    });
+    let thread = thread.ok_or(StartError::Writer)?;
+    tracer.jvmti.run_agent_thread(thread, agent::writer_thread).map_err(|_| StartError::Writer)?;
+    // Until it runs: its start must not be taken for that of a thread of the program.
+    tracer.writer_runs.wait();
+    Ok(thread)
+}
+
+/// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.
+fn record_what_exists(
+    tracer: &'static Tracer,
+    env: Env,
+    thread: Object,
+    writer: Object,
+    drawn: Option<u32>,
+) -> Result<(), StartError> {
+    let jvmti = tracer.jvmti;
+    let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
+    walker.add_capabilities(&[Capability::TagObjects])?;
+    let mut threads = jvmti.all_threads(env)?;
+    threads.retain(|thread| !env.is_same(*thread, writer));
+    let others: Vec<Object> = threads.iter().copied().filter(|other| !env.is_same(*other, thread)).collect();
+    let _stopped = Stopped::stop(jvmti, &others)?;
+    let found = heap::record(tracer, env, walker, &threads, drawn);
+    walker.dispose();
+    let found = found?;
+    if found.shared_ids > 0 {
+        tracer
+            .queue
+            .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
+    }
+    for kind in EVENTS {
+        jvmti.set_event(kind, true)?;
+    }
+    tracer.proxy.switch(env, true);
+    Ok(())
+}
+
+/// Events that the run needs from here on.
+pub const EVENTS: [EventKind; 5] = [
+    EventKind::ThreadStart,
+    EventKind::ThreadEnd,
+    EventKind::ClassPrepare,
+    EventKind::GarbageCollectionStart,
+    EventKind::GarbageCollectionFinish,
+];
+
+/// Threads that stand still until this goes out of scope, whatever happens.
+struct Stopped<'a> {
+    jvmti: Jvmti,
+    threads: &'a [Object<'a>],
+}
+
+impl<'a> Stopped<'a> {
+    fn stop(jvmti: Jvmti, threads: &'a [Object<'a>]) -> Result<Self, JvmtiError> {
+        if !threads.is_empty() {
+            jvmti.suspend(threads)?;
+        }
+        Ok(Self { jvmti, threads })
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        if !self.threads.is_empty() {
+            let _ = self.jvmti.resume(self.threads);
+        }
+    }
+}
+
+/// Reading jars takes longer than all the rest, and nobody waits for it before the end.
+fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options) {
+    let mut places = Places { java_home: PathBuf::from(java_home), paths: options.names.clone() };
+    for name in [c"java.class.path", c"jdk.module.path"] {
+        if let Some(list) = tracer.jvmti.system_property(name) {
+            places.add_list(&list);
+        }
+    }
+    let search = std::thread::Builder::new()
+        .name("elephant-tracks names".into())
+        .spawn(move || names::copy_to_trace(&places, &tracer.queue));
+    match search {
+        Ok(search) => *tracer.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(search),
+        Err(error) => tracer.queue.problem(format!("no thread to look for names tables: {error}"), 1),
+    }
+}

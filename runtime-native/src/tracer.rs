@@ -1,0 +1,194 @@
+//! The state of a traced run, shared by all callbacks.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use et_trace::event::Ticket;
+use et_trace::file::format::GcRecord;
+
+use crate::buffers::Buffers;
+use crate::classes::Classes;
+use crate::jvm::env::{Env, Object, Vm};
+use crate::jvm::hotspot::HotSpot;
+use crate::jvm::jvmti::Jvmti;
+use crate::proxy::Proxy;
+use crate::report::say;
+use crate::sink::{Sink, SinkError};
+use crate::threads::Threads;
+use crate::writer::{Finish, HeapUse, Host, Queue};
+
+/// Slots of the table of known ids, as many as HeapProxy counts on.
+pub const KNOWN_SLOTS: usize = 1 << 16;
+
+static TRACER: OnceLock<Tracer> = OnceLock::new();
+
+/// A traced run.
+#[derive(Debug)]
+pub struct Tracer {
+    /// The machine.
+    pub vm: Vm,
+    /// Our environment.
+    pub jvmti: Jvmti,
+    /// Exported functions.
+    pub hotspot: HotSpot,
+    /// The hooks.
+    pub proxy: Proxy,
+    /// Whether instance sizes can be asked for.
+    pub sizes_known: bool,
+    /// Where events go first.
+    pub buffers: Buffers,
+    /// What is to be written.
+    pub queue: Queue,
+    /// Who writes events.
+    pub threads: Threads,
+    /// Which classes have their record.
+    pub classes: Classes,
+    /// The collection that is going on.
+    gc: Mutex<Option<(Ticket, u64)>>,
+    /// When tracing began.
+    pub start: Instant,
+    /// For the writer.
+    pub sink: Mutex<Option<Sink>>,
+    /// Met by the writer's thread once it runs.
+    pub writer_runs: Barrier,
+    /// Looks for names tables.
+    pub names: Mutex<Option<JoinHandle<()>>>,
+    /// Ids that were announced, see HeapProxy.
+    pub known: Box<[AtomicU32]>,
+    lost: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The parts that a tracer starts with.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Parts {
+    pub vm: Vm,
+    pub jvmti: Jvmti,
+    pub hotspot: HotSpot,
+    pub proxy: Proxy,
+    pub sizes_known: bool,
+    pub buffers: Buffers,
+    pub sink: Sink,
+    pub start: Instant,
+}
+
+/// The tracer, once tracing has begun.
+pub fn get() -> Option<&'static Tracer> {
+    TRACER.get()
+}
+
+impl Tracer {
+    /// Makes it known to the callbacks.
+    pub fn install(parts: Parts) -> Option<&'static Tracer> {
+        let Parts { vm, jvmti, hotspot, proxy, sizes_known, buffers, sink, start } = parts;
+        let tracer = Self {
+            vm,
+            jvmti,
+            hotspot,
+            proxy,
+            sizes_known,
+            buffers,
+            queue: Queue::default(),
+            threads: Threads::default(),
+            classes: Classes::default(),
+            gc: Mutex::new(None),
+            start,
+            sink: Mutex::new(Some(sink)),
+            writer_runs: Barrier::new(2),
+            names: Mutex::new(None),
+            known: (0..KNOWN_SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            lost: AtomicU64::new(0),
+            ended: AtomicBool::new(false),
+        };
+        TRACER.set(tracer).ok()?;
+        get()
+    }
+
+    /// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
+    /// first event, 0 if tracing is over.
+    pub fn next_chunk(&self, env: Env, thread: Object, at: usize) -> usize {
+        if at != 0
+            && let Some(chunk) = self.buffers.hand_in(at)
+        {
+            self.queue.chunk(chunk);
+        }
+        if self.ended.load(Ordering::Acquire) {
+            return 0;
+        }
+        let index = self.threads.current(self, env, thread);
+        self.buffers.take(index).unwrap_or_else(|| {
+            if !self.ended.load(Ordering::Acquire) && self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
+                say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
+            }
+            0
+        })
+    }
+
+    /// The world stands still for a collection. Called on a VM thread: no JNI, no JVMTI.
+    pub fn gc_starts(&self) {
+        let now = (self.buffers.next_ticket(), self.nanos());
+        *self.gc.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+    }
+
+    /// The collection is over. As above.
+    pub fn gc_finishes(&self) {
+        let started = self.gc.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some((start, start_nanos)) = started {
+            self.queue.gc(GcRecord {
+                start,
+                finish: self.buffers.next_ticket(),
+                start_nanos,
+                finish_nanos: self.nanos(),
+                heap_used: 0,
+                heap_committed: 0,
+            });
+        }
+    }
+
+    fn nanos(&self) -> u64 {
+        self.start.elapsed().as_nanos() as u64
+    }
+
+    /// Stops the hooks and writes what there is. Returns when the trace is complete.
+    pub fn end(&self, env: Env) {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.proxy.switch(env, false);
+        for chunk in self.buffers.hand_in_all() {
+            self.queue.chunk(chunk);
+        }
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(names) = names {
+            let _ = names.join();
+        }
+        let end_ticket = Ticket(self.buffers.counter().load(Ordering::Acquire));
+        let lost_events = self.lost.load(Ordering::Relaxed);
+        self.queue.finish(Finish { end_ticket, lost_events });
+    }
+
+    /// Something went wrong in our own code: the program must not notice.
+    pub fn give_up(&self, env: Option<Env>) {
+        self.buffers.stop();
+        if let Some(env) = env {
+            self.proxy.switch(env, false);
+        }
+    }
+}
+
+impl Host for Tracer {
+    fn heap_use(&self) -> HeapUse {
+        // Only the writer's thread asks, which the VM knows.
+        if self.vm.env().is_some() { self.hotspot.heap_use() } else { HeapUse::default() }
+    }
+
+    fn failed(&self, error: &SinkError) {
+        say(error);
+        if let Some(env) = self.vm.env() {
+            self.proxy.switch(env, false);
+        }
+    }
+}
