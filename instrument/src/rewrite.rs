@@ -1,8 +1,11 @@
 //! One class in, one class out: decides the hooks of a class, hands out its ids, writes it.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use et_names::{ClassFlags, ClassNames, FieldNames, FieldRefNames, MethodNames, ShortfallNames, SiteNames};
+use rustc_hash::FxHasher;
 use thiserror::Error;
 
 use crate::classfile::{
@@ -151,6 +154,8 @@ pub struct Plan<'a> {
     counts: IdCounts,
     /// Constant pool indexes of the fields whose updates are reported, in order of first use.
     field_refs: Vec<u16>,
+    /// Their places in `field_refs`.
+    field_places: HashMap<u16, u32, BuildHasherDefault<FxHasher>>,
 }
 
 /// A rewritten class.
@@ -205,24 +210,39 @@ impl Wanted {
 
     /// What a method that outgrows its bounds goes without, step by step: first the hooks that fill the huge
     /// table initialisers for which this happens, last what the stacks of the trace hang on.
-    fn sacrifices(self) -> impl Iterator<Item = (Self, &'static str)> {
+    fn sacrifices(self) -> impl Iterator<Item = Self> {
         let short_elements = Self { short_elements: self.elements, ..self };
         let no_elements = Self { elements: false, ..self };
         let no_exceptions = Self { exceptions: false, ..no_elements };
         let no_fields = Self { fields: false, ..no_exceptions };
         let no_arrays = Self { arrays: false, ..no_fields };
         let no_sites = Self { sites: false, ..no_arrays };
-        [
-            (self, ""),
-            (short_elements, ""),
-            (no_elements, "array updates"),
-            (no_exceptions, "array updates, throws and handlers"),
-            (no_fields, "updates, throws and handlers"),
-            (no_arrays, "array allocations, updates, throws and handlers"),
-            (no_sites, "allocation sites, array allocations, updates, throws and handlers"),
-            (Self::NOTHING, "all hooks"),
-        ]
-        .into_iter()
+        let steps = [self, short_elements, no_elements, no_exceptions, no_fields, no_arrays, no_sites, Self::NOTHING];
+        let mut before = None;
+        // What was not asked for cannot be given up.
+        steps.into_iter().filter(move |&step| before.replace(step) != Some(step))
+    }
+
+    /// Names the hooks that are wanted and not in `given`; empty if there are none.
+    fn missing_from(self, given: Self) -> String {
+        if given == Self::NOTHING {
+            return "all hooks".into();
+        }
+        let updates = match (self.fields && !given.fields, self.elements && !given.elements) {
+            (true, true) => "updates",
+            (true, false) => "field updates",
+            (false, true) => "array updates",
+            (false, false) => "",
+        };
+        let lists = [
+            (self.sites && !given.sites, "allocation sites"),
+            (self.arrays && !given.arrays, "array allocations"),
+            (!updates.is_empty(), updates),
+            (self.exceptions && !given.exceptions, "throws and handlers"),
+        ];
+        let missing: Vec<&str> =
+            lists.into_iter().filter(|&(is_missing, _)| is_missing).map(|(_, what)| what).collect();
+        missing.join(", ")
     }
 }
 
@@ -237,7 +257,14 @@ impl<'a> Plan<'a> {
         }
         let name = to_string(class.name);
         let is_proxy = options.jdk && name.starts_with(hooks::HEAP_PROXY);
-        let mut events = if hooked && !is_proxy { Wanted::of(options.events) } else { Wanted::NOTHING };
+        let mut events = match hooked && !is_proxy {
+            true => Wanted::of(options.events),
+            // All other classes' objects are reported by its constructor.
+            false if is_object(&name, options) => {
+                Wanted { sites: options.events.has(EventSet::ALLOC), ..Wanted::NOTHING }
+            }
+            false => Wanted::NOTHING,
+        };
         if options.jdk && matches!(name.as_str(), "jdk/internal/misc/Unsafe" | "sun/misc/Unsafe") {
             // HeapProxy calls its methods: an event about them would be an event about the event.
             (events.methods, events.exceptions) = (false, false);
@@ -245,6 +272,7 @@ impl<'a> Plan<'a> {
         let mut counts =
             IdCounts { methods: class.methods.len() as u32, fields: class.fields.len() as u32, ..IdCounts::default() };
         let mut field_refs = Vec::new();
+        let mut field_places = HashMap::default();
         if events != Wanted::NOTHING {
             for method in &class.methods {
                 let Some(attribute) = method.attribute("Code") else { continue };
@@ -257,16 +285,17 @@ impl<'a> Plan<'a> {
                     for instruction in crate::code::Instructions::new(code) {
                         let instruction = instruction.map_err(in_method)?;
                         if let Some(index) = hooks::field_ref_of(&instruction, &class.pool).map_err(in_method)? {
-                            if !field_refs.contains(&index) {
+                            field_places.entry(index).or_insert_with(|| {
                                 field_refs.push(index);
-                            }
+                                field_refs.len() as u32 - 1
+                            });
                         }
                     }
                 }
             }
         }
         counts.field_refs = field_refs.len() as u32;
-        Ok(Self { bytes, class, name, events, counts, field_refs })
+        Ok(Self { bytes, class, name, events, counts, field_refs, field_places })
     }
 
     /// The class's name in internal form.
@@ -285,20 +314,22 @@ impl<'a> Plan<'a> {
             self.class.methods.iter().filter(|method| method.attribute("Code").is_some()).count() as u32;
         let mut names = self.names();
         let adds_fields = options.jdk && self.name == "java/lang/Thread";
-        if self.events == Wanted::NOTHING && !adds_fields {
+        if self.events == Wanted::NOTHING {
             names.flags.0 |= ClassFlags::NOT_HOOKED;
-            let bytes = self.bytes.to_vec();
-            return Ok(Rewritten { bytes, names, hooks: HookCounts::default(), methods_with_code });
+            if !adds_fields {
+                let bytes = self.bytes.to_vec();
+                return Ok(Rewritten { bytes, names, hooks: HookCounts::default(), methods_with_code });
+            }
         }
         let mut work = Work { plan: self, ids, options, names, hooks: HookCounts::default(), next_site: 0 };
         match work.write(adds_fields) {
             Ok(bytes) => Ok(Rewritten { bytes, names: work.names, hooks: work.hooks, methods_with_code }),
             Err(WriteError::Class(error)) => Err(error),
-            Err(WriteError::PoolFull(error)) => {
+            Err(WriteError::NoRoom { why }) => {
                 let mut names = self.names();
                 names.flags.0 |= ClassFlags::NOT_HOOKED;
                 names.shortfalls = (0..names.methods.len() as u32)
-                    .map(|method| ShortfallNames { method, hooks: "all hooks".into(), why: error.to_string() })
+                    .map(|method| ShortfallNames { method, hooks: "all hooks".into(), why: why.clone() })
                     .collect();
                 // The ids were given out already: sites and field references are listed though no event names them.
                 names.sites = work.names.sites;
@@ -361,6 +392,11 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// The class whose constructor every scalar allocation runs.
+fn is_object(name: &str, options: &Options) -> bool {
+    options.jdk && name == "java/lang/Object"
+}
+
 fn in_method(method: &Member<'_>, error: Malformed) -> ClassError {
     ClassError::InMethod { method: to_string(&[method.name, method.descriptor].concat()), error }
 }
@@ -374,7 +410,10 @@ fn code_bytes<'a>(attribute: &Attribute<'a>) -> Result<&'a [u8], Malformed> {
 
 enum WriteError {
     Class(ClassError),
-    PoolFull(PoolFull),
+    /// The class file format has no room for what is to be added.
+    NoRoom {
+        why: String,
+    },
 }
 
 impl From<ClassError> for WriteError {
@@ -385,7 +424,7 @@ impl From<ClassError> for WriteError {
 
 impl From<PoolFull> for WriteError {
     fn from(error: PoolFull) -> Self {
-        Self::PoolFull(error)
+        Self::NoRoom { why: error.to_string() }
     }
 }
 
@@ -442,7 +481,12 @@ impl<'p, 'a> Work<'p, 'a> {
                     return Err(in_method(method, error.or_at(attribute.offset)).into());
                 }
                 Err(EditError::PoolFull(error)) => return Err(error.into()),
-                Err(EditError::TooLarge(_) | EditError::TooManySlots | EditError::NoPlaceForJump) => {
+                Err(
+                    EditError::TooLarge(_)
+                    | EditError::TooManySlots
+                    | EditError::TooManyRows(_)
+                    | EditError::NoPlaceForJump,
+                ) => {
                     methods.extend_from_slice(method.bytes);
                 }
             }
@@ -454,7 +498,8 @@ impl<'p, 'a> Work<'p, 'a> {
             fields.extend_from_slice(field.bytes);
         }
         if adds_fields {
-            let count = class.fields.len() as u16 + THREAD_FIELDS.len() as u16;
+            let count = u16::try_from(class.fields.len() + THREAD_FIELDS.len())
+                .map_err(|_| WriteError::NoRoom { why: "the class would have more than 65535 fields".into() })?;
             fields[..2].copy_from_slice(&count.to_be_bytes());
             for (name, descriptor) in THREAD_FIELDS {
                 let (name, descriptor) = (pool.utf8(name.as_bytes())?, pool.utf8(descriptor.as_bytes())?);
@@ -464,7 +509,9 @@ impl<'p, 'a> Work<'p, 'a> {
             }
         }
 
-        let mut attributes = (class.attributes.len() as u16 + 1).to_be_bytes().to_vec();
+        let count = u16::try_from(class.attributes.len() + 1)
+            .map_err(|_| WriteError::NoRoom { why: "the class would have more than 65535 attributes".into() })?;
+        let mut attributes = count.to_be_bytes().to_vec();
         for attribute in &class.attributes {
             attribute.write(&mut attributes);
         }
@@ -498,14 +545,12 @@ impl<'p, 'a> Work<'p, 'a> {
         self.names.methods[index as usize].line = lines.line(0);
         let sites = self.sites(index, code, &lines)?;
         for instruction in code.instructions.iter().filter(|instruction| instruction.opcode == PUTSTATIC) {
-            let field = self.plan.field_refs.iter().position(|&field| field == instruction.pool_index());
-            if let Some(field) = field {
-                self.names.field_refs[field].is_static = true;
+            if let Some(&field) = self.plan.field_places.get(&instruction.pool_index()) {
+                self.names.field_refs[field as usize].is_static = true;
             }
         }
 
-        let is_object = self.options.jdk && self.plan.name == "java/lang/Object";
-        if is_object && member.name == b"<init>" {
+        if is_object(&self.plan.name, self.options) && member.name == b"<init>" {
             if !self.plan.events.sites {
                 return Ok(None);
             }
@@ -534,18 +579,24 @@ impl<'p, 'a> Work<'p, 'a> {
         };
         self.analyse(&mut body, emit)?;
         let mut last = None;
-        for (wanted, without) in self.plan.events.sacrifices() {
+        for wanted in self.plan.events.sacrifices() {
             let before = self.hooks;
             match self.attempt(&body, wanted, emit) {
-                Err(error @ (EditError::TooLarge(_) | EditError::TooManySlots | EditError::NoPlaceForJump)) => {
+                Err(
+                    error @ (EditError::TooLarge(_)
+                    | EditError::TooManySlots
+                    | EditError::TooManyRows(_)
+                    | EditError::NoPlaceForJump),
+                ) => {
                     self.hooks = before;
                     // The first failure says why, the later ones only that it was not enough.
                     last.get_or_insert(error);
                 }
                 Err(error) => return Err(error),
                 Ok(info) => {
+                    let without = self.plan.events.missing_from(wanted);
                     if let Some(error) = last.filter(|_| !without.is_empty()) {
-                        self.shortfall(index, without, error.to_string());
+                        self.shortfall(index, &without, error.to_string());
                     }
                     return Ok(info);
                 }
@@ -611,15 +662,16 @@ impl<'p, 'a> Work<'p, 'a> {
         };
         let has_frames = class.major >= 51 || (class.major == 50 && (table.is_some() || !needs_table()));
         let handlers_shared = self.plan.events.exceptions && hooks::handlers(code).values().any(|&shared| shared);
-        // New frames are copied from old ones where a jump must be led over an island or a handler shared.
-        const MAY_NEED_ISLANDS: usize = 12_000;
+        // New frames are copied from old ones where a jump must be led over an island or a handler shared. No
+        // instruction grows more than an `aastore` with a scratch variable above 255: from 1 byte to 17.
+        const MAY_NEED_ISLANDS: usize = i16::MAX as usize / 17;
         let exact = is_constructor || handlers_shared || code.code.len() > MAY_NEED_ISLANDS;
         if has_frames {
             let initial = StackMap::initial_locals(receiver_type, member.descriptor, |name| {
                 if exact && table.is_some() { emit.pool().class(name) } else { Ok(0) }
             })?;
             body.frames = Some(match table {
-                Some(table) => StackMap::read(table, initial, code.code.len())?,
+                Some(table) => StackMap::read(table, initial, code)?,
                 None => StackMap { initial_locals: initial, frames: Vec::new() },
             });
         }
@@ -673,19 +725,17 @@ impl<'p, 'a> Work<'p, 'a> {
         let mut frames: Option<Cow<'_, StackMap>> = body.frames.as_ref().map(Cow::Borrowed);
 
         if let Some(constructor) = &body.constructor {
-            if wanted.methods || wanted.sites {
-                constructor.entry(&mut editor, emit, body.id, wanted.methods);
-                let ids = &self.ids;
-                let field_refs = &self.plan.field_refs;
-                constructor.super_calls(code, &mut editor, emit, body.id, wanted.methods, |field| {
-                    let at = field_refs.iter().position(|&known| known == field).filter(|_| wanted.fields)?;
-                    Some(ids.field_ref + at as u32)
-                });
-                if constructor.is_complex {
-                    let saved = editor.saved_local();
-                    if let Some(frames) = &mut frames {
-                        constructor.add_saved_local(frames.to_mut(), saved);
-                    }
+            let keeps_site = constructor.is_complex && (wanted.methods || wanted.sites);
+            constructor.entry(&mut editor, emit, body.id, wanted.methods, keeps_site);
+            let ids = &self.ids;
+            let field_places = &self.plan.field_places;
+            constructor.super_calls(code, &mut editor, emit, body.id, wanted.methods, keeps_site, |field| {
+                field_places.get(&field).filter(|_| wanted.fields).map(|at| ids.field_ref + at)
+            });
+            if keeps_site {
+                let saved = editor.saved_local();
+                if let Some(frames) = &mut frames {
+                    constructor.add_saved_local(frames.to_mut(), saved)?;
                 }
             }
         } else if wanted.methods {
@@ -741,7 +791,7 @@ impl<'p, 'a> Work<'p, 'a> {
                 _ => {}
             }
         }
-        if wanted.methods && hooks::can_throw(code, has_receiver) {
+        if wanted.methods {
             self.exceptional_exits(body, &mut editor, emit);
         }
         if editor.is_empty() {
@@ -758,8 +808,8 @@ impl<'p, 'a> Work<'p, 'a> {
         emit: &mut Emitter<'_>,
     ) -> Result<(), EditError> {
         let field = instruction.pool_index();
-        let Some(at) = self.plan.field_refs.iter().position(|&known| known == field) else { return Ok(()) };
-        let id = self.ids.field_ref + at as u32;
+        let Some(&at) = self.plan.field_places.get(&field) else { return Ok(()) };
+        let id = self.ids.field_ref + at;
         if instruction.opcode == PUTSTATIC {
             let is_own = self.plan.class.pool.member_ref(field)?.class == self.plan.class.name;
             hooks::put_static(editor, emit, instruction, id, is_own);
@@ -778,21 +828,24 @@ impl<'p, 'a> Work<'p, 'a> {
 
     fn exceptional_exits(&mut self, body: &Body<'_, 'a>, editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>) {
         let this_class = VerificationType::Object(self.plan.class.this_class);
+        let can_throw = |ranges: &[(u32, u32)]| hooks::can_throw(body.code, ranges, !body.member.is_static());
         let Some(constructor) = &body.constructor else {
             let all = vec![(0, body.code.code.len() as u32)];
-            hooks::exceptional_exit(editor, emit, body.id, all, Vec::new(), false);
-            self.hooks.exit_throws += 1;
+            if can_throw(&all) {
+                hooks::exceptional_exit(editor, emit, body.id, all, Vec::new(), false);
+                self.hooks.exit_throws += 1;
+            }
             return;
         };
         // The old verifier has rules of its own for uninitialised objects in protected code (JVMS §4.10.2.4);
         // there the reader pops the frame by matching.
-        if !constructor.before_super.is_empty() && constructor.early_this_in_place && body.frames.is_some() {
+        if can_throw(&constructor.before_super) && constructor.early_this_in_place && body.frames.is_some() {
             let locals = vec![VerificationType::UninitializedThis];
             let ranges = constructor.before_super.clone();
             hooks::exceptional_exit(editor, emit, body.id, ranges, locals, false);
             self.hooks.exit_throws += 1;
         }
-        if !constructor.after_super.is_empty() {
+        if can_throw(&constructor.after_super) {
             let has_this = constructor.this_in_place && body.frames.is_some();
             let locals = if has_this { vec![this_class] } else { Vec::new() };
             hooks::exceptional_exit(editor, emit, body.id, constructor.after_super.clone(), locals, has_this);

@@ -83,8 +83,12 @@ impl<'a> ClassFile<'a> {
         }
         let minor = reader.u16()?;
         let major = reader.u16()?;
-        if major < OLDEST_MAJOR {
-            return Err(Malformed::at(6, format!("class file version {major}.{minor} is not a Java class's")));
+        // Before 45.3 the numbers of a Code attribute were shorter; no JDK since 1.1 writes such classes.
+        if major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < 3) {
+            return Err(Malformed::at(
+                6,
+                format!("class file version {major}.{minor} is older than JDK 1.1's, the oldest this tool knows"),
+            ));
         }
         if major > NEWEST_MAJOR {
             return Err(Malformed::at(

@@ -43,8 +43,9 @@ fn code(
         });
     }
     first.extend(initial);
-    let frames = match code.attribute("StackMapTable") {
-        Some(table) => Some(StackMap::read(table, first, code.code.len())?),
+    // In older classes the table means nothing and is not kept up.
+    let frames = match code.attribute("StackMapTable").filter(|_| class.major >= 50) {
+        Some(table) => Some(StackMap::read(table, first, code)?),
         None => None,
     };
     let mut line = 0;

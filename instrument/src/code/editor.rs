@@ -5,6 +5,8 @@
 //! target, a frame, a line, the start or end of a range at pc all move to the code inserted before that
 //! instruction; the `Uninitialized` type of a frame moves to the `new` itself.
 
+use std::collections::BTreeMap;
+
 use thiserror::Error;
 
 use super::instruction::switch_padding;
@@ -20,6 +22,8 @@ pub enum EditError {
     TooLarge(usize),
     #[error("the method would need more than 65535 stack slots or local variables")]
     TooManySlots,
+    #[error("the method would need more than 65535 {0}")]
+    TooManyRows(&'static str),
     #[error("a conditional branch outgrew 16 bits and there is no place for a longer jump")]
     NoPlaceForJump,
     #[error(transparent)]
@@ -75,7 +79,10 @@ pub struct CodeEditor<'c, 'a> {
     tails: Vec<Tail>,
     /// Pcs of instructions that are left out, in order.
     replaced: Vec<u32>,
+    /// Stack slots above those of the original code.
     extra_stack: u16,
+    /// Stack slots that the appended handlers need: what the original code has there is gone.
+    least_stack: u16,
     extra_locals: u16,
 }
 
@@ -89,6 +96,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
             tails: Vec::new(),
             replaced: Vec::new(),
             extra_stack: 0,
+            least_stack: 0,
             extra_locals: 0,
         }
     }
@@ -141,14 +149,14 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
     /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after
     /// all handlers there are. `body` finds the exception on the stack and must not fall off its end.
     pub fn catch_all(&mut self, ranges: Vec<(u32, u32)>, locals: HandlerFrame, body: &[u8], stack: u16) {
-        self.extra_stack = self.extra_stack.max(stack + 1);
+        self.least_stack = self.least_stack.max(stack + 1);
         self.tails.push(Tail::CatchAll { body: body.to_vec(), ranges, locals });
     }
 
     /// Puts code in front of an exception handler that ordinary control can reach as well: only exceptions
     /// run it.
     pub fn before_handler(&mut self, handler: u32, body: &[u8], stack: u16) {
-        self.extra_stack = self.extra_stack.max(stack + 1);
+        self.least_stack = self.least_stack.max(stack + 1);
         self.tails.push(Tail::HandlerPrefix { body: body.to_vec(), handler });
     }
 
@@ -159,11 +167,13 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         self.insertions.sort_by_key(|insertion| (insertion.pc, insertion.place));
         let mut layout = Layout::new(&self, frames.is_some());
         layout.settle(frames.as_ref())?;
+        layout.place_odd_offsets();
         let Placed { code: new_code, islands, tails } = layout.write();
         if new_code.len() > 65535 {
             return Err(EditError::TooLarge(new_code.len()));
         }
         let max_stack = self.code.max_stack.checked_add(self.extra_stack).ok_or(EditError::TooManySlots)?;
+        let max_stack = max_stack.max(self.least_stack);
         let max_locals = self.code.max_locals.checked_add(self.extra_locals).ok_or(EditError::TooManySlots)?;
 
         let mut out = Vec::with_capacity(new_code.len() + 256);
@@ -171,22 +181,28 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         out.extend_from_slice(&max_locals.to_be_bytes());
         out.extend_from_slice(&(new_code.len() as u32).to_be_bytes());
         out.extend_from_slice(&new_code);
-        self.write_exceptions(&layout, &tails, &mut out);
+        self.write_exceptions(&layout, &tails, &mut out)?;
         self.write_attributes(&layout, &islands, &tails, frames, pool, &mut out)?;
         Ok(out)
     }
 
-    fn write_exceptions(&self, layout: &Layout<'_, '_>, tails: &[u32], out: &mut Vec<u8>) {
+    fn write_exceptions(&self, layout: &Layout<'_, '_>, tails: &[u32], out: &mut Vec<u8>) -> Result<(), EditError> {
+        let prefixes: BTreeMap<u32, u32> = self
+            .tails
+            .iter()
+            .zip(tails)
+            .filter_map(|(tail, &at)| match tail {
+                Tail::HandlerPrefix { handler, .. } => Some((*handler, at)),
+                Tail::CatchAll { .. } => None,
+            })
+            .collect();
         let mut rows: Vec<ExceptionEntry> = Vec::with_capacity(self.code.exceptions.len() + 2);
         for entry in &self.code.exceptions {
-            let prefix = self.tails.iter().zip(tails).find_map(|(tail, &at)| match tail {
-                Tail::HandlerPrefix { handler, .. } if *handler == u32::from(entry.handler) => Some(at),
-                _ => None,
-            });
+            let prefix = prefixes.get(&entry.handler.into());
             rows.push(ExceptionEntry {
                 start: layout.target(entry.start.into()),
                 end: layout.target(entry.end.into()),
-                handler: prefix.map_or_else(|| layout.target(entry.handler.into()), |at| at as u16),
+                handler: prefix.map_or_else(|| layout.target(entry.handler.into()), |&at| at as u16),
                 catch_type: entry.catch_type,
             });
         }
@@ -200,12 +216,14 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
                 }
             }
         }
-        out.extend_from_slice(&(rows.len() as u16).to_be_bytes());
+        let count = u16::try_from(rows.len()).map_err(|_| EditError::TooManyRows("exception table entries"))?;
+        out.extend_from_slice(&count.to_be_bytes());
         for row in rows {
             for value in [row.start, row.end, row.handler, row.catch_type] {
                 out.extend_from_slice(&value.to_be_bytes());
             }
         }
+        Ok(())
     }
 
     fn write_attributes(
@@ -218,14 +236,13 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         out: &mut Vec<u8>,
     ) -> Result<(), EditError> {
         let count_at = out.len();
-        let mut count = 0u16;
+        let mut count = self.code.attributes.len();
         out.extend_from_slice(&[0, 0]);
         let mut frames = match frames {
             Some(map) => Some(self.moved_frames(layout, islands, tails, map, pool)?),
             None => None,
         };
         for attribute in &self.code.attributes {
-            count += 1;
             match attribute.name {
                 b"LineNumberTable" => {
                     write_attribute(
@@ -252,8 +269,9 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
                         attribute,
                         |pc| layout.target(pc.into()),
                         |pc| layout.instruction(pc.into()),
-                    )?;
-                    write_attribute(out, attribute.name_index, &moved);
+                    );
+                    // Nothing in a JVM reads these. Compilers have left damaged ones; such stay as they are.
+                    write_attribute(out, attribute.name_index, moved.as_deref().unwrap_or(attribute.info));
                 }
                 b"StackMapTable" => match frames.take() {
                     Some(map) => write_attribute(out, attribute.name_index, &map.write()),
@@ -267,6 +285,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
             count += 1;
             write_attribute(out, pool.utf8(b"StackMapTable")?, &map.write());
         }
+        let count = u16::try_from(count).map_err(|_| EditError::TooManyRows("attributes"))?;
         out[count_at..count_at + 2].copy_from_slice(&count.to_be_bytes());
         Ok(())
     }
@@ -351,7 +370,12 @@ struct Layout<'e, 'a> {
     forms: Vec<Form>,
     islands: Vec<Island>,
     island_at: Vec<u32>,
-    /// New places by old pc; only those of instructions (and of the end) mean anything.
+    /// Whether an island stands at the boundary, by old pc.
+    has_island: Vec<bool>,
+    /// Where an island may stand: boundaries behind instructions that control does not leave forwards, outside
+    /// protected ranges. Worked out when the first island is wanted.
+    island_places: Option<Vec<u32>>,
+    /// New places by old pc; those of instructions and of the end, see `place_odd_offsets`.
     targets: Vec<u32>,
     instructions: Vec<u32>,
     tails: Vec<u32>,
@@ -373,6 +397,8 @@ impl<'e, 'a> Layout<'e, 'a> {
             forms: vec![Form::AsItWas; code.instructions.len()],
             islands: Vec::new(),
             island_at: Vec::new(),
+            has_island: vec![false; code.code.len() + 1],
+            island_places: None,
             targets: vec![0; code.code.len() + 1],
             instructions: vec![0; code.code.len() + 1],
             tails: Vec::new(),
@@ -408,6 +434,9 @@ impl<'e, 'a> Layout<'e, 'a> {
     }
 
     fn place_islands(&mut self, pc: u32, at: &mut u32) {
+        if !self.has_island[pc as usize] {
+            return;
+        }
         for (island, place) in self.islands.iter().zip(&mut self.island_at) {
             if island.pc == pc {
                 *place = *at;
@@ -450,6 +479,21 @@ impl<'e, 'a> Layout<'e, 'a> {
                 Tail::CatchAll { body, .. } => body.len() as u32,
                 Tail::HandlerPrefix { body, .. } => body.len() as u32 + GOTO_W_LENGTH,
             };
+        }
+    }
+
+    /// Gives the offsets inside instructions a place too: debug tables may hold such, and a JVM refuses two rows that
+    /// were different and fall together.
+    fn place_odd_offsets(&mut self) {
+        for instruction in &self.editor.code.instructions {
+            let start = instruction.pc as usize;
+            let at = self.instructions[start];
+            let end = self.targets[instruction.next_pc() as usize];
+            for inside in 1..instruction.bytes.len() {
+                let place = (at + inside as u32).min(end);
+                self.targets[start + inside] = place;
+                self.instructions[start + inside] = place;
+            }
         }
     }
 
@@ -507,25 +551,17 @@ impl<'e, 'a> Layout<'e, 'a> {
         if frames.is_none_or(|map| map.at(target).is_none()) {
             return Err(EditError::NoPlaceForJump);
         }
-        let code = self.editor.code;
-        // An island inside a protected range would have to satisfy the handler's frame.
-        let is_protected = |pc: u32| {
-            code.exceptions.iter().any(|entry| u32::from(entry.start) < pc && pc <= u32::from(entry.end))
-                || self.editor.tails.iter().any(|tail| match tail {
-                    Tail::CatchAll { ranges, locals, .. } => {
-                        !locals.is_empty() && ranges.iter().any(|&(start, end)| start < pc && pc <= end)
-                    }
-                    Tail::HandlerPrefix { .. } => false,
-                })
-        };
-        let pc = code
-            .instructions
-            .iter()
-            .filter(|instruction| opcode::ends_block(instruction.opcode))
-            .map(Instruction::next_pc)
-            .filter(|&pc| near(self.targets[pc as usize]) && !is_protected(pc))
+        // Nearest first; behind the last place before `from` comes the first one after it.
+        let places = self.island_places.get_or_insert_with(|| island_places(self.editor));
+        let after = places.partition_point(|&pc| self.targets[pc as usize] < from);
+        let candidates = [after.checked_sub(1).map(|before| places[before]), places.get(after).copied()];
+        let pc = candidates
+            .into_iter()
+            .flatten()
+            .filter(|&pc| self.targets[pc as usize].abs_diff(from) < REACH)
             .min_by_key(|&pc| self.targets[pc as usize].abs_diff(from))
             .ok_or(EditError::NoPlaceForJump)?;
+        self.has_island[pc as usize] = true;
         self.islands.push(Island { pc, target });
         self.island_at.push(self.targets[pc as usize]);
         Ok(self.islands.len() - 1)
@@ -536,6 +572,9 @@ impl<'e, 'a> Layout<'e, 'a> {
         let mut out: Vec<u8> = Vec::with_capacity(self.tails.last().map_or(0, |&at| at as usize + 32));
         let mut insertions = editor.insertions.iter().peekable();
         let write_islands = |pc: u32, out: &mut Vec<u8>| {
+            if !self.has_island[pc as usize] {
+                return;
+            }
             for island in self.islands.iter().filter(|island| island.pc == pc) {
                 let from = out.len() as u32;
                 jump(out, GOTO_W, from, self.targets[island.target as usize]);
@@ -613,6 +652,39 @@ impl<'e, 'a> Layout<'e, 'a> {
             out.extend_from_slice(instruction.bytes);
         }
     }
+}
+
+/// Boundaries where an island may stand.
+fn island_places(editor: &CodeEditor<'_, '_>) -> Vec<u32> {
+    let code = editor.code;
+    // An island inside a protected range would have to satisfy the handler's frame, which only one with nothing in its
+    // local variables surely lets it. How many other ranges begin and end at each pc:
+    let mut edges = vec![0i32; code.code.len() + 2];
+    let mut protect = |start: u32, end: u32| {
+        // An island at a boundary stands before what a range that starts there covers, and inside one that ends there.
+        edges[start as usize + 1] += 1;
+        edges[end as usize + 1] -= 1;
+    };
+    code.exceptions.iter().for_each(|entry| protect(entry.start.into(), entry.end.into()));
+    for tail in &editor.tails {
+        if let Tail::CatchAll { ranges, locals, .. } = tail {
+            // A handler of part of the code is a constructor's: before and after `super(…)` frames do not mix.
+            let is_for_all = locals.is_empty() && ranges.as_slice() == [(0, code.code.len() as u32)];
+            if !is_for_all {
+                ranges.iter().for_each(|&(start, end)| protect(start, end));
+            }
+        }
+    }
+    let mut depth = 0;
+    let is_free: Vec<bool> = edges
+        .iter()
+        .map(|edge| {
+            depth += edge;
+            depth == 0
+        })
+        .collect();
+    let ends = code.instructions.iter().filter(|instruction| opcode::ends_block(instruction.opcode));
+    ends.map(Instruction::next_pc).filter(|&pc| is_free[pc as usize]).collect()
 }
 
 fn jump(out: &mut Vec<u8>, opcode: u8, from: u32, to: u32) {

@@ -4,10 +4,10 @@
 //! alike here. Where a method has stack map frames they give the state at every join (JVMS §4.10.1), and one
 //! pass in order is enough; older methods go through a fixed-point iteration (JVMS §4.10.2.2).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::opcode::{self, *};
-use super::{CodeAttribute, Instruction, StackMap, VerificationType};
+use super::{CodeAttribute, Frame, Instruction, StackMap, VerificationType};
 use crate::classfile::{Constant, ConstantPool, Malformed};
 
 /// What one local variable or stack slot holds. `long` and `double` take two slots.
@@ -35,10 +35,13 @@ pub enum Value {
 
 /// The state before an instruction.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct State {
+    /// The local variables up to the last one in use; those behind it are unusable.
     pub locals: Vec<Value>,
+    /// The operand stack, its top last.
     pub stack: Vec<Value>,
+    /// In a constructor: `super(…)` was not called yet (flagThisUninit of JVMS §4.10.1.4), wherever `this` may be.
+    pub before_super: bool,
 }
 
 /// Descriptors of a method's parameters.
@@ -74,7 +77,8 @@ pub fn parameter_slots(descriptor: &[u8]) -> usize {
 
 impl State {
     fn on_entry(receiver: Option<Value>, descriptor: &[u8], max_locals: u16) -> Result<Self, &'static str> {
-        let mut state = State { locals: Vec::with_capacity(max_locals.into()), stack: Vec::new() };
+        let before_super = receiver == Some(Value::UninitializedThis);
+        let mut state = State { locals: Vec::new(), stack: Vec::new(), before_super };
         state.locals.extend(receiver);
         for parameter in parameters(descriptor) {
             state.stack.clear();
@@ -85,13 +89,19 @@ impl State {
         if state.locals.len() > max_locals.into() {
             return Err("the arguments do not fit the local variables");
         }
-        state.locals.resize(max_locals.into(), Value::Top);
         Ok(state)
     }
 
-    /// The receiver is not initialised yet: this is before the `super(…)` of a constructor.
-    pub fn before_super(&self) -> bool {
-        self.locals.contains(&Value::UninitializedThis) || self.stack.contains(&Value::UninitializedThis)
+    /// What follows from a stack map frame.
+    fn of_frame(frame: &Frame, this_class: Option<&[u8]>, pool: &ConstantPool<'_>) -> Result<Self, Malformed> {
+        let (mut locals, stack) = (slots(&frame.locals), slots(&frame.stack));
+        let before_super = locals.contains(&Value::UninitializedThis) || stack.contains(&Value::UninitializedThis);
+        if let (Some(this_class), Some(VerificationType::Object(class))) = (this_class, frame.locals.first()) {
+            if *class != 0 && pool.class_name(*class)? == this_class {
+                locals[0] = Value::This;
+            }
+        }
+        Ok(State { locals, stack, before_super })
     }
 
     /// The value `depth` slots below the top of the stack (0 is the top).
@@ -126,13 +136,16 @@ impl State {
         }
     }
 
-    fn local(&self, index: u16) -> Result<Value, &'static str> {
-        self.locals.get(usize::from(index)).copied().ok_or("a local variable out of bounds")
+    fn local(&self, index: u16) -> Value {
+        self.locals.get(usize::from(index)).copied().unwrap_or(Value::Top)
     }
 
-    fn set_local(&mut self, index: u16, value: Value) -> Result<(), &'static str> {
-        *self.locals.get_mut(usize::from(index)).ok_or("a local variable out of bounds")? = value;
-        Ok(())
+    fn set_local(&mut self, index: u16, value: Value) {
+        let index = usize::from(index);
+        if self.locals.len() <= index {
+            self.locals.resize(index + 1, Value::Top);
+        }
+        self.locals[index] = value;
     }
 
     /// Replaces every copy of a value: an `<init>` initialises all of them at once.
@@ -184,7 +197,10 @@ impl State {
                 if !matches!(op, INVOKESTATIC | INVOKEDYNAMIC) {
                     let receiver = self.pop().map_err(Malformed::somewhere)?;
                     match receiver {
-                        Value::UninitializedThis if member.name == b"<init>" => self.replace(receiver, Value::This),
+                        Value::UninitializedThis if member.name == b"<init>" => {
+                            self.replace(receiver, Value::This);
+                            self.before_super = false;
+                        }
                         Value::Uninitialized(_) if member.name == b"<init>" => self.replace(receiver, Value::Reference),
                         _ => {}
                     }
@@ -207,7 +223,7 @@ impl State {
             ILOAD | FLOAD | ILOAD_0..=ILOAD_3 | FLOAD_0..=FLOAD_3 => self.push(Word),
             LLOAD | DLOAD | LLOAD_0..=LLOAD_3 | DLOAD_0..=DLOAD_3 => self.push_wide(),
             ALOAD | ALOAD_0..=ALOAD_3 => {
-                let value = self.local(instruction.local().unwrap_or(0))?;
+                let value = self.local(instruction.local().unwrap_or(0));
                 self.push(value);
             }
             IALOAD | FALOAD | BALOAD | CALOAD | SALOAD => {
@@ -227,14 +243,14 @@ impl State {
                 let top = self.pop()?;
                 if top == WideHigh {
                     self.pop()?;
-                    self.set_local(index, Wide)?;
-                    self.set_local(index.saturating_add(1), WideHigh)?;
+                    self.set_local(index, Wide);
+                    self.set_local(index.saturating_add(1), WideHigh);
                 } else {
-                    self.set_local(index, top)?;
+                    self.set_local(index, top);
                 }
                 // A store into the second half of a long or double makes the first half unusable.
-                if index > 0 && self.local(index - 1)? == Wide {
-                    self.set_local(index - 1, Top)?;
+                if index > 0 && self.local(index - 1) == Wide {
+                    self.set_local(index - 1, Top);
                 }
             }
             IASTORE | FASTORE | AASTORE | BASTORE | CASTORE | SASTORE => self.drop(3)?,
@@ -306,7 +322,9 @@ impl State {
         if self.stack.len() != other.stack.len() {
             return Err("the operand stack has different depths where two paths meet");
         }
-        let mut changed = false;
+        let mut changed = self.locals.len() > other.locals.len() || (other.before_super && !self.before_super);
+        self.before_super |= other.before_super;
+        self.locals.truncate(other.locals.len());
         let pairs = self.locals.iter_mut().zip(&other.locals).chain(self.stack.iter_mut().zip(&other.stack));
         for (mine, &theirs) in pairs {
             if *mine != theirs {
@@ -327,9 +345,21 @@ impl State {
 pub struct Flow<'c, 'a> {
     code: &'c CodeAttribute<'a>,
     pool: &'c ConstantPool<'a>,
-    /// States at method entry and at joins, by pc.
-    joins: BTreeMap<u32, State>,
+    entry: State,
+    joins: Joins<'c>,
 }
+
+/// The states where paths meet.
+#[derive(Debug)]
+enum Joins<'c> {
+    /// As the frames declare them. `this_class` is set in constructors.
+    Declared { frames: &'c [Frame], this_class: Option<&'c [u8]> },
+    /// As the fixed point gives them, by pc.
+    Found(BTreeMap<u32, State>),
+}
+
+/// Bounds the iteration: slots copied or compared. Real methods stay far below; one that does not was made to.
+const MOST_WORK: usize = 1 << 26;
 
 impl<'c, 'a> Flow<'c, 'a> {
     /// Works out the states. `receiver` is `None` for static methods; `this_class` names the class, so that a
@@ -339,41 +369,44 @@ impl<'c, 'a> Flow<'c, 'a> {
         pool: &'c ConstantPool<'a>,
         receiver: Option<Value>,
         descriptor: &[u8],
-        this_class: &[u8],
-        frames: Option<&StackMap>,
+        this_class: &'c [u8],
+        frames: Option<&'c StackMap>,
     ) -> Result<Self, Malformed> {
         let entry = State::on_entry(receiver, descriptor, code.max_locals).map_err(|what| Malformed::at(0, what))?;
-        let mut flow = Self { code, pool, joins: BTreeMap::new() };
-        flow.joins.insert(0, entry);
-        match frames {
+        let joins = match frames {
             Some(map) => {
-                let in_constructor = receiver == Some(Value::UninitializedThis);
-                for frame in &map.frames {
-                    let mut state = State { locals: slots(&frame.locals), stack: slots(&frame.stack) };
-                    state.locals.resize(code.max_locals.into(), Value::Top);
-                    if let (true, Some(VerificationType::Object(class))) = (in_constructor, frame.locals.first()) {
-                        if *class != 0 && pool.class_name(*class)? == this_class {
-                            state.locals[0] = Value::This;
-                        }
-                    }
-                    flow.joins.insert(frame.pc, state);
-                }
+                let this_class = (receiver == Some(Value::UninitializedThis)).then_some(this_class);
+                Joins::Declared { frames: &map.frames, this_class }
             }
-            None => flow.iterate()?,
-        }
-        Ok(flow)
+            None => Joins::Found(Iteration::run(code, pool, &entry)?),
+        };
+        Ok(Self { code, pool, entry, joins })
     }
 
     /// Calls `visit` with the index of each instruction and the state before it, in order of pc; the state is `None`
     /// where control cannot come.
     pub fn visit(&self, mut visit: impl FnMut(usize, Option<&State>)) -> Result<(), Malformed> {
-        let mut current: Option<State> = None;
-        let mut joins = self.joins.iter().peekable();
+        let mut current = Some(self.entry.clone());
+        let mut declared = match &self.joins {
+            Joins::Declared { frames, .. } => frames.iter(),
+            Joins::Found(_) => [].iter(),
+        }
+        .peekable();
         for (index, instruction) in self.code.instructions.iter().enumerate() {
-            if let Some((_, state)) = joins.next_if(|&(&pc, _)| pc == instruction.pc) {
-                match &mut current {
-                    Some(reused) => reused.clone_from(state),
-                    None => current = Some(state.clone()),
+            match &self.joins {
+                Joins::Declared { this_class, .. } => {
+                    if let Some(frame) = declared.next_if(|frame| frame.pc == instruction.pc) {
+                        let state = State::of_frame(frame, *this_class, self.pool);
+                        current = Some(state.map_err(|error| error.or_at(instruction.pc as usize))?);
+                    }
+                }
+                Joins::Found(joins) => {
+                    if let Some(state) = joins.get(&instruction.pc) {
+                        match &mut current {
+                            Some(reused) => reused.clone_from(state),
+                            None => current = Some(state.clone()),
+                        }
+                    }
                 }
             }
             visit(index, current.as_ref());
@@ -391,70 +424,99 @@ impl<'c, 'a> Flow<'c, 'a> {
         }
         Ok(())
     }
+}
 
-    /// Fixed point over the joins of a method without frames.
-    fn iterate(&mut self) -> Result<(), Malformed> {
-        let code = self.code;
-        let index_of = |pc: u32| code.instructions.binary_search_by_key(&pc, |instruction| instruction.pc).ok();
-        let after_jsr: Vec<u32> = code
-            .instructions
-            .iter()
-            .filter(|instruction| matches!(instruction.opcode, JSR | JSR_W))
-            .map(Instruction::next_pc)
-            .filter(|&pc| (pc as usize) < code.code.len())
-            .collect();
+/// The fixed point over the joins of a method without frames.
+struct Iteration<'c, 'a> {
+    code: &'c CodeAttribute<'a>,
+    joins: BTreeMap<u32, State>,
+    /// Pcs whose state changed since they were last followed.
+    todo: BTreeSet<u32>,
+    work: usize,
+}
+
+impl<'c, 'a> Iteration<'c, 'a> {
+    fn run(
+        code: &'c CodeAttribute<'a>,
+        pool: &ConstantPool<'_>,
+        entry: &State,
+    ) -> Result<BTreeMap<u32, State>, Malformed> {
         let mut is_join = vec![false; code.code.len() + 1];
         for instruction in &code.instructions {
             instruction.targets().for_each(|target| is_join[target as usize] = true);
+            if matches!(instruction.opcode, JSR | JSR_W) {
+                is_join[instruction.next_pc() as usize] = true;
+            }
         }
         code.exceptions.iter().for_each(|entry| is_join[usize::from(entry.handler)] = true);
-        after_jsr.iter().for_each(|&pc| is_join[pc as usize] = true);
 
-        let mut work = vec![0u32];
-        while let Some(start) = work.pop() {
-            let Some(mut state) = self.joins.get(&start).cloned() else { continue };
-            let Some(first) = index_of(start) else { continue };
+        let mut found = Self { code, joins: BTreeMap::new(), todo: BTreeSet::new(), work: 0 };
+        found.join(0, entry)?;
+        // Where subroutines go back to, and with what depth of the stack; the depths with which they end. A subroutine
+        // is taken to leave the stack as it found it, so that those called at different depths are told apart.
+        let mut returns: BTreeMap<u32, usize> = BTreeMap::new();
+        let mut ends: BTreeMap<u32, State> = BTreeMap::new();
+        while let Some(start) = found.todo.pop_first() {
+            let Some(mut state) = found.joins.get(&start).cloned() else { continue };
+            let first = code.instructions.partition_point(|instruction| instruction.pc < start);
             for instruction in &code.instructions[first..] {
-                let at = instruction.pc as usize;
-                if instruction.pc != start && is_join[at] {
-                    self.join(instruction.pc, &state, &mut work)?;
+                if instruction.pc != start && is_join[instruction.pc as usize] {
+                    found.join(instruction.pc, &state)?;
                     break;
                 }
-                for entry in &code.exceptions {
-                    if (entry.start.into()..entry.end.into()).contains(&instruction.pc) {
-                        let thrown = State { locals: state.locals.clone(), stack: vec![Value::Reference] };
-                        self.join(entry.handler.into(), &thrown, &mut work)?;
-                    }
-                }
-                let wrote_local = matches!(instruction.opcode, ISTORE..=ASTORE | ISTORE_0..=ASTORE_3);
-                state.step(instruction, self.pool)?;
-                if wrote_local || matches!(instruction.opcode, INVOKESPECIAL) {
+                found.throw(instruction.pc, &state)?;
+                let may_change_locals =
+                    matches!(instruction.opcode, ISTORE..=ASTORE | ISTORE_0..=ASTORE_3 | INVOKESPECIAL);
+                let depth = state.stack.len();
+                state.step(instruction, pool)?;
+                if may_change_locals {
                     // The handler may see the locals as they are after this instruction, too.
-                    for entry in &code.exceptions {
-                        if (entry.start.into()..entry.end.into()).contains(&instruction.next_pc()) {
-                            let thrown = State { locals: state.locals.clone(), stack: vec![Value::Reference] };
-                            self.join(entry.handler.into(), &thrown, &mut work)?;
-                        }
-                    }
+                    found.throw(instruction.next_pc(), &state)?;
                 }
                 for target in instruction.targets() {
-                    self.join(target as u32, &state, &mut work)?;
+                    found.join(target as u32, &state)?;
                 }
-                if instruction.opcode == RET {
-                    for &pc in &after_jsr {
-                        self.join(pc, &state, &mut work)?;
+                match instruction.opcode {
+                    JSR | JSR_W if (instruction.next_pc() as usize) < code.code.len() => {
+                        returns.insert(instruction.next_pc(), depth);
+                        for end in ends.values().filter(|end| end.stack.len() == depth) {
+                            found.join(instruction.next_pc(), end)?;
+                        }
+                        break;
                     }
+                    RET => {
+                        for (&pc, _) in returns.iter().filter(|&(_, &depth)| depth == state.stack.len()) {
+                            found.join(pc, &state)?;
+                        }
+                        ends.insert(instruction.pc, state);
+                        break;
+                    }
+                    op if opcode::ends_block(op) || matches!(op, JSR | JSR_W) => break,
+                    _ => {}
                 }
-                if opcode::ends_block(instruction.opcode) || matches!(instruction.opcode, JSR | JSR_W) {
-                    break;
-                }
+            }
+        }
+        Ok(found.joins)
+    }
+
+    /// Joins what a handler sees of a state into the handlers that cover `pc`.
+    fn throw(&mut self, pc: u32, state: &State) -> Result<(), Malformed> {
+        self.work += self.code.exceptions.len() / 16;
+        for entry in &self.code.exceptions {
+            if (entry.start.into()..entry.end.into()).contains(&pc) {
+                let thrown = State { stack: vec![Value::Reference], ..state.clone() };
+                self.join(entry.handler.into(), &thrown)?;
             }
         }
         Ok(())
     }
 
-    fn join(&mut self, pc: u32, state: &State, work: &mut Vec<u32>) -> Result<(), Malformed> {
+    fn join(&mut self, pc: u32, state: &State) -> Result<(), Malformed> {
         use std::collections::btree_map::Entry;
+        self.work += 1 + state.locals.len() + state.stack.len();
+        if self.work > MOST_WORK {
+            return Err(Malformed::at(pc as usize, "the data flow of this method is too tangled to follow"));
+        }
         let changed = match self.joins.entry(pc) {
             Entry::Vacant(entry) => {
                 entry.insert(state.clone());
@@ -464,8 +526,8 @@ impl<'c, 'a> Flow<'c, 'a> {
                 entry.get_mut().merge(state).map_err(|what| Malformed::at(pc as usize, what))?
             }
         };
-        if changed && !work.contains(&pc) {
-            work.push(pc);
+        if changed {
+            self.todo.insert(pc);
         }
         Ok(())
     }

@@ -1,5 +1,6 @@
 //! The `StackMapTable` attribute (JVMS §4.7.4), with every frame written out in full.
 
+use super::CodeAttribute;
 use crate::classfile::{Attribute, Malformed, Reader};
 
 /// A verification type (JVMS §4.10.1.2). `long` and `double` take one place here, as in the attribute.
@@ -71,6 +72,9 @@ pub struct Frame {
     pub stack: Vec<VerificationType>,
 }
 
+/// Bounds what a method's frames, written out in full, can take: far above the largest ones seen, and 64 MB.
+const MOST_TYPES: usize = 1 << 24;
+
 /// All frames of a method in order of their pc, and the implicit first one.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
@@ -105,17 +109,19 @@ impl StackMap {
         Ok(locals)
     }
 
-    /// Reads the attribute.
+    /// Reads the attribute of a method.
     pub fn read(
         attribute: &Attribute<'_>,
         initial_locals: Vec<VerificationType>,
-        code_length: usize,
+        code: &CodeAttribute<'_>,
     ) -> Result<Self, Malformed> {
         let mut reader = attribute.reader();
         let count = reader.u16()?;
         let mut frames: Vec<Frame> = Vec::with_capacity(count.into());
         let mut locals = initial_locals.clone();
         let mut next_pc = 0u32;
+        let mut instructions = code.instructions.iter();
+        let mut types = 0;
         for _ in 0..count {
             let at = reader.offset();
             let tag = reader.u8()?;
@@ -159,8 +165,15 @@ impl StackMap {
                 _ => return Err(Malformed::at(at, format!("stack map frame type {tag} is reserved"))),
             };
             let pc = next_pc + u32::from(delta);
-            if pc as usize >= code_length {
-                return Err(Malformed::at(at, format!("a stack map frame at {pc}, behind the code")));
+            if !instructions.any(|instruction| instruction.pc == pc) {
+                return Err(Malformed::at(at, format!("a stack map frame at {pc}, where no instruction begins")));
+            }
+            if locals.iter().map(|kind| kind.slots()).sum::<usize>() > code.max_locals.into() {
+                return Err(Malformed::at(at, "a stack map frame with more local variables than the method has"));
+            }
+            types += locals.len() + stack.len();
+            if types > MOST_TYPES {
+                return Err(Malformed::at(at, "the stack map frames are too large"));
             }
             next_pc = pc + 1;
             frames.push(Frame { pc, locals: locals.clone(), stack });

@@ -16,7 +16,7 @@
 use super::{Emitter, Hook, field_ref_of};
 use crate::classfile::{Constant, ConstantPool, Malformed};
 use crate::code::opcode::*;
-use crate::code::{CodeAttribute, CodeEditor, Flow, Frame, StackMap, Value, VerificationType};
+use crate::code::{CodeAttribute, CodeEditor, EditError, Flow, Frame, StackMap, Value, VerificationType};
 
 /// What the data flow says of a constructor.
 #[derive(Debug, Default)]
@@ -48,7 +48,7 @@ impl Constructor {
             let instruction = &code.instructions[index];
             let Some(state) = state else { return };
             let range = (instruction.pc, instruction.next_pc());
-            if !state.before_super() {
+            if !state.before_super {
                 found.this_in_place &= state.locals.first() == Some(&Value::This);
                 extend(&mut found.after_super, range);
                 return;
@@ -99,9 +99,16 @@ impl Constructor {
         failure.map_or(Ok(found), Err)
     }
 
-    /// Entry; with `events` false only the pending site is kept safe.
-    pub(crate) fn entry(&self, editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, method: u32, events: bool) {
-        if !self.is_complex {
+    /// Entry; with `keeps_site` (only of a complex one) the pending site is kept safe.
+    pub(crate) fn entry(
+        &self,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+        method: u32,
+        events: bool,
+        keeps_site: bool,
+    ) {
+        if !keeps_site {
             if events {
                 emit.start().int(method).call(Hook::Entry);
                 editor.at_entry(emit.bytes(), 1);
@@ -120,6 +127,7 @@ impl Constructor {
 
     /// Before and behind the calls of `super(…)`; `field_ref` gives the ids of the fields to report, or `None`
     /// when updates are not wanted.
+    #[allow(clippy::too_many_arguments)]
     pub(crate) fn super_calls(
         &self,
         code: &CodeAttribute<'_>,
@@ -127,11 +135,12 @@ impl Constructor {
         emit: &mut Emitter<'_>,
         method: u32,
         events: bool,
+        keeps_site: bool,
         field_ref: impl Fn(u16) -> Option<u32>,
     ) {
         for &index in &self.super_calls {
             let call = &code.instructions[index];
-            if self.is_complex {
+            if keeps_site {
                 let saved = editor.saved_local();
                 emit.start().local(ILOAD, saved);
                 if events {
@@ -153,18 +162,24 @@ impl Constructor {
     }
 
     /// Gives the frames before `super(…)` the local variable that keeps the site.
-    pub(crate) fn add_saved_local(&self, frames: &mut StackMap, saved: u16) {
+    pub(crate) fn add_saved_local(&self, frames: &mut StackMap, saved: u16) -> Result<(), EditError> {
+        /// Bounds what filling the gap up to a far variable can take.
+        const MOST_FILLED: usize = 1 << 22;
+        let mut filled = 0;
         for Frame { locals, .. } in &mut frames.frames {
             if !locals.contains(&VerificationType::UninitializedThis) {
                 continue;
             }
-            let mut slots: usize = locals.iter().map(|kind| kind.slots()).sum();
-            while slots < usize::from(saved) {
-                locals.push(VerificationType::Top);
-                slots += 1;
+            let slots: usize = locals.iter().map(|kind| kind.slots()).sum();
+            let gap = usize::from(saved).saturating_sub(slots);
+            filled += gap;
+            if filled > MOST_FILLED {
+                return Err(EditError::TooManySlots);
             }
+            locals.extend(std::iter::repeat_n(VerificationType::Top, gap));
             locals.push(VerificationType::Integer);
         }
+        Ok(())
     }
 }
 

@@ -56,20 +56,20 @@ pub(crate) fn exceptional_exit(
     editor.catch_all(ranges, locals, emit.bytes(), 3);
 }
 
-/// Whether the code can end in an exception at all. Most getters cannot; they do without a handler.
+/// Whether the code within `ranges` can throw at all. Most getters cannot; they do without a handler.
 ///
 /// Left out of account: stack overflow in the hooks, asynchronous exceptions and linkage errors of the class's own
 /// fields. The reader then finds the frame gone at the next event below it.
-pub(crate) fn can_throw(code: &CodeAttribute<'_>, has_receiver: bool) -> bool {
-    let mut before = NOP;
-    for instruction in &code.instructions {
-        let own_field = has_receiver && instruction.opcode == GETFIELD && before == ALOAD_0;
-        if !own_field && instruction_can_throw(instruction.opcode) {
-            return true;
-        }
-        before = instruction.opcode;
-    }
-    false
+pub(crate) fn can_throw(code: &CodeAttribute<'_>, ranges: &[(u32, u32)], has_receiver: bool) -> bool {
+    ranges.iter().any(|&(start, end)| {
+        let first = code.instructions.partition_point(|instruction| instruction.pc < start);
+        let mut before = NOP;
+        code.instructions[first..].iter().take_while(|instruction| instruction.pc < end).any(|instruction| {
+            let own_field = has_receiver && instruction.opcode == GETFIELD && before == ALOAD_0;
+            before = instruction.opcode;
+            !own_field && instruction_can_throw(instruction.opcode)
+        })
+    })
 }
 
 fn instruction_can_throw(opcode: u8) -> bool {

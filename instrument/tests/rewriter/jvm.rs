@@ -1,0 +1,114 @@
+//! A real JVM has the last word: every rewritten class is loaded and verified, every `main` prints what it did before.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::fixtures::Fixture;
+use crate::generated;
+
+/// JDKs with a compiler: `JAVA_HOME`, and where Linux distributions put them.
+fn jdks() -> Vec<PathBuf> {
+    let mut homes: Vec<PathBuf> = std::env::var_os("JAVA_HOME").map(PathBuf::from).into_iter().collect();
+    if let Ok(folder) = std::fs::read_dir("/usr/lib/jvm") {
+        homes.extend(folder.flatten().map(|entry| entry.path()));
+    }
+    let mut homes: Vec<PathBuf> = homes
+        .iter()
+        .filter(|home| home.join("bin/javac").exists() && home.join("lib/modules").exists())
+        .filter_map(|home| home.canonicalize().ok())
+        .collect();
+    homes.sort();
+    homes.dedup();
+    homes
+}
+
+fn feature_version(home: &Path) -> u32 {
+    let release = std::fs::read_to_string(home.join("release")).unwrap_or_default();
+    let version = release.lines().find_map(|line| line.strip_prefix("JAVA_VERSION=\""));
+    version.and_then(|version| version.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()).unwrap_or(0)
+}
+
+fn run(command: &mut Command) -> String {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{command:?}\n{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn rewritten_classes_verify_and_run_as_before() {
+    let jdks = jdks();
+    if jdks.is_empty() {
+        println!("skipped: no JDK with a javac in JAVA_HOME or /usr/lib/jvm");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (originals, rewritten) = (folder.path().join("originals"), folder.path().join("rewritten"));
+    std::fs::create_dir(&originals).unwrap();
+    std::fs::create_dir(&rewritten).unwrap();
+    let mut classes: Vec<(String, Vec<u8>, Vec<u8>)> = Fixture::all()
+        .into_iter()
+        .filter(|fixture| !fixture.is_jdk && fixture.name != "module-info")
+        .map(|fixture| {
+            let new = fixture.rewrite().bytes;
+            (fixture.name, fixture.bytes, new)
+        })
+        .collect();
+    classes.extend(generated::all().into_iter().map(|class| {
+        let new = class.rewrite().bytes;
+        (class.name, class.bytes, new)
+    }));
+    let count = classes.len();
+    for (name, old, new) in classes {
+        std::fs::write(originals.join(format!("{name}.class")), old).unwrap();
+        std::fs::write(rewritten.join(format!("{name}.class")), new).unwrap();
+    }
+    // The JDKs side by side: most of the time goes to starting javac.
+    let problems: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = jdks
+            .iter()
+            .map(|home| {
+                let (folder, originals, rewritten) = (folder.path(), &originals, &rewritten);
+                scope.spawn(move || check(home, folder, originals, rewritten, count))
+            })
+            .collect();
+        threads.into_iter().flat_map(|thread| thread.join().expect("the check ends")).collect()
+    });
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+fn check(home: &Path, folder: &Path, originals: &Path, rewritten: &Path, count: usize) -> Vec<String> {
+    let version = feature_version(home);
+    if version < 17 {
+        println!("skipped: {} is older than the fixtures", home.display());
+        return Vec::new();
+    }
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let runtime = root.join("../runtime-java");
+    let platform = if version < 21 { "11" } else { "21" };
+    let sources =
+        [runtime.join("src/common"), runtime.join("src").join(platform), runtime.join("stubs").join(platform)];
+    let out = folder.join(version.to_string());
+    let patch: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
+    run(Command::new(home.join("bin/javac"))
+        .args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline"])
+        .arg(format!("--patch-module=java.base={}", patch.join(":")))
+        .arg("-d")
+        .arg(&out)
+        .args(sources.iter().flat_map(|path| {
+            let folder = std::fs::read_dir(path.join("java/lang")).expect("the runtime's sources are there");
+            folder.flatten().map(|entry| entry.path()).collect::<Vec<_>>()
+        })));
+    std::fs::remove_file(out.join("java/lang/Thread.class")).unwrap();
+    let text = run(Command::new(home.join("bin/java"))
+        .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto"])
+        .arg(format!("--patch-module=java.base={}", out.display()))
+        .arg(root.join("tests/rewriter/LinkAll.java"))
+        .args([originals, rewritten]));
+    let mut problems: Vec<String> =
+        text.lines().filter(|line| line.starts_with("FAILED")).map(|line| format!("JDK {version}: {line}")).collect();
+    if !text.lines().any(|line| line.starts_with(&format!("linked {count} run "))) {
+        problems.push(format!("JDK {version}: {count} classes wanted, {}", text.lines().last().unwrap_or("nothing")));
+    }
+    problems
+}

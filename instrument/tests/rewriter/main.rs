@@ -1,0 +1,10 @@
+//! The class rewriter, seen from outside: snapshots of rewritten fixtures, classes assembled for the awkward
+//! cases, properties, and a JVM that loads and verifies everything.
+
+mod asm;
+mod edges;
+mod fixtures;
+mod generated;
+mod jvm;
+mod properties;
+mod snapshots;
