@@ -37,11 +37,6 @@ impl Fields {
     }
 
     /// Fields without a table: the n-th has the id [`ID_LIMIT`]` + n`.
-    pub fn extra(&self) -> &[ExtraField] {
-        &self.extra
-    }
-
-    /// Takes the made-up fields out.
     pub fn into_extra(self) -> Vec<ExtraField> {
         self.extra
     }

@@ -75,7 +75,7 @@ pub(crate) fn run(
     trace: &Trace,
     visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>,
 ) -> Result<Outcome, ReadError> {
-    let mut shared = Shared::new(&trace.file, &trace.names, &trace.types, &trace.classes);
+    let mut shared = Shared::new(&trace.file, &trace.names, &trace.classes);
     shared.lost.events = trace.file.end().map_or(0, |end| end.lost_events);
     let mut sources: Vec<ThreadSource<'_>> = trace
         .threads

@@ -1,1 +1,619 @@
+//! One test for each rule of `docs/semantics.md`, on traces of a few events.
 
+use std::ops::ControlFlow;
+
+use et_names::{FieldRefId, MethodId, SiteId};
+
+use crate::TraceFile;
+use crate::event::{Event, ObjectHash, Ticket};
+use crate::file::format::{
+    ClassRecord, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
+    ThreadRecord,
+};
+use crate::resolve::{Anomalies, Outcome};
+use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
+use crate::text::push_record;
+use crate::trace::Trace;
+
+/// Methods of the test world.
+mod m {
+    use et_names::MethodId;
+    pub const A_INIT: MethodId = MethodId(1000);
+    pub const RUN: MethodId = MethodId(1001);
+    pub const MAIN: MethodId = MethodId(1002);
+    pub const B_INIT: MethodId = MethodId(1003);
+    pub const C_INIT: MethodId = MethodId(1004);
+    pub const D_INIT: MethodId = MethodId(1005);
+}
+
+/// Mirrors of its classes.
+mod c {
+    use crate::event::ObjectHash;
+    pub const CLASS: ObjectHash = ObjectHash(0x10);
+    pub const OBJECT: ObjectHash = ObjectHash(0x11);
+    pub const A: ObjectHash = ObjectHash(0x12);
+    pub const B: ObjectHash = ObjectHash(0x13);
+    pub const C: ObjectHash = ObjectHash(0x14);
+    pub const D: ObjectHash = ObjectHash(0x15);
+    pub const ERROR: ObjectHash = ObjectHash(0x16);
+    pub const INTS: ObjectHash = ObjectHash(0x17);
+}
+
+const SITE_A: SiteId = SiteId(1000);
+const SITE_B: SiteId = SiteId(1001);
+const SITE_INTS: SiteId = SiteId(1002);
+const SITE_GRID: SiteId = SiteId(1003);
+const FIELD_NEXT: FieldRefId = FieldRefId(1000);
+const FIELD_ROOT: FieldRefId = FieldRefId(1001);
+
+/// `B` and `C` extend `A` and `B`; `D` extends `Object`. All classes are known and there from the start.
+fn world() -> TraceBuilder {
+    let mut builder = TraceBuilder::new();
+    builder.names(&table(
+        "jdk",
+        1,
+        &[
+            class("java/lang/Object", "", &["<init> ()V"]),
+            class("java/lang/Class", "java/lang/Object", &[]),
+            class("java/lang/Error", "java/lang/Object", &[]),
+        ],
+    ));
+    builder.names(&table(
+        "app.jar",
+        1000,
+        &[
+            class("A", "java/lang/Object", &["<init> ()V", "run ()V", "static main ()V"])
+                .with_fields(&["next LA;", "static root LA;"])
+                .with_sites(&[(2, "LA;", 5), (2, "LB;", 6), (2, "[I", 7), (2, "[[LA;", 8)]),
+            class("B", "A", &["<init> ()V"]),
+            class("C", "B", &["<init> ()V"]),
+            class("D", "java/lang/Object", &["<init> ()V"]),
+        ],
+    ));
+    for (mirror, superclass, size, signature) in [
+        (c::OBJECT, ObjectHash::NULL, 16, "Ljava/lang/Object;"),
+        (c::CLASS, c::OBJECT, 0, "Ljava/lang/Class;"),
+        (c::A, c::OBJECT, 16, "LA;"),
+        (c::B, c::A, 24, "LB;"),
+        (c::C, c::B, 32, "LC;"),
+        (c::D, c::OBJECT, 16, "LD;"),
+        (c::ERROR, c::OBJECT, 40, "Ljava/lang/Error;"),
+        (c::INTS, c::OBJECT, 0, "[I"),
+    ] {
+        builder.class(&ClassRecord {
+            class: mirror,
+            superclass,
+            instance_size: size,
+            mirror_size: 112,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+        builder.initial_objects(&[InitialObject { object: mirror, class: c::CLASS, size: 112, length: -1 }]);
+    }
+    builder
+}
+
+fn open(builder: &mut TraceBuilder) -> Trace {
+    Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
+}
+
+/// The records as text, the mirrors' I records left out.
+fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
+    let trace = open(builder);
+    let mut lines = Vec::new();
+    let outcome = trace
+        .for_each(|record, _| {
+            let mut line = Vec::new();
+            push_record(&mut line, record, &trace.types);
+            let line = String::from_utf8(line).unwrap();
+            if !line.starts_with("I 1") {
+                lines.push(line);
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let report = crate::validate::trace(&trace, 10).unwrap();
+    assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.breaches);
+    (lines, outcome)
+}
+
+/// Records of one thread's events that leave nothing to wonder about.
+fn records(events: &[Event]) -> Vec<String> {
+    let (lines, outcome) = run(world().first_thread(1, "main", Vec::new()).events(1, 1, events));
+    assert_eq!(outcome.anomalies, Anomalies::default(), "{lines:#?}");
+    lines
+}
+
+fn entry(method: MethodId) -> Event {
+    Event::Entry { method }
+}
+fn exit(method: MethodId) -> Event {
+    Event::Exit { method }
+}
+fn new(site: SiteId, object: u32, class: ObjectHash) -> Event {
+    Event::New { site, object: ObjectHash(object), class }
+}
+fn init(method: MethodId) -> Event {
+    Event::EntryInit { method, site: SiteId(0) }
+}
+fn super_call(method: MethodId) -> Event {
+    Event::SuperCall { method }
+}
+fn throw_out(method: MethodId, exception: u32, receiver: u32) -> Event {
+    Event::ExitThrow { method, exception: ObjectHash(exception), receiver: ObjectHash(receiver) }
+}
+fn handle(method: MethodId, exception: u32) -> Event {
+    Event::Handle { method, exception: ObjectHash(exception) }
+}
+fn found_error(object: u32) -> Event {
+    Event::Found { object: ObjectHash(object), class: c::ERROR, length: -1 }
+}
+
+#[test]
+fn the_allocation_comes_before_the_outermost_constructor() {
+    let lines = records(&[
+        entry(m::MAIN),
+        entry(m::C_INIT),
+        entry(m::B_INIT),
+        entry(m::A_INIT),
+        new(SiteId(0), 0xaa, c::C),
+        exit(m::A_INIT),
+        exit(m::B_INIT),
+        exit(m::C_INIT),
+        exit(m::MAIN),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "N aa 20 LC; 0 0 1",
+            "M 3ec aa 1",
+            "M 3eb aa 1",
+            "M 3e8 aa 1",
+            "E 3e8 aa 1",
+            "E 3eb aa 1",
+            "E 3ec aa 1",
+            "E 3ea 0 1",
+        ]
+    );
+}
+
+#[test]
+fn objects_made_in_super_arguments_are_told_apart() {
+    // new B(new A()), where B's constructor makes the A before super(…): even of a superclass of B.
+    let lines = records(&[
+        entry(m::MAIN),
+        Event::EntryInit { method: m::B_INIT, site: SITE_B },
+        entry(m::A_INIT),
+        new(SITE_A, 0xaa, c::A),
+        exit(m::A_INIT),
+        super_call(m::B_INIT),
+        entry(m::A_INIT),
+        new(SITE_B, 0xbb, c::B),
+        exit(m::A_INIT),
+        exit(m::B_INIT),
+        exit(m::MAIN),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "N bb 18 LB; 3e9 0 1",
+            "M 3eb bb 1",
+            "N aa 10 LA; 3e8 0 1",
+            "M 3e8 aa 1",
+            "E 3e8 aa 1",
+            "M 3e8 bb 1",
+            "E 3e8 bb 1",
+            "E 3eb bb 1",
+            "E 3ea 0 1",
+        ]
+    );
+}
+
+#[test]
+fn an_object_of_another_class_is_not_the_constructors() {
+    // D's superclass makes an A before Object.<init> runs for the D, without hooks of its own.
+    let lines = records(&[entry(m::D_INIT), new(SiteId(0), 0xaa, c::A), new(SiteId(0), 0xdd, c::D), exit(m::D_INIT)]);
+    assert_eq!(lines, ["N dd 10 LD; 0 0 1", "M 3ed dd 1", "N aa 10 LA; 0 0 1", "E 3ed dd 1"]);
+}
+
+#[test]
+fn a_constructor_that_fails_before_its_allocation_still_made_an_object() {
+    // The arguments of B's super(…) fail; C's frame leaves without an event; main catches.
+    let lines = records(&[
+        entry(m::MAIN),
+        entry(m::C_INIT),
+        init(m::B_INIT),
+        found_error(0xee),
+        throw_out(m::B_INIT, 0xee, 0),
+        handle(m::MAIN, 0xee),
+        exit(m::MAIN),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "N 4000000100000000 20 LC; 0 0 1",
+            "M 3ec 4000000100000000 1",
+            "M 3eb 4000000100000000 1",
+            "P ee 28 Ljava/lang/Error; 0 0 1",
+            "T 3eb 4000000100000000 ee 1",
+            "X 3eb 4000000100000000 ee 1",
+            "X 3ec 4000000100000000 ee 1",
+            "H 3ea 0 ee 1",
+            "E 3ea 0 1",
+        ]
+    );
+}
+
+#[test]
+fn an_exception_out_of_super_pops_the_frame_that_could_not_catch_it() {
+    let lines = records(&[
+        entry(m::MAIN),
+        entry(m::B_INIT),
+        entry(m::A_INIT),
+        new(SITE_B, 0xbb, c::B),
+        found_error(0xee),
+        Event::Throw { method: m::A_INIT, exception: ObjectHash(0xee) },
+        throw_out(m::A_INIT, 0xee, 0xbb),
+        throw_out(m::MAIN, 0xee, 0),
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "N bb 18 LB; 3e9 0 1",
+            "M 3eb bb 1",
+            "M 3e8 bb 1",
+            "P ee 28 Ljava/lang/Error; 0 0 1",
+            "T 3e8 bb ee 1",
+            "X 3e8 bb ee 1",
+            "X 3eb bb ee 1",
+            "X 3ea 0 ee 1",
+        ]
+    );
+}
+
+#[test]
+fn an_exception_of_the_vm_is_thrown_where_it_first_shows() {
+    let run = |exception| Event::ExitThrow { method: m::RUN, exception, receiver: ObjectHash::NULL };
+    let enter = Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xaa) };
+    let error = ObjectHash(0xee);
+    let lines = records(&[
+        entry(m::MAIN),
+        new(SITE_A, 0xaa, c::A),
+        found_error(0xee),
+        enter,
+        run(error),
+        handle(m::MAIN, 0xee),
+        // Caught at once, in the frame where it came up; the first one is no longer in flight.
+        handle(m::MAIN, 0xee),
+        exit(m::MAIN),
+    ]);
+    assert_eq!(
+        lines[3..],
+        ["M 3e9 aa 1", "T 3e9 aa ee 1", "X 3e9 aa ee 1", "H 3ea 0 ee 1", "T 3ea 0 ee 1", "H 3ea 0 ee 1", "E 3ea 0 1"]
+    );
+}
+
+#[test]
+fn recursion_is_matched_from_the_inside() {
+    let enter = |receiver| Event::EntryOn { method: m::RUN, receiver: ObjectHash(receiver) };
+    let out = |receiver| throw_out(m::RUN, 0xee, receiver);
+    let lines = records(&[
+        new(SITE_A, 0xa1, c::A),
+        new(SITE_A, 0xa2, c::A),
+        found_error(0xee),
+        enter(0xa1),
+        enter(0xa2),
+        enter(0xa2),
+        exit(m::RUN),
+        out(0),
+        out(0xa1),
+    ]);
+    assert_eq!(
+        lines[3..],
+        ["M 3e9 a1 1", "M 3e9 a2 1", "M 3e9 a2 1", "E 3e9 a2 1", "T 3e9 a2 ee 1", "X 3e9 a2 ee 1", "X 3e9 a1 ee 1"]
+    );
+}
+
+#[test]
+fn old_targets_follow_each_slot() {
+    let put =
+        |origin, target| Event::PutField { field: FIELD_NEXT, origin: ObjectHash(origin), target: ObjectHash(target) };
+    let element = |index, target| Event::PutElement { index, array: ObjectHash(0xcc), target: ObjectHash(target) };
+    let lines = records(&[
+        new(SITE_A, 0xa1, c::A),
+        new(SITE_A, 0xa2, c::A),
+        Event::NewArray { depth: 0, site: SITE_GRID, object: ObjectHash(0xcc), length: 2 },
+        Event::NewArray { depth: 1, site: SITE_GRID, object: ObjectHash(0xcd), length: 3 },
+        put(0xa1, 0xa2),
+        put(0xa1, 0xa1),
+        put(0xa2, 0xa1),
+        put(0xa1, 0),
+        put(0xa1, 0xa2),
+        element(1, 0xcd),
+        element(0, 0xcd),
+        element(1, 0),
+        Event::PutStatic { field: FIELD_ROOT, target: ObjectHash(0xa1) },
+        Event::PutStatic { field: FIELD_ROOT, target: ObjectHash(0) },
+    ]);
+    assert_eq!(
+        lines[2..],
+        [
+            "A cc 18 [[LA; 3eb 2 1",
+            "A cd 20 [LA; 3eb 3 1",
+            "U 0 a1 a2 3e8 1",
+            "U a2 a1 a1 3e8 1",
+            "U 0 a2 a1 3e8 1",
+            "U a1 a1 0 3e8 1",
+            "U 0 a1 a2 3e8 1",
+            "U 0 cc cd 1 1",
+            "U 0 cc cd 0 1",
+            "U cd cc 0 1 1",
+            "U 0 0 a1 3e9 1",
+            "U a1 0 0 3e9 1"
+        ]
+    );
+}
+
+#[test]
+fn an_id_used_again_is_another_object() {
+    let put = |origin: u32, target: u32| Event::PutField {
+        field: FIELD_NEXT,
+        origin: ObjectHash(origin),
+        target: ObjectHash(target),
+    };
+    let lines =
+        records(&[new(SITE_A, 0xa1, c::A), put(0xa1, 0xa1), new(SITE_A, 0xa1, c::A), put(0xa1, 0xa1), put(0xa1, 0)]);
+    assert_eq!(
+        lines,
+        [
+            "N a1 10 LA; 3e8 0 1",
+            "U 0 a1 a1 3e8 1",
+            "N 800000a1 10 LA; 3e8 0 1",
+            "U 0 800000a1 800000a1 3e8 1",
+            "U 800000a1 800000a1 0 3e8 1",
+        ]
+    );
+}
+
+#[test]
+fn the_receiver_of_an_exit_is_that_of_its_entry_even_if_its_id_was_used_again() {
+    let lines = records(&[
+        new(SITE_A, 0xa1, c::A),
+        Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xa1) },
+        new(SITE_A, 0xa1, c::A),
+        exit(m::RUN),
+    ]);
+    assert_eq!(lines[1..], ["M 3e9 a1 1", "N 800000a1 10 LA; 3e8 0 1", "E 3e9 a1 1"]);
+}
+
+#[test]
+fn threads_are_merged_by_ticket_even_while_a_constructor_waits_for_its_object() {
+    let mut builder = world();
+    builder.first_thread(1, "main", Vec::new()).first_thread(2, "other", Vec::new());
+    let ticket = |ticket| Event::Ticket(Ticket(ticket));
+    builder.events(
+        1,
+        1,
+        &[
+            entry(m::MAIN),
+            init(m::B_INIT),
+            ticket(3),
+            super_call(m::B_INIT),
+            new(SITE_B, 0xbb, c::B),
+            ticket(5),
+            exit(m::B_INIT),
+            exit(m::MAIN),
+        ],
+    );
+    builder.events(2, 2, &[entry(m::MAIN), ticket(4), exit(m::MAIN)]);
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(
+        lines,
+        ["M 3ea 0 1", "N bb 18 LB; 3e9 0 1", "M 3eb bb 1", "M 3ea 0 2", "E 3ea 0 2", "E 3eb bb 1", "E 3ea 0 1",]
+    );
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}
+
+#[test]
+fn mirrors_come_to_be_with_their_class_or_at_first_sight() {
+    let mut builder = world();
+    let late = |ticket, mirror, signature: &str| ClassRecord {
+        ticket: Ticket(ticket),
+        class: ObjectHash(mirror),
+        superclass: c::OBJECT,
+        mirror_size: 96,
+        instance_size: 16,
+        signature: signature.into(),
+        ..ClassRecord::default()
+    };
+    builder.class(&late(2, 0x50, "LLate;")).class(&late(9, 0x51, "LSeenBefore;"));
+    builder.first_thread(1, "main", Vec::new()).events(
+        1,
+        1,
+        &[
+            entry(m::MAIN),
+            Event::Ticket(Ticket(3)),
+            Event::PutStatic { field: FIELD_ROOT, target: ObjectHash(0x51) },
+            exit(m::MAIN),
+        ],
+    );
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "V 50 60 Ljava/lang/Class; 0 0 0",
+            "V 51 60 Ljava/lang/Class; 0 0 1",
+            "U 0 0 51 3e9 1",
+            "E 3ea 0 1",
+        ]
+    );
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}
+
+#[test]
+fn what_was_there_at_the_start_has_its_slots_and_frames() {
+    let mut builder = world();
+    builder.initial_objects(&[
+        InitialObject { object: ObjectHash(0xa1), class: c::A, size: 16, length: -1 },
+        InitialObject { object: ObjectHash(0xa2), class: c::A, size: 16, length: -1 },
+    ]);
+    let field = |name: &str| InitialField { class: c::A, name: name.into(), descriptor: "LA;".into() };
+    let (origin, target) = (ObjectHash(0xa1), ObjectHash(0xa2));
+    builder.initial_references(&InitialReferences {
+        fields: vec![field("root"), field("next")],
+        references: vec![
+            InitialReference { origin: ObjectHash::NULL, target: origin, slot: InitialSlot::Static(0) },
+            InitialReference { origin, target, slot: InitialSlot::Field(1) },
+        ],
+    });
+    let frame = |class: &str, method: &str, receiver| InitialFrame {
+        class: class.into(),
+        method: method.into(),
+        descriptor: "()V".into(),
+        receiver: ObjectHash(receiver),
+    };
+    builder.first_thread(
+        1,
+        "main",
+        vec![frame("LUnknown;", "start", 0), frame("LA;", "main", 0), frame("LA;", "run", 0xa2)],
+    );
+    builder.events(
+        1,
+        1,
+        &[
+            Event::PutField { field: FIELD_NEXT, origin, target: ObjectHash(0) },
+            Event::PutStatic { field: FIELD_ROOT, target },
+            exit(m::RUN),
+            exit(m::MAIN),
+        ],
+    );
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(
+        lines,
+        [
+            "I a1 10 LA; 0 0 0",
+            "I a2 10 LA; 0 0 0",
+            "M 3ea 0 1",
+            "M 3e9 a2 1",
+            "U a2 a1 0 3e8 1",
+            "U a1 0 a2 3e9 1",
+            "E 3e9 a2 1",
+            "E 3ea 0 1",
+        ]
+    );
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}
+
+#[test]
+fn a_found_object_counts_once_and_only_if_new() {
+    let found = |object| Event::Found { object: ObjectHash(object), class: c::INTS, length: 3 };
+    let lines = records(&[
+        found(0xf1),
+        found(0xf1),
+        Event::NewArray { depth: 0, site: SITE_INTS, object: ObjectHash(0xf2), length: 1 },
+        found(0xf2),
+    ]);
+    assert_eq!(lines, ["P f1 20 [I 0 3 1", "A f2 18 [I 3ea 1 1"]);
+}
+
+#[test]
+fn what_does_not_fit_is_counted_and_leaves_a_sound_trace() {
+    let mut builder = world();
+    builder.first_thread(1, "main", Vec::new()).events(
+        1,
+        1,
+        &[
+            exit(m::MAIN),
+            handle(m::MAIN, 0xee),
+            entry(m::MAIN),
+            // The site allocates a B, the class says A.
+            new(SITE_B, 0xa1, c::A),
+            // Nobody said what 0xa9 is.
+            Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xa9) },
+            Event::EntryOn { method: m::RUN, receiver: ObjectHash(0xa1) },
+            exit(m::MAIN),
+            entry(m::MAIN),
+        ],
+    );
+    builder.thread(&ThreadRecord::End { ticket: Ticket(9), thread: 1 });
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "N a1 10 LA; 0 0 1",
+            "P a9 0 LA; 0 0 1",
+            "M 3e9 a9 1",
+            "M 3e9 a1 1",
+            "E 3e9 a1 1",
+            "E 3e9 a9 1",
+            "E 3ea 0 1",
+            "M 3ea 0 1",
+        ]
+    );
+    assert_eq!(
+        outcome.anomalies,
+        Anomalies {
+            unmatched_exits: 1,
+            unmatched_exceptions: 1,
+            site_mismatches: 1,
+            unknown_objects: 1,
+            unknown_sizes: 1,
+            frames_lost: 2,
+            frames_at_thread_end: 1,
+            ..Anomalies::default()
+        }
+    );
+    assert_eq!(outcome.cut_off.len(), 1);
+}
+
+#[test]
+fn virtual_threads_keep_their_stacks_across_carriers() {
+    let mut builder = world();
+    builder.first_thread(1, "carrier-1", Vec::new()).first_thread(2, "carrier-2", Vec::new());
+    let switch = |owner| Event::Switch { owner: ObjectHash(owner) };
+    let object = |object| Event::Found { object: ObjectHash(object), class: c::A, length: -1 };
+    builder.events(1, 1, &[entry(m::MAIN), object(0xa1), switch(0xa1), entry(m::MAIN), switch(0), exit(m::MAIN)]);
+    builder.events(2, 2, &[switch(0xa1), exit(m::MAIN), switch(0)]);
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(lines, ["M 3ea 0 1", "P a1 10 LA; 0 0 1", "M 3ea 0 80000000", "E 3ea 0 1", "E 3ea 0 80000000",]);
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}
+
+#[test]
+fn a_cut_at_any_block_leaves_a_readable_trace() {
+    let mut builder = world();
+    builder.first_thread(1, "main", Vec::new());
+    for ticket in 0..6 {
+        builder.events(1, ticket * 2 + 1, &[entry(m::MAIN), init(m::B_INIT)]);
+        builder.events(1, ticket * 2 + 2, &[super_call(m::B_INIT), new(SITE_B, 0x100 + ticket as u32, c::B)]);
+    }
+    let bytes = builder.finish();
+    for cut in (16..bytes.len()).step_by(7) {
+        let file = TraceFile::from_bytes(bytes[..cut].to_vec(), None).unwrap();
+        let trace = Trace::from_file(file).unwrap();
+        let outcome = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
+        assert!(trace.file.cut_off().is_some());
+        assert_eq!(outcome.lost.total(), 0);
+    }
+}
+
+#[test]
+fn damaged_events_are_counted_as_lost() {
+    let mut builder = world();
+    builder.first_thread(1, "main", Vec::new());
+    builder.events(1, 1, &[entry(m::MAIN)]);
+    let before = builder.without_end().len();
+    builder.events(1, 2, &[exit(m::MAIN), entry(m::MAIN), exit(m::MAIN)]);
+    let mut bytes = builder.finish();
+    bytes[before + 40] ^= 0xff;
+    let trace = Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap();
+    let outcome = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
+    assert_eq!((outcome.lost.total(), outcome.lost.undecodable_bytes), (1, 20));
+    assert!(!crate::validate::trace(&trace, 5).unwrap().is_clean(), "a trace that lost something is not clean");
+}

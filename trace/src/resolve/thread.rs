@@ -16,7 +16,7 @@ use crate::file::{ThreadEvents, TraceFile};
 use crate::merge::{Source, Step};
 use crate::names::Names;
 use crate::record::ThreadId;
-use crate::types::{TypeId, Types};
+use crate::types::TypeId;
 
 /// First thread id of continuations.
 const FIRST_CONTINUATION: u32 = 1 << 31;
@@ -105,7 +105,7 @@ enum Item {
     /// Room for the allocation that a pending constructor may turn out to need.
     Room,
     /// A constructor whose object is not known yet.
-    Pending(MethodId),
+    Pending,
     /// Room that was not needed.
     Nothing,
 }
@@ -148,7 +148,6 @@ struct Stack {
 pub struct Shared<'a> {
     pub file: &'a TraceFile,
     pub names: &'a Names,
-    pub types: &'a Types,
     pub classes: &'a Classes,
     pub anomalies: Anomalies,
     pub lost: Lost,
@@ -159,11 +158,10 @@ pub struct Shared<'a> {
 
 impl<'a> Shared<'a> {
     /// At the beginning of the trace.
-    pub fn new(file: &'a TraceFile, names: &'a Names, types: &'a Types, classes: &'a Classes) -> Self {
+    pub fn new(file: &'a TraceFile, names: &'a Names, classes: &'a Classes) -> Self {
         Self {
             file,
             names,
-            types,
             classes,
             anomalies: Anomalies::default(),
             lost: Lost::default(),
@@ -262,7 +260,7 @@ impl<'a> ThreadSource<'a> {
     fn enter_constructor(&mut self, method: MethodId, class: TypeId, chained: bool, site: SiteId) {
         let room = self.head + self.queue.len() as u64;
         self.queue.push_back(Item::Room);
-        self.queue.push_back(Item::Pending(method));
+        self.queue.push_back(Item::Pending);
         self.stack.frames.push(Frame {
             method,
             receiver: Subject::NONE,
@@ -537,7 +535,7 @@ impl<'a> Source for ThreadSource<'a> {
     fn next(&mut self, shared: &mut Shared<'a>) -> Option<Step<Action>> {
         loop {
             match self.queue.front().copied() {
-                None | Some(Item::Room | Item::Pending(_)) => {
+                None | Some(Item::Room | Item::Pending) => {
                     if self.ended {
                         return None;
                     }
@@ -549,7 +547,7 @@ impl<'a> Source for ThreadSource<'a> {
                     match item {
                         Item::Ticket(ticket) => return Some(Step::Ticket(ticket)),
                         Item::Do(action) => return Some(Step::Item(action)),
-                        Item::Nothing | Item::Room | Item::Pending(_) => {}
+                        Item::Nothing | Item::Room | Item::Pending => {}
                     }
                 }
             }

@@ -24,7 +24,7 @@ pub fn number(count: u64) -> String {
     let digits = count.to_string();
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index) % 3 == 0 {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -181,6 +181,7 @@ fn threads(out: &mut String, summary: &Summary) {
             let state = match (line.ended, line.frames_left) {
                 (true, 0) => String::new(),
                 (_, 0) => "still there at the end".to_owned(),
+                (_, 1) => "1 frame on its stack at the end".to_owned(),
                 (_, frames) => format!("{frames} frames on its stack at the end"),
             };
             let id = format!("{:x}", line.id);

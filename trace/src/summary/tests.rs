@@ -1,1 +1,180 @@
+use et_names::{FieldRefId, MethodId, SiteId};
 
+use super::{render, summarize};
+use crate::TraceFile;
+use crate::event::{Event, ObjectHash, Ticket};
+use crate::file::format::{ClassRecord, GcRecord, InitialObject, ThreadRecord, class_flags};
+use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
+use crate::text::{write_names, write_trace};
+use crate::trace::Trace;
+
+/// A program that fills a cache, and a lambda class that nobody instrumented.
+fn cache() -> TraceBuilder {
+    let mut builder = TraceBuilder::new();
+    let mut app =
+        class("shop/Cache", "java/lang/Object", &["<init> ()V", "put (Ljava/lang/Object;)V", "static main ()V"])
+            .with_fields(&["first Lshop/Cache;", "static all Lshop/Cache;"])
+            .with_sites(&[(2, "Lshop/Cache;", 21), (1, "[B", 33)]);
+    app.shortfalls.push(et_names::ShortfallNames {
+        method: 1,
+        hooks: "array updates".into(),
+        why: "the method would pass 8000 bytes".into(),
+    });
+    builder.names(&table(
+        "jdk",
+        1,
+        &[class("java/lang/Object", "", &["<init> ()V"]), class("java/lang/Class", "java/lang/Object", &[])],
+    ));
+    builder.names(&table("shop.jar", 5_000_000, &[app]));
+    for (at, mirror, size, flags, signature) in [
+        (0, 0x10, 16, 0, "Ljava/lang/Object;"),
+        (0, 0x11, 0, 0, "Ljava/lang/Class;"),
+        (2, 0x12, 24, 0, "Lshop/Cache;"),
+        (4, 0x13, 16, class_flags::HIDDEN, "Lshop/Cache$$Lambda/0x1;"),
+    ] {
+        builder.class(&ClassRecord {
+            ticket: Ticket(at),
+            class: ObjectHash(mirror),
+            superclass: ObjectHash(if mirror == 0x10 { 0 } else { 0x10 }),
+            instance_size: size,
+            mirror_size: 120,
+            flags,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.initial_objects(&[
+        InitialObject { object: ObjectHash(0x10), class: ObjectHash(0x11), size: 120, length: -1 },
+        InitialObject { object: ObjectHash(0x11), class: ObjectHash(0x11), size: 120, length: -1 },
+    ]);
+    let (init, put, main) = (MethodId(5_000_000), MethodId(5_000_001), MethodId(5_000_002));
+    let (cache, bytes) = (ObjectHash(0xc0), ObjectHash(0xb0));
+    builder.first_thread(1, "main", Vec::new());
+    builder.events(
+        1,
+        3,
+        &[
+            Event::Entry { method: main },
+            Event::Entry { method: init },
+            Event::New { site: SiteId(5_000_000), object: cache, class: ObjectHash(0x12) },
+            Event::Exit { method: init },
+            Event::PutStatic { field: FieldRefId(5_000_001), target: cache },
+            Event::Ticket(Ticket(5)),
+            Event::Found { object: ObjectHash(0xd0), class: ObjectHash(0x13), length: -1 },
+            Event::EntryOn { method: put, receiver: cache },
+            Event::NewArray { depth: 0, site: SiteId(5_000_001), object: bytes, length: 1000 },
+            Event::PutField { field: FieldRefId(5_000_000), origin: cache, target: bytes },
+            Event::Exit { method: put },
+        ],
+    );
+    builder.thread(&ThreadRecord::Start {
+        ticket: Ticket(6),
+        thread: 2,
+        object: ObjectHash(0),
+        flags: 1,
+        name: "worker".into(),
+        frames: Vec::new(),
+    });
+    builder.events(2, 7, &[Event::Entry { method: main }, Event::Exit { method: main }]);
+    builder.thread(&ThreadRecord::End { ticket: Ticket(8), thread: 2 });
+    builder.gc(&GcRecord {
+        start: Ticket(3),
+        finish: Ticket(4),
+        start_nanos: 500_000_000,
+        finish_nanos: 512_000_000,
+        heap_used: 3 << 20,
+        heap_committed: 8 << 20,
+    });
+    builder
+}
+
+fn open(bytes: Vec<u8>) -> Trace {
+    Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap()
+}
+
+/// How well the blocks pack is not this test's business.
+fn without_sizes(text: &str) -> String {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    for line in &mut lines {
+        if let (true, Some(open), Some(close)) = (line.starts_with("trace "), line.find('('), line.find(')')) {
+            line.replace_range(open + 1..close, "…");
+        }
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn the_summary_is_for_people() {
+    let summary = summarize(&open(cache().finish()), 5).unwrap();
+    insta::assert_snapshot!("summary", without_sizes(&render(&summary)));
+}
+
+#[test]
+fn the_summary_of_a_cut_off_trace_says_so() {
+    let summary = summarize(&open(cache().without_end()), 5).unwrap();
+    assert!(!summary.complete);
+    let text = render(&summary);
+    assert!(text.contains("trace is cut off after 14 blocks"), "{text}");
+}
+
+#[test]
+fn the_summary_for_programs_has_the_documented_keys() {
+    let mut builder = cache();
+    let summary = summarize(&open(builder.lost(3).problem("classes not read", 2).finish()), 5).unwrap();
+    let json = serde_json::to_value(&summary).unwrap();
+    assert_eq!(json["lost"], 3);
+    assert_eq!(
+        json["records"]["total"],
+        json["records"]
+            .as_object()
+            .unwrap()
+            .iter()
+            .filter(|(k, _)| *k != "total")
+            .map(|(_, n)| n.as_u64().unwrap())
+            .sum::<u64>()
+    );
+    assert_eq!(json["threads"][1]["name"], "worker");
+    assert_eq!(json["gcs"][0]["heapUsedBytes"], 3 << 20);
+    assert_eq!(json["classes"][0]["type"], "byte[]");
+    assert_eq!(json["classes"][0]["bytes"], 1016);
+    assert_eq!(json["sitesByBytes"][0]["site"], "shop.Cache.put:33");
+    assert_eq!(json["notInstrumented"]["classes"], 1);
+    assert_eq!(json["shortfalls"][0]["method"], "shop.Cache.put");
+    assert_eq!(json["problems"][0]["count"], 2);
+    assert_eq!(json["complete"], true);
+}
+
+#[test]
+fn text_and_names_of_a_small_trace() {
+    let trace = open(cache().finish());
+    let mut text = Vec::new();
+    let (outcome, used) = write_trace(&trace, &mut text).unwrap();
+    insta::assert_snapshot!("text", String::from_utf8(text).unwrap());
+    let mut names = Vec::new();
+    write_names(&trace, Some(&used), &outcome.extra_fields, &mut names).unwrap();
+    insta::assert_snapshot!("names", String::from_utf8(names).unwrap());
+}
+
+#[test]
+fn validate_reads_the_text_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    let mut text = Vec::new();
+    write_trace(&open(cache().finish()), &mut text).unwrap();
+    let text = String::from_utf8(text).unwrap();
+    let check = |text: &str| {
+        std::fs::write(&path, text).unwrap();
+        crate::validate::text(&path, 10).unwrap().breaches
+    };
+    assert_eq!(check(&text), Vec::<String>::new());
+    let cut: String = text.split_inclusive('\n').filter(|line| !line.starts_with("# lost")).collect();
+    assert!(check(&cut)[0].contains("cut off"), "{:?}", check(&cut));
+    let fewer: String = text.split_inclusive('\n').filter(|line| !line.starts_with('U')).collect();
+    assert_eq!(check(&fewer), ["the closing comments count 2 U records, there are 0"]);
+    let doubled = text.replacen("P d0", "P b0", 1);
+    let found = check(&doubled);
+    assert!(
+        found[0].contains("object b0 was allocated or mentioned before [object b0: P at 11, A at 13, U at 14]"),
+        "{found:?}"
+    );
+}

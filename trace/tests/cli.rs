@@ -1,0 +1,150 @@
+//! The command: exit codes, errors in one line, a quiet end of a pipe.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+use et_names::{Artifact, ArtifactKind, ClassNames, MethodId, MethodNames, NamesTable};
+use et_trace::event::{Event, Ticket, encode};
+use et_trace::file::format::{BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
+
+fn names() -> Vec<u8> {
+    let artifact = Artifact { hash: 1, base: 1, name: "app.jar".into(), kind: ArtifactKind::Application };
+    let mut table = NamesTable::new(artifact);
+    let main = MethodNames { name: "main".into(), descriptor: "()V".into(), access: 8, line: 1 };
+    table.push(&ClassNames { name: "Main".into(), methods: vec![main], ..ClassNames::default() });
+    table.encode()
+}
+
+/// A method called so many times.
+fn trace(calls: u32) -> Vec<u8> {
+    let mut events = Vec::new();
+    encode(&Event::Ticket(Ticket(1)), &mut events);
+    for _ in 0..calls {
+        encode(&Event::Entry { method: MethodId(1) }, &mut events);
+        encode(&Event::Exit { method: MethodId(1) }, &mut events);
+    }
+    let mut file = file_header().to_vec();
+    let blocks = [
+        (BlockKind::Meta, 0, encode_json(&Meta::default())),
+        (BlockKind::Names, 0, names()),
+        (BlockKind::Events, 1, events),
+        (BlockKind::End, 0, encode_json(&End { reason: "VMDeath".into(), ..End::default() })),
+    ];
+    for (sequence, (kind, thread, raw)) in blocks.into_iter().enumerate() {
+        let ticket = Ticket(u64::from(thread));
+        write_block(&mut file, kind, Codec::Zstd, thread, sequence as u64, ticket, &raw);
+    }
+    file
+}
+
+fn tool(args: &[&str], folder: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_et-trace")).args(args).current_dir(folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_good_trace_is_good_to_all_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
+    for args in [
+        &["summary", "a.ettrace"][..],
+        &["summary", "--json", "a.ettrace"],
+        &["text", "a.ettrace", "--names", "a.names", "-o", "a.txt"],
+        &["text", "a.ettrace"],
+        &["validate", "a.ettrace"],
+        &["validate", "a.txt"],
+        &["info", "a.ettrace"],
+    ] {
+        let output = tool(args, folder.path());
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{args:?}");
+    }
+    let records = fs::read_to_string(folder.path().join("a.txt")).unwrap();
+    assert!(records.starts_with("# Elephant Tracks, dialect et\nM 1 0 1\nE 1 0 1\n"), "{records}");
+    assert!(records.ends_with("# lost 0\n"), "{records}");
+    let names = fs::read_to_string(folder.path().join("a.names")).unwrap();
+    assert_eq!(names, "C 0x1 Main 0x0 I:\nN 0x1 0x1 Main main ()V S\nE 0x1 Main\n");
+}
+
+#[test]
+fn a_trace_from_a_pipe_is_read() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
+        .args(["validate", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(&trace(2)).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && text(&output.stdout).contains("4 records"), "{output:?}");
+}
+
+#[test]
+fn bad_input_is_one_line_and_code_1() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).unwrap();
+    write("empty", b"");
+    write("zip", b"PK\x03\x04\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00");
+    write("letter", "Sehr geehrte Damen und Herren, liebe Elefantinnen und Elefanten, größte Grüße".as_bytes());
+    let mut newer = trace(1);
+    newer[8] = 9;
+    write("newer", &newer);
+    let mut damaged = trace(1);
+    damaged[60] ^= 1;
+    write("damaged", &damaged);
+    for name in ["missing", "empty", "zip", "letter", "newer", "damaged", "."] {
+        for command in ["summary", "text", "validate", "info"] {
+            let output = tool(&[command, name], folder.path());
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(1), "{command} {name}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command} {name}: {said}");
+            assert!(said.starts_with("et-trace: ") && said.contains(name), "{command} {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_off_trace_is_read_and_code_3() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = trace(1000);
+    for cut in [bytes.len() - 1, bytes.len() - 60] {
+        fs::write(folder.path().join("cut.ettrace"), &bytes[..cut]).unwrap();
+        for command in ["summary", "text", "validate", "info"] {
+            let output = tool(&[command, "cut.ettrace"], folder.path());
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(3), "{command}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command}: {said}");
+            assert!(said.contains("trace is cut off after"), "{command}: {said}");
+            assert!(!output.stdout.is_empty(), "{command}");
+        }
+    }
+}
+
+#[test]
+fn wrong_usage_is_code_2() {
+    let folder = tempfile::tempdir().unwrap();
+    for args in [&[][..], &["summary"], &["smell", "a"], &["text", "a", "--all-names"]] {
+        assert_eq!(tool(args, folder.path()).status.code(), Some(2), "{args:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_ends_us_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(300_000)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
+        .args(["text", "a.ettrace"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut some = [0; 100];
+    child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+}
