@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use et_instrument::code::VerificationType;
 use et_instrument::code::opcode::*;
+use et_instrument::code::{Frame, StackMap, VerificationType};
 
 pub const STATIC: u16 = 0x0008;
 pub const PUBLIC: u16 = 0x0001;
@@ -177,6 +177,8 @@ pub struct Code {
     branches: Vec<(usize, usize, Label)>,
     catches: Vec<(Label, Label, Label, u16)>,
     frames: Vec<(Label, Vec<VerificationType>, Vec<VerificationType>)>,
+    /// The locals on entry, for frames in their shortest form; without them all frames are written in full.
+    pub initial_locals: Option<Vec<VerificationType>>,
     /// Further attributes, name and content.
     pub attributes: Vec<(String, Vec<u8>)>,
 }
@@ -191,6 +193,7 @@ impl Code {
             branches: Vec::new(),
             catches: Vec::new(),
             frames: Vec::new(),
+            initial_locals: None,
             attributes: Vec::new(),
         }
     }
@@ -244,7 +247,7 @@ impl Code {
         self
     }
 
-    /// A frame here, in full.
+    /// A frame here.
     pub fn frame(&mut self, locals: &[VerificationType], stack: &[VerificationType]) -> &mut Self {
         let at = self.here();
         self.frames.push((at, locals.to_vec(), stack.to_vec()));
@@ -271,17 +274,17 @@ impl Code {
         }
         // Frames came with version 50; before, the table would mean nothing.
         if !self.frames.is_empty() && class.major >= 50 {
-            let mut table = (self.frames.len() as u16).to_be_bytes().to_vec();
-            let mut next = 0;
-            for (at, locals, stack) in &self.frames {
-                table.push(255);
-                table.extend_from_slice(&(place(*at) - next).to_be_bytes());
-                next = place(*at) + 1;
-                for types in [locals, stack] {
-                    table.extend_from_slice(&(types.len() as u16).to_be_bytes());
-                    types.iter().for_each(|&kind| verification_type(kind, &mut table));
+            let table = match self.initial_locals.take() {
+                Some(initial_locals) => {
+                    let frames = self.frames.iter().map(|(at, locals, stack)| Frame {
+                        pc: place(*at).into(),
+                        locals: locals.clone(),
+                        stack: stack.clone(),
+                    });
+                    StackMap { initial_locals, frames: frames.collect() }.write()
                 }
-            }
+                None => full_frames(self.frames.iter().map(|(at, locals, stack)| (place(*at), locals, stack))),
+            };
             self.attributes.push(("StackMapTable".into(), table));
         }
         out.extend_from_slice(&(self.attributes.len() as u16).to_be_bytes());
@@ -292,6 +295,23 @@ impl Code {
         }
         out
     }
+}
+
+fn full_frames<'f>(
+    frames: impl ExactSizeIterator<Item = (u16, &'f Vec<VerificationType>, &'f Vec<VerificationType>)>,
+) -> Vec<u8> {
+    let mut table = (frames.len() as u16).to_be_bytes().to_vec();
+    let mut next = 0;
+    for (at, locals, stack) in frames {
+        table.push(255);
+        table.extend_from_slice(&(at - next).to_be_bytes());
+        next = at + 1;
+        for types in [locals, stack] {
+            table.extend_from_slice(&(types.len() as u16).to_be_bytes());
+            types.iter().for_each(|&kind| verification_type(kind, &mut table));
+        }
+    }
+    table
 }
 
 fn verification_type(kind: VerificationType, out: &mut Vec<u8>) {

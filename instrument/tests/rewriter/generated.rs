@@ -55,6 +55,7 @@ pub fn all() -> Vec<Generated> {
         far("Far", 52, 30_000, 1200, false),
         far("FarOld", 48, 30_000, 1200, false),
         far("FarWide", 52, 9_000, 2200, true),
+        far_difference(),
         far("FarGoto", 52, 32_700, 0, false).with(EventSet::METHOD),
         no_place(),
         stores("StoresLong", 3_000),
@@ -158,6 +159,25 @@ fn far(name: &str, major: u16, bytes: usize, stores: usize, many_locals: bool) -
     }
     main.op(RETURN);
     class.method(STATIC, "main", "([Ljava/lang/String;)V", main);
+    Generated::new(class)
+}
+
+/// A far branch to a frame that is written as a difference only, from a place where the difference is another one: the
+/// island's frame must spell out what the method's descriptor says.
+fn far_difference() -> Generated {
+    let mut class = Class::new(52, "FarDifference");
+    let objects = class.class("[Ljava/lang/Object;");
+    let (mut code, entry) = (Code::new(4, 300), [Type::Integer, Type::Object(objects)]);
+    let more = [entry[0], entry[1], Type::Integer];
+    code.initial_locals = Some(entry.to_vec());
+    let (end, middle, last) = (code.label(), code.label(), code.label());
+    code.op(ICONST_1).op(ISTORE_2).op(ILOAD_0).branch(IFNE, middle).bind(middle).frame(&more, &[]);
+    code.op(ICONST_5).op(ILOAD_0).branch(IFEQ, end).op(POP);
+    code.branch(GOTO, last).bind(last).frame(&entry, &[]);
+    store_often(&mut code, 2_200);
+    code.op(ICONST_4);
+    code.bind(end).frame(&entry, &[Type::Integer]).op(IRETURN);
+    class.method(STATIC, "f", "(I[Ljava/lang/Object;)I", code);
     Generated::new(class)
 }
 
