@@ -105,7 +105,7 @@ fn header(out: &mut String, summary: &Summary) {
         ),
     );
     if let Some(run) = summary.seconds {
-        let paused: f64 = summary.gcs.iter().map(|gc| gc.pause_seconds).sum();
+        let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
         let share = if run > 0.0 { format!(" ({:.1} %)", paused * 100.0 / run) } else { String::new() };
         line("time", format!("{}, of which in collections {}{share}", seconds(run), seconds(paused)));
     }
@@ -200,7 +200,7 @@ fn collections(out: &mut String, summary: &Summary) {
         let _ = writeln!(out, "\nCollections: none");
         return;
     };
-    let paused: f64 = gcs.iter().map(|gc| gc.pause_seconds).sum();
+    let paused = gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
     let longest = gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, f64::max);
     let _ = write!(out, "\nCollections: {}, {} in all, the longest {}", gcs.len(), seconds(paused), seconds(longest));
     if last.heap_used_bytes > 0 {
