@@ -41,6 +41,15 @@ pub struct BufferError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ThreadIndex(pub u32);
 
+/// Why a thread got no chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoChunk {
+    /// Tracing is over.
+    Stopped,
+    /// All chunks are owned by other threads, and no more can be made.
+    NoSpace,
+}
+
 /// A chunk on its way to the writer.
 #[derive(Debug, PartialEq, Eq)]
 pub struct FullChunk {
@@ -129,13 +138,12 @@ impl Buffers {
         Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// A free chunk for `thread`: the address of its first event. Waits while the writer lags. None when tracing
-    /// has stopped, or when there are more threads than chunks can be made for.
-    pub fn take(&self, thread: ThreadIndex) -> Option<usize> {
+    /// A free chunk for `thread`: the address of its first event. Waits while the writer lags.
+    pub fn take(&self, thread: ThreadIndex) -> Result<usize, NoChunk> {
         let mut state = self.lock();
         let index = loop {
             if state.stopped {
-                return None;
+                return Err(NoChunk::Stopped);
             }
             if let Some(index) = state.free.pop() {
                 break index;
@@ -146,7 +154,7 @@ impl Buffers {
                 break index;
             }
             if state.full == 0 {
-                return None;
+                return Err(NoChunk::NoSpace);
             }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
@@ -157,7 +165,7 @@ impl Buffers {
         self.sequence_of(index).store(sequence, Ordering::Relaxed);
         self.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
         self.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
-        Some(self.events_at(index) as usize)
+        Ok(self.events_at(index) as usize)
     }
 
     /// Takes the chunk back that its thread has written up to the address `end`. None if it was taken already.
@@ -351,7 +359,7 @@ mod tests {
         let mut all = buffers.hand_in_all();
         all.sort_by_key(|chunk| chunk.thread.0);
         assert_eq!(all.iter().map(|chunk| buffers.events(chunk).len()).collect::<Vec<_>>(), [8, 12]);
-        assert!(buffers.take(ONE).is_none());
+        assert_eq!(buffers.take(ONE), Err(NoChunk::Stopped));
     }
 
     #[test]
@@ -382,13 +390,13 @@ mod tests {
         std::thread::sleep(Duration::from_millis(30));
         assert!(!waiting.is_finished());
         buffers.release(full.pop().unwrap());
-        assert!(waiting.join().unwrap().is_some());
+        assert!(waiting.join().unwrap().is_ok());
         let stopped = std::thread::spawn({
             let buffers = Arc::clone(&buffers);
             move || buffers.take(ONE)
         });
         buffers.stop();
-        assert!(stopped.join().unwrap().is_none());
+        assert_eq!(stopped.join().unwrap(), Err(NoChunk::Stopped));
     }
 
     #[test]

@@ -61,6 +61,7 @@ pub fn record(
         let classes = walker.loaded_classes(env)?;
         // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
         let mirror_slots = MirrorSlots::read(walker, env, &classes)?;
+        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
         walker.follow_references(|reference| {
             if *reference.tag == 0 {
                 *reference.tag = MARKED;

@@ -34,7 +34,8 @@ impl Places {
 pub fn copy_to_trace(places: &Places, queue: &Queue) {
     let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new() };
     if let Ok(bytes) = fs::read(places.java_home.join(PATH_IN_JDK)) {
-        tables.add(&places.java_home, bytes);
+        // Unread: it is large, and the ids of JDKs overlap with nobody's.
+        queue.block(BlockKind::Names, bytes);
     }
     let mut done = HashSet::new();
     let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();

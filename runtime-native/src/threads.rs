@@ -74,12 +74,7 @@ impl Threads {
         CURRENT.set(0);
         let Some(index) = index else { return };
         if nameless {
-            tracer.queue.thread(&start(
-                tracer.buffers.next_ticket(),
-                index,
-                object,
-                &ThreadInfo { name: None, is_daemon: true },
-            ));
+            tracer.queue.thread(&start(tracer.buffers.next_ticket(), index, object, &ThreadInfo::default()));
         }
         tracer.queue.thread(&ThreadRecord::End { ticket: tracer.buffers.next_ticket(), thread: index.0 });
     }
@@ -124,7 +119,7 @@ impl Threads {
 }
 
 fn info(tracer: &Tracer, env: Env, thread: Object) -> ThreadInfo {
-    tracer.jvmti.thread_info(env, thread).unwrap_or(ThreadInfo { name: None, is_daemon: false })
+    tracer.jvmti.thread_info(env, thread).unwrap_or_default()
 }
 
 fn start(ticket: Ticket, index: ThreadIndex, object: u32, info: &ThreadInfo) -> ThreadRecord {

@@ -8,7 +8,7 @@ use std::time::Instant;
 use et_trace::event::Ticket;
 use et_trace::file::format::GcRecord;
 
-use crate::buffers::Buffers;
+use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
@@ -119,12 +119,16 @@ impl Tracer {
             return 0;
         }
         let index = self.threads.current(self, env, thread);
-        self.buffers.take(index).unwrap_or_else(|| {
-            if !self.ended.load(Ordering::Acquire) && self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
-                say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
+        match self.buffers.take(index) {
+            Ok(address) => address,
+            Err(NoChunk::Stopped) => 0,
+            Err(NoChunk::NoSpace) => {
+                if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
+                    say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
+                }
+                0
             }
-            0
-        })
+        }
     }
 
     /// The world stands still for a collection. Called on a VM thread: no JNI, no JVMTI.

@@ -16,7 +16,7 @@ use crate::buffers::{Buffers, FullChunk};
 use crate::sink::{Sink, SinkError};
 
 /// How event blocks are packed: see docs/inside/runtime.md for the figures behind the choice.
-const EVENTS_CODEC: Codec = Codec::Lz4;
+const EVENTS_CODEC: Codec = Codec::Zstd;
 /// All other blocks are few.
 const OTHER_CODEC: Codec = Codec::Zstd;
 
@@ -328,7 +328,7 @@ mod tests {
             queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
             queue.gc(GcRecord::default());
             for number in 0..chunks {
-                let Some(at) = buffers.take(ThreadIndex(1 + number % 3)) else { break };
+                let Ok(at) = buffers.take(ThreadIndex(1 + number % 3)) else { break };
                 let mut events = Vec::new();
                 event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
                 for id in 1..200 {

@@ -98,9 +98,9 @@ struct RawFrame {
 }
 
 /// What a thread is called, and whether the VM waits for it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ThreadInfo {
-    /// None while the thread's constructor has not set it.
+    /// None if it is empty, as while the thread's constructor has not set it.
     pub name: Option<String>,
     /// The VM may end before it.
     pub is_daemon: bool,
@@ -345,7 +345,8 @@ impl Jvmti {
                 env.delete_local(object);
             }
         }
-        Ok(ThreadInfo { name: self.string(info.name), is_daemon: info.is_daemon })
+        let name = self.string(info.name).filter(|name| !name.is_empty());
+        Ok(ThreadInfo { name, is_daemon: info.is_daemon })
     }
 
     /// Starts `function` on a thread of the VM that the program does not see.
