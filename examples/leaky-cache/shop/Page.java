@@ -1,29 +1,35 @@
 package shop;
 
-/** A rendered page. */
+/** A product's page. */
 final class Page {
+    private static final String[] COLOURS = {"red", "green", "blue", "black", "white", "grey", "brown"};
+    private static final int LINES = 40;
+
     private final int product;
-    private final String text;
+    private final Line[] lines;
 
     Page(int product) {
         this.product = product;
-        this.text = render(product);
-    }
-
-    private static String render(int product) {
-        StringBuilder text = new StringBuilder();
-        text.append("Product ").append(product).append('\n');
-        for (int i = 0; i < 40; i++) {
-            text.append("colour").append((product + i) % 13).append(" size").append((product * i) % 7).append('\n');
+        this.lines = new Line[LINES];
+        for (int i = 0; i < LINES; i++) {
+            lines[i] = new Line(COLOURS[(product + i) % COLOURS.length], 36 + i % 10);
         }
-        return text.toString();
     }
 
     int product() {
         return product;
     }
 
+    Line[] lines() {
+        return lines;
+    }
+
     String text() {
-        return text;
+        StringBuilder text = new StringBuilder();
+        text.append("Product ").append(product);
+        for (int i = 0; i < 5; i++) {
+            text.append('\n').append(lines[i]);
+        }
+        return text.toString();
     }
 }

@@ -52,8 +52,8 @@ final class ProductCache {
 
     private static Set<String> wordsOf(Page page) {
         Set<String> words = new HashSet<>();
-        for (String line : page.text().split("\n")) {
-            words.add(line.substring(0, line.indexOf(' ')));
+        for (Line line : page.lines()) {
+            words.add(line.colour());
         }
         return words;
     }
