@@ -91,9 +91,12 @@ pub(crate) fn run(
     resolver.mirrors_until(Ticket(u64::MAX));
     let Shared { mut anomalies, lost, .. } = shared;
     let mut cut_off = Vec::new();
+    // Whoever calls `System.exit` ends with its stack as it is; it is the last to end.
+    let last_end = trace.threads.iter().filter_map(|thread| thread.end).max();
     for stack in resolver.stacks.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
         let thread = trace.threads.iter().find(|thread| ThreadId(thread.index) == stack.thread);
-        if thread.is_some_and(|thread| thread.end.is_some()) {
+        let end = thread.and_then(|thread| thread.end);
+        if end.is_some() && end != last_end {
             anomalies.frames_at_thread_end += stack.frames.len() as u64;
         }
         cut_off.push(CutOffThread { thread: stack.thread, frames: stack.frames.len() });

@@ -541,6 +541,8 @@ fn what_does_not_fit_is_counted_and_leaves_a_sound_trace() {
         ],
     );
     builder.thread(&ThreadRecord::End { ticket: Ticket(9), thread: 1 });
+    // The last thread to end may be the one that calls System.exit.
+    builder.first_thread(2, "exits", Vec::new()).thread(&ThreadRecord::End { ticket: Ticket(10), thread: 2 });
     let (lines, outcome) = run(&mut builder);
     assert_eq!(
         lines,
