@@ -362,20 +362,27 @@ impl TraceFile {
             EventSource::Block(index) => {
                 let block = &self.blocks[*index];
                 let (header, stored) = (&block.header, self.stored(block));
-                if header.codec == Codec::Lz4 {
-                    // The common case, without a new allocation for each block.
-                    let found = crc32fast::hash(stored);
-                    if found != header.crc {
-                        return Err(FormatError::Checksum { expected: header.crc, found });
+                // Into the caller's buffer, without a new allocation for each block.
+                let found = crc32fast::hash(stored);
+                if found != header.crc {
+                    return Err(FormatError::Checksum { expected: header.crc, found });
+                }
+                let raw_len = header.raw_len as usize;
+                into.resize(raw_len, 0);
+                let unpacked = match header.codec {
+                    Codec::Stored => {
+                        into.copy_from_slice(stored);
+                        Ok(raw_len)
                     }
-                    into.resize(header.raw_len as usize, 0);
-                    let len = lz4_flex::block::decompress_into(stored, into)
-                        .map_err(|e| FormatError::Unpack(e.to_string()))?;
-                    if len != into.len() {
-                        return Err(FormatError::Unpack(format!("{len} bytes instead of {}", into.len())));
+                    Codec::Lz4 => lz4_flex::block::decompress_into(stored, into).map_err(|e| e.to_string()),
+                    Codec::Zstd => {
+                        zstd::bulk::decompress_to_buffer(stored, into.as_mut_slice()).map_err(|e| e.to_string())
                     }
-                } else {
-                    into.extend_from_slice(&header.unpack(stored)?);
+                };
+                match unpacked {
+                    Ok(len) if len == raw_len => {}
+                    Ok(len) => return Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
+                    Err(what) => return Err(FormatError::Unpack(what)),
                 }
             }
             EventSource::Chunk(range) => {
