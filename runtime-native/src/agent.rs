@@ -249,4 +249,8 @@ pub unsafe extern "system" fn writer_thread(_jvmti: *mut RawEnv, env: *mut JNIEn
             writer::run(&tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
         }
     });
+    // Also after a panic: the program's end waits for the writer's.
+    if let Some(tracer) = tracer::get() {
+        tracer.queue.writer_is_gone();
+    }
 }

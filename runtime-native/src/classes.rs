@@ -1,6 +1,7 @@
 //! Class records: written once for each class, before an event names it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use et_trace::event::{ObjectHash, Ticket};
 use et_trace::file::format::{ClassRecord, class_flags};
@@ -10,37 +11,68 @@ use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::JvmtiError;
 use crate::tracer::Tracer;
 
-/// Ids of the classes that have their record.
-#[derive(Debug, Default)]
+/// Slots of the table that HeapProxy looks into, as many as it counts on.
+const SLOTS: usize = 1 << 18;
+/// A fuller table would be slow to search. More classes than that are asked for again each time.
+const MAX_FILLED: usize = SLOTS / 2;
+
+/// The classes that have their record.
+#[derive(Debug)]
 pub struct Classes {
     defined: Mutex<FxHashSet<u32>>,
+    /// The same ids, for HeapProxy: by linear probing from the id's low bits, 0 where there is none.
+    table: Box<[AtomicU32]>,
+}
+
+impl Default for Classes {
+    fn default() -> Self {
+        Self { defined: Mutex::default(), table: (0..SLOTS).map(|_| AtomicU32::new(0)).collect() }
+    }
 }
 
 impl Classes {
+    /// Where HeapProxy finds the table.
+    pub fn table_address(&self) -> usize {
+        self.table.as_ptr() as usize
+    }
+
     /// The id of `class`, whose record is written if it was not. Tickets of classes that were there when tracing
     /// began are 0.
     pub fn define(&self, tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
         let id = tracer.hotspot.identity_hash(env, class);
-        let new = self.defined.lock().unwrap_or_else(PoisonError::into_inner).insert(id);
-        if new {
-            env.frame(8, |env| {
-                let superclass = match env.superclass(class) {
-                    Some(superclass) => self.define(tracer, env, superclass, initial),
-                    None => ObjectHash::NULL,
-                };
-                let ticket = if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
-                match record(
-                    tracer,
-                    env,
-                    class,
-                    ClassRecord { ticket, class: ObjectHash(id), superclass, ..ClassRecord::default() },
-                ) {
-                    Ok(record) => tracer.queue.class(&record),
-                    Err(error) => tracer.queue.problem(format!("class without a record: {error}"), 1),
-                }
-            });
+        if !self.lock().insert(id) {
+            return ObjectHash(id);
         }
+        env.frame(8, |env| {
+            let superclass = match env.superclass(class) {
+                Some(superclass) => self.define(tracer, env, superclass, initial),
+                None => ObjectHash::NULL,
+            };
+            let ticket = if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
+            let known = ClassRecord { ticket, class: ObjectHash(id), superclass, ..ClassRecord::default() };
+            match record(tracer, env, class, known) {
+                Ok(record) => tracer.queue.class(&record),
+                Err(error) => tracer.queue.problem(format!("class without a record: {error}"), 1),
+            }
+        });
+        // Last: who finds it there may rely on the record.
+        self.publish(id);
         ObjectHash(id)
+    }
+
+    fn publish(&self, id: u32) {
+        let defined = self.lock();
+        if defined.len() <= MAX_FILLED {
+            let start = id as usize % SLOTS;
+            let mut slots = self.table[start..].iter().chain(&self.table[..start]);
+            if let Some(free) = slots.find(|slot| slot.load(Ordering::Relaxed) == 0) {
+                free.store(id, Ordering::Release);
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, FxHashSet<u32>> {
+        self.defined.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -70,4 +102,20 @@ fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Resul
     }
     let mirror_size = jvmti.object_size(class)? as u32;
     Ok(ClassRecord { loader, instance_size, mirror_size, flags, signature, ..known })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_want_the_same_slot_stand_in_a_row() {
+        let classes = Classes::default();
+        let at = |slot: usize| classes.table[slot].load(Ordering::Relaxed);
+        let last = SLOTS as u32 - 1;
+        for id in [last, last + SLOTS as u32, 5] {
+            classes.publish(id);
+        }
+        assert_eq!((at(SLOTS - 1), at(0), at(5)), (last, last + SLOTS as u32, 5));
+    }
 }

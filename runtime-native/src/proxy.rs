@@ -28,6 +28,8 @@ pub struct Settings {
     pub chunk_room: usize,
     /// Address of the table of known ids.
     pub known: usize,
+    /// Address of the table of classes.
+    pub classes: usize,
 }
 
 impl Proxy {
@@ -106,6 +108,7 @@ impl Proxy {
         self.set_long(env, c"counter", settings.counter as u64);
         self.set_long(env, c"chunkRoom", settings.chunk_room as u64);
         self.set_long(env, c"known", settings.known as u64);
+        self.set_long(env, c"classes", settings.classes as u64);
     }
 
     /// Switches the hooks.

@@ -75,6 +75,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             counter: std::ptr::from_ref(tracer.buffers.counter()) as usize,
             chunk_room: tracer.buffers.room(),
             known: tracer.known.as_ptr() as usize,
+            classes: tracer.classes.table_address(),
         },
     );
     let hash_shift = proxy.probe_hash_shift(env);
@@ -104,7 +105,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     if !sizes_known {
         tracer.queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
     }
-    let writer = start_writer(tracer, env)?;
+    let writer = start_writer(tracer, env).inspect_err(|_| tracer.abandon(env))?;
     record_what_exists(tracer, env, thread, writer, unique.then(|| drawn.last().copied()).flatten())?;
     look_for_names(tracer, java_home, options);
     Ok(())

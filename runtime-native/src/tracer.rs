@@ -174,6 +174,16 @@ impl Tracer {
         self.queue.finish(Finish { end_ticket, lost_events });
     }
 
+    /// There is no writer: nothing can be traced, and nobody must wait for it.
+    pub fn abandon(&self, env: Env) {
+        self.ended.store(true, Ordering::Release);
+        self.give_up(Some(env));
+        self.buffers.remove_file();
+        if let Some(sink) = self.sink.lock().unwrap_or_else(PoisonError::into_inner).take() {
+            sink.discard();
+        }
+    }
+
     /// Something went wrong in our own code: the program must not notice.
     pub fn give_up(&self, env: Option<Env>) {
         self.buffers.stop();

@@ -112,6 +112,12 @@ impl Queue {
         self.lock().blocks.drain(..).collect()
     }
 
+    /// Nothing is written anymore: who waits for the end of the trace waits no longer.
+    pub fn writer_is_gone(&self) {
+        self.lock().finished = true;
+        self.done.notify_all();
+    }
+
     fn add(&self, change: impl FnOnce(&mut Waiting)) {
         change(&mut self.lock());
         self.wake.notify_one();
@@ -176,8 +182,7 @@ pub fn run(queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl Host, start
                 writer.fail(&error, buffers, host);
             }
             buffers.remove_file();
-            queue.lock().finished = true;
-            queue.done.notify_all();
+            queue.writer_is_gone();
             return;
         }
     }

@@ -28,6 +28,8 @@ public final class HeapProxy {
     static int hashMask;
     /** Address of a table of ids of objects that were announced, see {@link #isKnown}. */
     static long known;
+    /** Address of the table of classes that have their record, see {@link #classId}. */
+    static long classes;
     /** Offset of the Klass pointer in a class mirror. */
     static long klassOffset;
     /** Offset of the layout helper in a Klass. */
@@ -49,6 +51,8 @@ public final class HeapProxy {
 
     /** Slots of the table at {@link #known}; the stub allocates as many. */
     private static final int KNOWN_SLOTS = 1 << 16;
+    /** Slots of the table at {@link #classes}. */
+    private static final int CLASS_SLOTS = 1 << 18;
 
     private HeapProxy() {
     }
@@ -331,35 +335,53 @@ public final class HeapProxy {
     private static void announce(Object object, int hash) {
         if (object instanceof Class) {
             // The class record of the trace introduces the mirror, too.
-            defineClass((Class<?>) object);
+            classId((Class<?>) object);
             return;
         }
-        int type = defineClass(object.getClass());
+        int type = classId(object.getClass());
         write(HeapProxyPlatform.thread(), FOUND, hash, type, length(object));
         // Only now: who reads the table may rely on the event being there.
         remember(hash);
     }
 
-    /** The id of a class that has instances. Its class record was written when the mirror got its hash. */
+    /**
+     * The id of a class, whose record is written first if it was not. Mostly it was, when the class was prepared; but
+     * there is no such event for array classes, nor for what virtual threads prepare. That the mirror has a hash says
+     * nothing: programs use classes as keys.
+     */
     private static int classId(Class<?> type) {
-        long mark = HeapProxyPlatform.mark(type);
+        int hash = hash(type);
+        if (HeapProxyPlatform.get(classes + ((hash & CLASS_SLOTS - 1) << 2)) == hash) {
+            return hash;
+        }
+        return searchClass(type, hash);
+    }
+
+    /** The stub fills the table by linear probing and never removes anything. */
+    private static int searchClass(Class<?> type, int hash) {
+        int slot = hash & CLASS_SLOTS - 1;
+        for (;;) {
+            int there = HeapProxyPlatform.get(classes + (slot << 2));
+            if (there == hash) {
+                return hash;
+            }
+            if (there == 0) {
+                defineClass0(type);
+                return hash;
+            }
+            slot = slot + 1 & CLASS_SLOTS - 1;
+        }
+    }
+
+    private static int hash(Object object) {
+        long mark = HeapProxyPlatform.mark(object);
         if ((mark & 7L) == 1L) {
             int hash = (int) (mark >>> hashShift) & hashMask;
             if (hash != 0) {
                 return hash;
             }
         }
-        return defineClass(type);
-    }
-
-    /** The id of a class after making sure that its class record is written. */
-    private static int defineClass(Class<?> type) {
-        int hash = System.identityHashCode(type);
-        if (!isKnown(hash)) {
-            defineClass0(type);
-            remember(hash);
-        }
-        return hash;
+        return System.identityHashCode(object);
     }
 
     /**
