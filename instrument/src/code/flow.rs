@@ -96,10 +96,11 @@ impl State {
     fn of_frame(frame: &Frame, this_class: Option<&[u8]>, pool: &ConstantPool<'_>) -> Result<Self, Malformed> {
         let (mut locals, stack) = (slots(&frame.locals), slots(&frame.stack));
         let before_super = locals.contains(&Value::UninitializedThis) || stack.contains(&Value::UninitializedThis);
-        if let (Some(this_class), Some(VerificationType::Object(class))) = (this_class, frame.locals.first()) {
-            if *class != 0 && pool.class_name(*class)? == this_class {
-                locals[0] = Value::This;
-            }
+        if let (Some(this_class), Some(&VerificationType::Object(class))) = (this_class, frame.locals.first())
+            && class != 0
+            && pool.class_name(class)? == this_class
+        {
+            locals[0] = Value::This;
         }
         Ok(State { locals, stack, before_super })
     }

@@ -5,19 +5,29 @@ import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Method;
 import java.net.URL;
 import java.net.URLClassLoader;
+import java.nio.file.Files;
 import java.util.Arrays;
 
-/** Loads and links (so verifies) each class of a folder, and compares what its main prints with the original's. */
+/**
+ * Loads and links (so verifies) each class of a folder that is not too new, and compares what its main prints with
+ * the original's.
+ */
 public class LinkAll {
     public static void main(String[] args) throws Exception {
         File originals = new File(args[0]);
         File rewritten = new File(args[1]);
         String[] files = rewritten.list();
         Arrays.sort(files);
+        int newest = Integer.parseInt(System.getProperty("java.specification.version")) + 44;
         int linked = 0;
+        int skipped = 0;
         int run = 0;
         for (String file : files) {
             String name = file.replace(".class", "");
+            if (Files.readAllBytes(new File(rewritten, file).toPath())[7] > newest) {
+                skipped++;
+                continue;
+            }
             try {
                 Class<?> type = load(rewritten, name);
                 // Reflection over the methods links the class first.
@@ -36,7 +46,7 @@ public class LinkAll {
                 System.out.println("FAILED " + name + ": " + error.toString().replaceAll("\\s+", " "));
             }
         }
-        System.out.println("linked " + linked + " run " + run);
+        System.out.println("linked " + linked + " skipped " + skipped + " run " + run);
     }
 
     private static Class<?> load(File folder, String name) throws Exception {

@@ -346,3 +346,50 @@ fn a_method_event_alone_hooks_no_allocation() {
         assert_eq!(rewritten.names.sites.len() as u64 > 0, sites);
     }
 }
+
+#[test]
+fn type_annotations_move_with_the_code() {
+    let mut class = Class::new(52, "Edge");
+    let (object, annotation) = (class.class("java/lang/Object"), class.utf8("LMark;"));
+    let mut code = Code::new(2, 2);
+    code.op(ICONST_0).op(ISTORE_1);
+    let created = code.pc() as u16;
+    code.op(ILOAD_1).index(ANEWARRAY, object).op(ARETURN);
+    let end = code.pc() as u16;
+    let [type_high, type_low] = annotation.to_be_bytes();
+    // One @Mark each, without a path and without values: a variable, a caught type, an object made, a cast.
+    let mut table = vec![0, 4];
+    table.extend_from_slice(&[
+        0x40,
+        0,
+        1,
+        0,
+        created as u8,
+        0,
+        (end - created) as u8,
+        0,
+        1,
+        0,
+        type_high,
+        type_low,
+        0,
+        0,
+    ]);
+    table.extend_from_slice(&[0x42, 0, 7, 0, type_high, type_low, 0, 0]);
+    table.extend_from_slice(&[0x44, 0, created as u8 + 1, 0, type_high, type_low, 0, 0]);
+    table.extend_from_slice(&[0x47, 0, created as u8, 3, 0, type_high, type_low, 0, 0]);
+    code.attributes.push(("RuntimeInvisibleTypeAnnotations".into(), table));
+    class.method(STATIC, "f", "(I)[Ljava/lang/Object;", code);
+    let rewritten = try_rewrite(&class.bytes()).unwrap();
+    let class = ClassFile::read(&rewritten.bytes).unwrap();
+    let code = CodeAttribute::read(class.methods[0].attribute("Code").unwrap(), &class.pool).unwrap();
+    let info = code.attribute("RuntimeInvisibleTypeAnnotations").unwrap().info;
+    let at = |opcode: u8| code.instructions.iter().find(|found| found.opcode == opcode).unwrap().pc as u8;
+    let (load, made) = (at(ILOAD_1), at(ANEWARRAY));
+    // The entry hook and the variable's store are before it, everything up to the handler within.
+    let handler = code.exceptions[0].handler as u8;
+    assert_eq!(info[2..9], [0x40, 0, 1, 0, load, 0, handler - load]);
+    assert_eq!(info[16..19], [0x42, 0, 7]);
+    assert_eq!(info[24..27], [0x44, 0, made]);
+    assert_eq!(info[32..36], [0x47, 0, load, 3]);
+}

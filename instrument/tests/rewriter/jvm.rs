@@ -107,7 +107,9 @@ fn check(home: &Path, folder: &Path, originals: &Path, rewritten: &Path, count: 
         .args([originals, rewritten]));
     let mut problems: Vec<String> =
         text.lines().filter(|line| line.starts_with("FAILED")).map(|line| format!("JDK {version}: {line}")).collect();
-    if !text.lines().any(|line| line.starts_with(&format!("linked {count} run "))) {
+    let numbers = |line: &str| -> Vec<usize> { line.split(' ').filter_map(|word| word.parse().ok()).collect() };
+    let sums = text.lines().filter(|line| line.starts_with("linked ")).map(numbers).next_back().unwrap_or_default();
+    if !matches!(sums.as_slice(), &[linked, skipped, run] if linked + skipped == count && skipped < 5 && run > 20) {
         problems.push(format!("JDK {version}: {count} classes wanted, {}", text.lines().last().unwrap_or("nothing")));
     }
     problems

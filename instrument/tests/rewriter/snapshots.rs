@@ -45,6 +45,9 @@ fn describe(fixture: &Fixture) -> String {
         names => names.iter().any(|wanted| wanted == name),
     };
     let text = disassemble(&class, shown).unwrap();
+    if out.is_empty() && text.is_empty() {
+        return "no code\n".into();
+    }
     for method in text.split_inclusive('\n').fold(Vec::<Vec<&str>>::new(), |mut methods, line| {
         if !line.starts_with(' ') {
             methods.push(Vec::new());
