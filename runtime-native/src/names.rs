@@ -46,10 +46,11 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
         if path.is_dir() {
             match fs::read(path.join(ENTRY_IN_JAR)) {
                 Ok(bytes) => tables.add(&path, bytes),
-                // A folder of a module path holds jars and folders of modules.
+                // A folder of a module path holds jars and folders of modules; one of a class path may hold
+                // classes that were instrumented one by one, their tables beside them.
                 Err(_) => waiting.extend(children(&path)),
             }
-        } else if path.file_name().is_some_and(|name| name == "names.etn") {
+        } else if is_table(&path) {
             if let Ok(bytes) = fs::read(&path) {
                 tables.add(&path, bytes);
             }
@@ -62,12 +63,18 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
     }
 }
 
-/// Modules that lie in a folder of the module path.
+/// A names table that lies by itself: `names.etn`, `Foo.class.etn`.
+fn is_table(path: &Path) -> bool {
+    path.extension().is_some_and(|ext| ext == "etn")
+}
+
+/// Modules and names tables that lie in a folder without a table of its own.
 fn children(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_module =
-        |path: &PathBuf| path.extension().is_some_and(|ext| ext == "jar") || path.join("module-info.class").exists();
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_module).collect();
+    let is_wanted = |path: &PathBuf| {
+        path.extension().is_some_and(|ext| ext == "jar") || is_table(path) || path.join("module-info.class").exists()
+    };
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_wanted).collect();
     found.sort();
     found
 }
@@ -212,12 +219,14 @@ mod tests {
         jar(&at("lib/b.jar"), &[(ENTRY_IN_JAR, &table(4, 7_000_000)), (MANIFEST, b"Class-Path: ../a.jar\n")]);
         fs::write(at("damaged.jar"), b"no zip").unwrap();
         let mut places = Places { java_home: at("jdk"), ..Places::default() };
-        for name in ["a.jar", "classes", "mods", "damaged.jar", "classes"] {
+        fs::create_dir_all(at("singles")).unwrap();
+        fs::write(at("singles/Main.class.etn"), table(5, 8_000_000)).unwrap();
+        for name in ["a.jar", "classes", "mods", "damaged.jar", "classes", "singles"] {
             places.add_list(at(name).to_str().unwrap());
         }
         let blocks = found(&places);
-        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 4, "{blocks:?}");
-        assert_eq!(blocks.len(), 4);
+        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 5, "{blocks:?}");
+        assert_eq!(blocks.len(), 5);
     }
 
     #[test]
