@@ -43,7 +43,12 @@ impl Run {
         let folder = lab.folder(jdk, test)?;
         let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
         let javac = lab.compiler.javac().context("the compiler has no javac")?;
-        command::quiet(Command::new(javac).args(["-g", "-nowarn", "--release", "11", "-d"]).arg(&classes).arg(&file))?;
+        command::quiet(
+            Command::new(javac)
+                .args(["-g", "-nowarn", "--release", "11", "-encoding", "UTF-8", "-d"])
+                .arg(&classes)
+                .arg(&file),
+        )?;
         let mut rewrite = Command::new(lab.tools.et_instrument());
         command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
 

@@ -54,7 +54,9 @@ impl Bench {
         let java = folder.path().join("Good.java");
         fs::write(&java, "public class Good { Object o; public static void main(String[] a) { new Good().o = a; } }")?;
         let javac = lab.compiler.javac().context("the compiler has no javac")?;
-        command::quiet(Command::new(javac).args(["--release", "11", "-d"]).arg(folder.path()).arg(&java))?;
+        command::quiet(
+            Command::new(javac).args(["--release", "11", "-encoding", "UTF-8", "-d"]).arg(folder.path()).arg(&java),
+        )?;
         let (jar, class) = (folder.path().join("good.jar"), folder.path().join("Good.class"));
         pack(&lab, &jar, folder.path())?;
         Ok(Self { lab, folder, jar, class })

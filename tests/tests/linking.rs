@@ -34,7 +34,10 @@ fn compiled(lab: &Lab, jdk: &Jdk, test: &str) -> Result<PathBuf> {
     let javac = lab.compiler.javac().context("the compiler has no javac")?;
     let source = program::programs(lab).join("facts/LinkAll.java");
     command::quiet(
-        Command::new(javac).args(["-nowarn", "--release", "11", "-d"]).arg(folder.join("classes")).arg(source),
+        Command::new(javac)
+            .args(["-nowarn", "--release", "11", "-encoding", "UTF-8", "-d"])
+            .arg(folder.join("classes"))
+            .arg(source),
     )?;
     Ok(folder)
 }

@@ -27,7 +27,12 @@ pub fn run(layout: &Layout) -> Result<()> {
     for outdated in [&plain, &rewritten] {
         let _ = fs::remove_dir_all(outdated);
     }
-    command::quiet(Command::new(javac).args(["-g", "--release", "11", "-d"]).arg(&plain).args(sources(layout)?))?;
+    command::quiet(
+        Command::new(javac)
+            .args(["-g", "--release", "11", "-encoding", "UTF-8", "-d"])
+            .arg(&plain)
+            .args(sources(layout)?),
+    )?;
     command::quiet(Command::new(tools.et_instrument()).arg(&plain).arg("-o").arg(&rewritten))?;
 
     let trace = folder.join("leaky-cache.ettrace");
