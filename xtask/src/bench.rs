@@ -57,14 +57,36 @@ struct Measured {
 struct MeasuredVariant {
     seconds: f64,
     trace_bytes: u64,
-    events: u64,
+    records: u64,
 }
 
-/// Megabytes of input and the seconds it took to rewrite them.
+/// Megabytes of class files and the seconds of a whole run of the rewriter over them.
+#[derive(Default)]
 struct Rewriting {
     what: String,
+    classes: u64,
     megabytes: f64,
     seconds: f64,
+}
+
+impl Rewriting {
+    fn of(what: String) -> Self {
+        Self { what, ..Self::default() }
+    }
+
+    /// Adds a run: its report tells the classes, the clock the time, start and end of the process included.
+    fn add(&mut self, rewrite: &mut Command) -> Result<()> {
+        let start = Instant::now();
+        let output = command::quiet(rewrite.args(["--report", "json", "--quiet"]))?;
+        self.seconds += start.elapsed().as_secs_f64();
+        let report: serde_json::Value =
+            serde_json::from_slice(&output.stdout).context("et-instrument --report json did not print JSON")?;
+        for artifact in report["artifacts"].as_array().into_iter().flatten() {
+            self.classes += artifact["classes"].as_u64().unwrap_or_default();
+            self.megabytes += artifact["class_bytes_in"].as_f64().unwrap_or_default() / 1e6;
+        }
+        Ok(())
+    }
 }
 
 /// Measures, prints the table, writes the figures.
@@ -111,16 +133,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 fn rewrite_jdk(tools: &Tools, jdk: &Jdk, folder: &Path) -> Result<Rewriting> {
     let out = folder.join("jdk-rewritten");
     let _ = fs::remove_dir_all(&out);
-    let megabytes = fs::metadata(jdk.home.join("lib/modules"))?.len() as f64 / 1e6;
-    let mut rewrite = Command::new(tools.et_instrument());
-    rewrite.arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&out);
-    let seconds = timed(&mut rewrite)?;
+    let mut rewriting = Rewriting::of(format!("JDK {}: a whole instrumented copy", jdk.version));
+    rewriting
+        .add(Command::new(tools.et_instrument()).arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&out))?;
     fs::remove_dir_all(&out)?;
-    Ok(Rewriting {
-        what: format!("JDK {}, lib/modules, with everything that makes a JDK of it", jdk.version),
-        megabytes,
-        seconds,
-    })
+    Ok(rewriting)
 }
 
 fn rewrite_jars(tools: &Tools, workload: &Workload, folder: &Path) -> Result<Option<Rewriting>> {
@@ -128,15 +145,14 @@ fn rewrite_jars(tools: &Tools, workload: &Workload, folder: &Path) -> Result<Opt
     if jars.is_empty() {
         return Ok(None);
     }
-    let (mut bytes, mut seconds) = (0, 0.0);
+    let mut rewriting = Rewriting::of(format!("{}'s jars, one by one", workload.name));
     let out = folder.join("rewritten.jar");
     for jar in &jars {
         let _ = fs::remove_file(&out);
-        bytes += fs::metadata(jar)?.len();
-        seconds += timed(Command::new(tools.et_instrument()).arg(jar).arg("-o").arg(&out))?;
+        rewriting.add(Command::new(tools.et_instrument()).arg(jar).arg("-o").arg(&out))?;
     }
     let _ = fs::remove_file(&out);
-    Ok(Some(Rewriting { what: format!("{}'s jars", workload.name), megabytes: bytes as f64 / 1e6, seconds }))
+    Ok(Some(rewriting))
 }
 
 /// Plain and rewritten runs take turns, so that a busy spell of the machine hits all alike.
@@ -177,9 +193,9 @@ fn measure(
     for (variant, seconds) in VARIANTS.iter().zip(medians) {
         let path = trace(variant);
         let trace_bytes = fs::metadata(&path).with_context(|| format!("no trace {}", path.display()))?.len();
-        let events = instrumented::events(tools, &path)?;
+        let records = instrumented::records(tools, &path)?;
         fs::remove_file(&path)?;
-        variants.push(MeasuredVariant { seconds, trace_bytes, events });
+        variants.push(MeasuredVariant { seconds, trace_bytes, records });
     }
     Ok(Measured { program: workload.name.to_owned(), plain, variants })
 }
@@ -201,7 +217,7 @@ fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Re
         "`cargo xtask bench --jdk {} --scale {} --repetitions {}`, JDK {}, medians of wall time.\n\n",
         options.jdk, options.scale, options.repetitions, jdk.version
     );
-    text += "| program | plain s | all events s | slowdown | M events | bytes/event | allocations only s | slowdown | M events | bytes/event |\n";
+    text += "| program | plain s | all events s | slowdown | M records | bytes/record | allocations only s | slowdown | M records | bytes/record |\n";
     text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
     for program in measured {
         text += &format!("| {} | {:.2} ", program.program, program.plain);
@@ -210,32 +226,28 @@ fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Re
                 "| {:.2} | {:.1}x | {:.1} | {:.2} ",
                 variant.seconds,
                 variant.seconds / program.plain,
-                variant.events as f64 / 1e6,
-                variant.trace_bytes as f64 / variant.events.max(1) as f64
+                variant.records as f64 / 1e6,
+                variant.trace_bytes as f64 / variant.records.max(1) as f64
             );
         }
         text += "|\n";
     }
-    text += "\n| rewriting | MB | s | MB/s |\n|---|--:|--:|--:|\n";
+    text += "\n| rewriting | classes | MB of classes | s | MB/s |\n|---|--:|--:|--:|--:|\n";
     for row in rewriting {
-        text += &format!(
-            "| {} | {:.1} | {:.2} | {:.1} |\n",
-            row.what,
-            row.megabytes,
-            row.seconds,
-            row.megabytes / row.seconds
-        );
+        let rate = row.megabytes / row.seconds;
+        text +=
+            &format!("| {} | {} | {:.1} | {:.2} | {rate:.1} |\n", row.what, row.classes, row.megabytes, row.seconds);
     }
     text
 }
 
 fn as_json(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Rewriting]) -> serde_json::Value {
-    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.seconds, "traceBytes": variant.trace_bytes, "events": variant.events });
+    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.seconds, "traceBytes": variant.trace_bytes, "records": variant.records });
     let program = |program: &Measured| {
         let variants: Vec<_> = program.variants.iter().zip(&VARIANTS).map(variant).collect();
         json!({ "name": program.program, "plainSeconds": program.plain, "variants": variants })
     };
-    let row = |row: &Rewriting| json!({ "what": row.what, "megabytes": row.megabytes, "seconds": row.seconds });
+    let row = |row: &Rewriting| json!({ "what": row.what, "classes": row.classes, "megabytes": row.megabytes, "seconds": row.seconds });
     json!({
         "jdk": jdk.version,
         "scale": options.scale,
@@ -259,11 +271,11 @@ mod tests {
     fn the_table_has_a_row_for_each_program() {
         let options = Options { programs: vec![], scale: 5, repetitions: 1, jdk: 17, markdown: None };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
-        let variant = |seconds| MeasuredVariant { seconds, trace_bytes: 300, events: 100 };
+        let variant = |seconds| MeasuredVariant { seconds, trace_bytes: 300, records: 100 };
         let measured = [Measured { program: "h2".into(), plain: 2.0, variants: vec![variant(8.0), variant(2.5)] }];
-        let rewriting = [Rewriting { what: "h2's jars".into(), megabytes: 3.0, seconds: 0.5 }];
+        let rewriting = [Rewriting { what: "h2's jars".into(), classes: 7, megabytes: 3.0, seconds: 0.5 }];
         let table = markdown(&options, &jdk, &measured, &rewriting);
         assert!(table.contains("| h2 | 2.00 | 8.00 | 4.0x | 0.0 | 3.00 | 2.50 | 1.2x | 0.0 | 3.00 |"), "{table}");
-        assert!(table.contains("| h2's jars | 3.0 | 0.50 | 6.0 |"), "{table}");
+        assert!(table.contains("| h2's jars | 7 | 3.0 | 0.50 | 6.0 |"), "{table}");
     }
 }

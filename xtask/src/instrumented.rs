@@ -80,8 +80,8 @@ fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// The number of events in a trace.
-pub fn events(tools: &Tools, trace: &Path) -> Result<u64> {
+/// The number of records in a trace.
+pub fn records(tools: &Tools, trace: &Path) -> Result<u64> {
     let json = command::read(Command::new(tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
     let summary: serde_json::Value =
         serde_json::from_str(&json).context("et-trace summary --json did not print JSON")?;
