@@ -22,8 +22,9 @@ const EXAMPLES: &str = "\
 Examples:
   et-instrument app.jar -o app-et.jar
       rewrite a jar, a war, a Spring Boot jar, a folder of classes or of jars
-  et-instrument lib/*.jar app.jar -o et/
-      several inputs make a folder
+  et-instrument one.jar two.war -o et/
+      several inputs make a flat folder; give the folder they lie in to keep
+      its layout (a Class-Path of lib/x.jar, say): et-instrument app/ -o et/
   et-instrument --include 'com.acme.**' app.jar -o app-et.jar
       hook only the classes of com.acme and below
   et-instrument jdk --java-home $JAVA_HOME -o jdk-et

@@ -12,7 +12,7 @@ use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
 
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
-use crate::options::{Options, PROPERTY_PREFIX, Sources, VARIABLE};
+use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::report::say;
 use crate::sink::Sink;
 use crate::{start, tracer, writer};
@@ -90,6 +90,11 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     let options = Options::read(&sources, std::process::id()).map_err(|error| error.to_string())?;
     options.notes.iter().for_each(say);
     let sink = Sink::open(&options.target).map_err(|error| error.to_string())?;
+    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
+        && wanted != path
+    {
+        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
+    }
     let callbacks = Callbacks {
         vm_init: Some(vm_init),
         vm_death: Some(vm_death),
@@ -100,7 +105,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         garbage_collection_finish: Some(garbage_collection_finish),
     };
     jvmti
-        .add_capabilities(&[Capability::Suspend, Capability::GarbageCollectionEvents])
+        .add_capabilities(&[Capability::GarbageCollectionEvents])
         .and_then(|()| jvmti.set_callbacks(&callbacks))
         .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))

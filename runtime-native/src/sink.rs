@@ -1,10 +1,11 @@
 //! Where the bytes of a trace go: a file or a command.
 
-use std::fs::{self, File};
-use std::io::{self, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use et_trace::file::format::FILE_MAGIC;
 use thiserror::Error;
 
 use crate::options::Target;
@@ -19,6 +20,12 @@ pub enum SinkError {
         path: PathBuf,
         /// Why.
         error: io::Error,
+    },
+    /// What is there is no trace.
+    #[error("{path} exists and is not a trace: choose another traceFile, or remove it", path = .path.display())]
+    Foreign {
+        /// Which.
+        path: PathBuf,
     },
     /// No shell, no process.
     #[error("cannot start the command of traceFile ({command}): {error}")]
@@ -61,13 +68,19 @@ enum Output {
 }
 
 impl Sink {
-    /// Opens the target, replacing a file that is there.
+    /// Opens the target, replacing a trace that is there. A trace that another process is writing (a traced
+    /// program that starts another with the same options) is left alone: this one gets the process id into its
+    /// name, as [`Sink::path`] then tells.
     pub fn open(target: &Target) -> Result<Self, SinkError> {
         let out = match target {
-            Target::File(path) => {
-                let file = File::create(path).map_err(|error| SinkError::Create { path: path.clone(), error })?;
-                Output::File { file, path: path.clone() }
-            }
+            Target::File(path) => match open_file(path)? {
+                Some(file) => Output::File { file, path: path.clone() },
+                None => {
+                    let path = with_pid(path, std::process::id());
+                    let busy = || SinkError::Create { path: path.clone(), error: io::ErrorKind::ResourceBusy.into() };
+                    Output::File { file: open_file(&path)?.ok_or_else(busy)?, path }
+                }
+            },
             Target::Command(command) => {
                 let child = Command::new("sh").arg("-c").arg(command).stdin(Stdio::piped()).spawn();
                 let command = command.clone();
@@ -78,6 +91,14 @@ impl Sink {
             }
         };
         Ok(Self { out, whole: 0 })
+    }
+
+    /// The file, if it is one.
+    pub fn path(&self) -> Option<&Path> {
+        match &self.out {
+            Output::File { path, .. } => Some(path),
+            Output::Command { .. } => None,
+        }
     }
 
     /// Where the buffer file lies: beside the trace, or in the temporary folder when that is not a plain file.
@@ -144,6 +165,40 @@ impl Sink {
     }
 }
 
+/// Opens and empties a trace file; `None` if another process is writing it. The lock lasts as long as the file is open.
+fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
+    let create = |error| SinkError::Create { path: path.to_owned(), error };
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(create)?;
+    if !file.metadata().map_err(create)?.is_file() {
+        // A device or a pipe: nothing to lose, nothing to lock.
+        return Ok(Some(file));
+    }
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(None),
+        // Some network file systems have no locks.
+        Err(TryLockError::Error(_)) => {}
+    }
+    let mut start = Vec::new();
+    (&mut file).take(FILE_MAGIC.len() as u64).read_to_end(&mut start).map_err(create)?;
+    if !FILE_MAGIC.starts_with(&start) {
+        return Err(SinkError::Foreign { path: path.to_owned() });
+    }
+    file.rewind().and_then(|()| file.set_len(0)).map_err(create)?;
+    Ok(Some(file))
+}
+
+/// `app.ettrace` becomes `app.4711.ettrace`.
+fn with_pid(path: &Path, pid: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{pid}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
 fn beside(trace: &Path) -> PathBuf {
     let mut name = trace.as_os_str().to_owned();
     name.push(".buf");
@@ -183,6 +238,26 @@ mod tests {
         assert!(!sink.buffer_path().starts_with("/dev"));
         let error = sink.write(&[0; 100]).unwrap_err().to_string();
         assert!(error.contains("/dev/full"), "{error}");
+    }
+
+    #[test]
+    fn only_traces_are_replaced_and_never_one_that_is_being_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        fs::write(&path, b"PK\x03\x04 a jar").unwrap();
+        let error = Sink::open(&Target::File(path.clone())).unwrap_err().to_string();
+        assert!(error.contains("not a trace"), "{error}");
+        assert_eq!(fs::read(&path).unwrap(), b"PK\x03\x04 a jar");
+
+        fs::write(&path, [&FILE_MAGIC[..], b"an old one"].concat()).unwrap();
+        let mut first = Sink::open(&Target::File(path.clone())).unwrap();
+        first.write(b"new").unwrap();
+        let second = Sink::open(&Target::File(path.clone())).unwrap();
+        assert_eq!(first.path(), Some(path.as_path()));
+        let other = folder.path().join(format!("t.{}.ettrace", std::process::id()));
+        assert_eq!(second.path(), Some(other.as_path()));
+        assert_ne!(second.buffer_path(), first.buffer_path());
+        assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 
     #[test]

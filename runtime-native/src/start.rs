@@ -146,7 +146,17 @@ fn record_what_exists(
     let mut threads = jvmti.all_threads(env)?;
     threads.retain(|thread| !env.is_same(*thread, writer));
     let others: Vec<Object> = threads.iter().copied().filter(|other| !env.is_same(*other, thread)).collect();
-    let _stopped = Stopped::stop(jvmti, &others)?;
+    let _stopped = match Stopped::stop(jvmti, &others) {
+        Ok(stopped) => Some(stopped),
+        Err(_) => {
+            tracer.queue.problem(
+                "another agent (a debugger) may stop threads, so we may not: what other threads did while the initial \
+                 objects were written down may be missing",
+                1,
+            );
+            None
+        }
+    };
     let found = heap::record(tracer, env, walker, &threads, drawn);
     walker.dispose();
     let found = found?;
@@ -172,6 +182,8 @@ pub const EVENTS: [EventKind; 5] = [
 ];
 
 /// Threads that stand still until this goes out of scope, whatever happens.
+///
+/// Only one agent at a time may be able to stop threads, and debuggers want to be: we are for this moment only.
 struct Stopped<'a> {
     jvmti: Jvmti,
     threads: &'a [Object<'a>],
@@ -179,10 +191,12 @@ struct Stopped<'a> {
 
 impl<'a> Stopped<'a> {
     fn stop(jvmti: Jvmti, threads: &'a [Object<'a>]) -> Result<Self, JvmtiError> {
+        jvmti.add_capabilities(&[Capability::Suspend])?;
+        let stopped = Self { jvmti, threads };
         if !threads.is_empty() {
             jvmti.suspend(threads)?;
         }
-        Ok(Self { jvmti, threads })
+        Ok(stopped)
     }
 }
 
@@ -191,6 +205,7 @@ impl Drop for Stopped<'_> {
         if !self.threads.is_empty() {
             let _ = self.jvmti.resume(self.threads);
         }
+        let _ = self.jvmti.relinquish_capabilities(&[Capability::Suspend]);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -108,6 +109,8 @@ enum CliError {
     Read(#[from] ReadError),
     #[error("{path}: {source}", path = path.display())]
     Output { path: PathBuf, source: io::Error },
+    #[error("{path} is the trace itself (or the other output): write to another file", path = path.display())]
+    SameFile { path: PathBuf },
     #[error(transparent)]
     Validate(#[from] validate::ValidateError),
     #[error("cannot write to standard output: {0}")]
@@ -168,14 +171,26 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     Ok(completeness(&trace))
 }
 
+/// Creates an output file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
+fn create(path: &Path, taken: &[&Path]) -> Result<File, CliError> {
+    let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
+    let mine = identity(path);
+    if mine.is_some() && taken.iter().any(|other| identity(other) == mine) {
+        return Err(CliError::SameFile { path: path.to_owned() });
+    }
+    File::create(path).map_err(|source| CliError::Output { path: path.to_owned(), source })
+}
+
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let Dialect::Et = args.dialect;
     let trace = Trace::open(&args.trace)?;
-    let create = |path: &Path| File::create(path).map_err(|source| CliError::Output { path: path.to_owned(), source });
     // Both files are opened before the long work: a wrong path shows at once.
-    let names = args.names.as_deref().map(create).transpose()?;
+    let names = args.names.as_deref().map(|path| create(path, &[&args.trace])).transpose()?;
     let written = match &args.output {
-        Some(path) => text::write_trace(&trace, create(path)?),
+        Some(path) => {
+            let taken: Vec<&Path> = std::iter::once(&args.trace).chain(&args.names).map(PathBuf::as_path).collect();
+            text::write_trace(&trace, create(path, &taken)?)
+        }
         None => text::write_trace(&trace, io::stdout().lock()),
     };
     let (outcome, used) = match written {

@@ -102,9 +102,13 @@ impl Trace {
         resolve::run(self, visit)
     }
 
-    /// Classes of the run without hooks (arrays apart): made at run time, or left out by the rewriter.
+    /// Classes of the run without hooks (arrays and the hooks' own classes apart): made at run time, or left out by the
+    /// rewriter.
     pub fn not_instrumented(&self) -> impl Iterator<Item = &Class> {
-        self.classes.iter().filter(|class| class.record.signature.starts_with('L') && !self.names.is_hooked(class.ty))
+        self.classes.iter().filter(|class| {
+            let signature = &class.record.signature;
+            signature.starts_with('L') && !signature.starts_with(HEAP_PROXY) && !self.names.is_hooked(class.ty)
+        })
     }
 
     /// Name of a thread for people.
@@ -112,6 +116,9 @@ impl Trace {
         self.threads.iter().find(|thread| thread.index == index).map(|thread| thread.name.as_str())
     }
 }
+
+/// How the names of the classes begin that the hooks are in.
+const HEAP_PROXY: &str = "Ljava/lang/HeapProxy";
 
 fn all<T>(
     file: &TraceFile,

@@ -108,6 +108,23 @@ fn bad_input_is_one_line_and_code_1() {
 }
 
 #[test]
+fn no_output_overwrites_the_trace_whatever_it_is_called() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
+    std::os::unix::fs::symlink("a.ettrace", folder.path().join("link")).unwrap();
+    for option in ["--names", "--output"] {
+        for name in ["a.ettrace", "link"] {
+            let output = tool(&["text", "a.ettrace", option, name], folder.path());
+            assert_eq!(output.status.code(), Some(1), "{option} {name}");
+            assert_eq!(text(&output.stderr).lines().count(), 1, "{option} {name}");
+            assert_eq!(fs::read(folder.path().join("a.ettrace")).unwrap(), trace(3), "{option} {name}");
+        }
+    }
+    let output = tool(&["text", "a.ettrace", "--names", "same", "--output", "same"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
 fn a_cut_off_trace_is_read_and_code_3() {
     let folder = tempfile::tempdir().unwrap();
     let bytes = trace(1000);

@@ -38,6 +38,15 @@ pub enum Capability {
     GarbageCollectionEvents = 31,
 }
 
+/// As `jvmtiCapabilities` has them.
+fn bits(capabilities: &[Capability]) -> [u64; 2] {
+    let mut bits = [0u64; 2];
+    for capability in capabilities {
+        bits[*capability as usize / 64] |= 1 << (*capability as usize % 64);
+    }
+    bits
+}
+
 /// Numbers of the events that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
@@ -238,11 +247,12 @@ impl Jvmti {
 
     /// Asks for capabilities.
     pub fn add_capabilities(self, capabilities: &[Capability]) -> Result<()> {
-        let mut bits = [0u64; 2];
-        for capability in capabilities {
-            bits[*capability as usize / 64] |= 1 << (*capability as usize % 64);
-        }
-        jvmti!(self, 142 AddCapabilities(*const [u64; 2]), &bits)
+        jvmti!(self, 142 AddCapabilities(*const [u64; 2]), &bits(capabilities))
+    }
+
+    /// Gives capabilities back.
+    pub fn relinquish_capabilities(self, capabilities: &[Capability]) -> Result<()> {
+        jvmti!(self, 143 RelinquishCapabilities(*const [u64; 2]), &bits(capabilities))
     }
 
     /// Says what to call.
