@@ -6,8 +6,8 @@
 use std::borrow::Cow;
 
 use et_names::{
-    Artifact, ArtifactKind, ClassFlags, ClassNames, FieldNames, FieldRefNames, ID_LIMIT, IdBlock, JDK_BASE, JDK_LIMIT,
-    MethodNames, NamesTable, SiteNames, block_base,
+    Artifact, ArtifactKind, ClassFlags, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, ID_LIMIT, IdBlock,
+    JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, block_base,
 };
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
@@ -55,13 +55,19 @@ impl Blocks {
     }
 
     fn take(&mut self, name: &str, hash: u64, size: u64, kind: ArtifactKind) -> Result<u32, Error> {
-        let limit = if kind == ArtifactKind::Jdk && self.forced.is_none() { JDK_LIMIT } else { ID_LIMIT };
+        let limit = match kind {
+            ArtifactKind::Jdk if self.forced.is_none() => JDK_LIMIT,
+            ArtifactKind::Jdk | ArtifactKind::Application => DYNAMIC_BASE,
+            ArtifactKind::Dynamic => ID_LIMIT,
+        };
         let fail = |base, advice| Error::Ids { artifact: name.to_owned(), needed: size, base, limit, advice };
         let fits = |base: u32| u64::from(base) + size <= u64::from(limit);
         let mut base = match (self.forced, kind) {
             (Some(base), _) => base,
             (None, ArtifactKind::Jdk) => JDK_BASE,
-            (None, ArtifactKind::Application) => block_base(hash, size.min(u64::from(u32::MAX)) as u32),
+            (None, ArtifactKind::Application | ArtifactKind::Dynamic) => {
+                block_base(hash, size.min(u64::from(u32::MAX)) as u32)
+            }
         };
         if base == 0 || !fits(base) {
             return Err(fail(base, "choose another --id-base, or exclude classes"));
@@ -359,7 +365,8 @@ mod tests {
         let mut blocks = Blocks::new(Some(5_000_000));
         assert_eq!(blocks.take("a", 1, 10, app).unwrap(), 5_000_000);
         assert_eq!(blocks.take("b", 2, 10, app).unwrap(), 5_000_010);
-        assert!(Blocks::new(Some(ID_LIMIT - 5)).take("a", 1, 10, app).is_err());
+        assert!(Blocks::new(Some(DYNAMIC_BASE - 5)).take("a", 1, 10, app).is_err());
+        assert!(Blocks::new(Some(DYNAMIC_BASE)).take("a", 1, 10, ArtifactKind::Dynamic).is_ok());
         assert!(Blocks::new(Some(0)).take("a", 1, 10, app).is_err());
         assert!(Blocks::new(None).take("jdk", 1, u64::from(JDK_LIMIT), ArtifactKind::Jdk).is_err());
     }

@@ -43,6 +43,7 @@ impl NamesTable {
         out.push(match self.artifact.kind {
             ArtifactKind::Jdk => 0,
             ArtifactKind::Application => 1,
+            ArtifactKind::Dynamic => 2,
         });
         string(&mut out, &self.artifact.name);
         varint(&mut out, self.strings.len() as u32);
@@ -199,7 +200,12 @@ impl Body<'_> {
         let mut hash = [0; 8];
         hash.copy_from_slice(self.take(8)?);
         let base = self.varint()?;
-        let kind = if self.byte()? == 0 { ArtifactKind::Jdk } else { ArtifactKind::Application };
+        let kind = match self.byte()? {
+            0 => ArtifactKind::Jdk,
+            1 => ArtifactKind::Application,
+            2 => ArtifactKind::Dynamic,
+            _ => return self.fail("unknown kind of artifact"),
+        };
         let name = self.text()?.to_owned();
         let mut table = NamesTable::new(Artifact { hash: u64::from_le_bytes(hash), base, name, kind });
 

@@ -6,6 +6,9 @@ pub const ID_LIMIT: u32 = 1 << 30;
 pub const JDK_BASE: u32 = 1;
 /// The blocks of JDKs end below this id, all others start at or above it.
 pub const JDK_LIMIT: u32 = 1 << 22;
+/// Ids from here up to [`ID_LIMIT`] are handed out by the runtime of a traced program: for classes made at run time,
+/// and for fields that native code stores to. The blocks of all artifacts written to disk end below.
+pub const DYNAMIC_BASE: u32 = ID_LIMIT - (1 << 26);
 
 /// An id that counts from its artifact's base.
 pub trait StaticId: Copy + Ord + std::fmt::Debug {
@@ -49,7 +52,7 @@ static_id! {
 ///
 /// Blocks of different artifacts overlap only by chance; the runtime and the readers notice when they do.
 pub fn block_base(content_hash: u64, size: u32) -> u32 {
-    let room = u64::from(ID_LIMIT - JDK_LIMIT - size.min(ID_LIMIT - JDK_LIMIT - 1));
+    let room = u64::from(DYNAMIC_BASE - JDK_LIMIT - size.min(DYNAMIC_BASE - JDK_LIMIT - 1));
     // Fold the high half in: the low bits of weak hashes of similar jars look alike.
     let mixed = (content_hash ^ (content_hash >> 32)).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 16;
     JDK_LIMIT + (mixed % room) as u32
@@ -62,10 +65,10 @@ mod tests {
     #[test]
     fn blocks_stay_inside_the_id_space() {
         for hash in [0, 1, u64::MAX, 0x1234_5678_9abc_def0] {
-            for size in [0, 1, 100_000, ID_LIMIT - JDK_LIMIT - 1] {
+            for size in [0, 1, 100_000, DYNAMIC_BASE - JDK_LIMIT - 1] {
                 let base = block_base(hash, size);
                 assert!(base >= JDK_LIMIT);
-                assert!(base + size <= ID_LIMIT, "{hash:x} {size}");
+                assert!(base + size <= DYNAMIC_BASE, "{hash:x} {size}");
             }
         }
     }

@@ -9,7 +9,9 @@ mod strings;
 mod table;
 
 pub use codec::{DecodeError, MAGIC};
-pub use ids::{ClassId, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base};
+pub use ids::{
+    ClassId, DYNAMIC_BASE, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base,
+};
 pub use strings::{Str, StringTable};
 pub use table::{
     Artifact, ArtifactKind, Class, ClassFlags, ClassNames, Field, FieldNames, FieldRef, FieldRefNames, IdBlock, Method,

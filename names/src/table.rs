@@ -9,6 +9,9 @@ pub enum ArtifactKind {
     Jdk,
     /// Jars, folders, class files.
     Application,
+    /// Made by the runtime of a traced program: a class defined at run time, or fields that native code stores to. A
+    /// trace may hold thousands.
+    Dynamic,
 }
 
 /// One rewritten output and its block of ids.
@@ -20,7 +23,7 @@ pub struct Artifact {
     pub base: u32,
     /// File name for people.
     pub name: String,
-    /// JDK or application.
+    /// JDK, application, or made at run time.
     pub kind: ArtifactKind,
 }
 

@@ -10,6 +10,7 @@ use et_trace::file::format::GcRecord;
 
 use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
+use crate::dynamic_ids::DynamicIds;
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
 use crate::jvm::jvmti::Jvmti;
@@ -45,6 +46,8 @@ pub struct Tracer {
     pub threads: Threads,
     /// Which classes have their record.
     pub classes: Classes,
+    /// Static ids that are given out as the program runs.
+    pub dynamic_ids: DynamicIds,
     /// The collection that is going on.
     gc: Mutex<Option<(Ticket, u64)>>,
     /// When tracing began.
@@ -94,6 +97,7 @@ impl Tracer {
             queue: Queue::default(),
             threads: Threads::default(),
             classes: Classes::default(),
+            dynamic_ids: DynamicIds::default(),
             gc: Mutex::new(None),
             start,
             sink: Mutex::new(Some(sink)),

@@ -1,7 +1,9 @@
 //! The names tables of all artifacts of a trace as one: every static id finds its meaning here.
 
+use std::collections::BTreeMap;
+
 use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::types::{TypeId, Types};
 
@@ -45,6 +47,10 @@ pub struct Overlap {
 #[derive(Debug, Default)]
 pub struct Names {
     tables: Vec<Table>,
+    /// First ids of the tables in order, with the tables: a trace may have thousands.
+    blocks: Vec<(u32, u32)>,
+    /// Tables that share ids with another, which are looked at last.
+    shadowed: Vec<u32>,
     overlaps: Vec<Overlap>,
     methods: Vec<MethodInfo>,
     site_types: Vec<TypeId>,
@@ -59,23 +65,32 @@ impl Names {
     /// Puts tables together; a table that comes twice counts once.
     pub fn new(tables: Vec<NamesTable>, types: &mut Types) -> Self {
         let mut all = Self::default();
+        let mut seen = FxHashSet::default();
+        let mut blocks = BTreeMap::new();
         for names in tables {
-            let artifact = &names.artifact;
-            if all
-                .tables
-                .iter()
-                .any(|t| t.names.artifact.hash == artifact.hash && t.names.artifact.base == artifact.base)
-            {
+            if !seen.insert((names.artifact.hash, names.artifact.base)) {
                 continue;
             }
-            for other in &all.tables {
-                if other.names.block().overlaps(names.block()) {
-                    all.overlaps
-                        .push(Overlap { kept: other.names.artifact.name.clone(), shadowed: artifact.name.clone() });
-                }
+            let index = all.tables.len() as u32;
+            let block = names.block();
+            // Blocks in the map do not overlap: of those that begin earlier only the last can reach into this one.
+            let before = blocks.range(..block.base).next_back();
+            let inside = blocks.range(block.base..block.base.saturating_add(block.size));
+            let near = before.into_iter().chain(inside).map(|(_, table)| *table).chain(all.shadowed.iter().copied());
+            let overlaps: Vec<Overlap> = near
+                .map(|other| &all.tables[other as usize].names)
+                .filter(|other| other.block().overlaps(block))
+                .map(|other| Overlap { kept: other.artifact.name.clone(), shadowed: names.artifact.name.clone() })
+                .collect();
+            if overlaps.is_empty() && !blocks.contains_key(&block.base) {
+                blocks.insert(block.base, index);
+            } else {
+                all.shadowed.push(index);
             }
+            all.overlaps.extend(overlaps);
             all.add(names, types);
         }
+        all.blocks = blocks.into_iter().collect();
         all
     }
 
@@ -123,9 +138,17 @@ impl Names {
     /// Table and index within it of an id, among `count(table)` items.
     #[inline]
     fn find(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(&Table, usize)> {
-        self.tables.iter().find_map(|table| {
-            let index = id.checked_sub(table.names.artifact.base)? as usize;
-            (index < count(table)).then_some((table, index))
+        self.find_table(id, count).map(|(table, index)| (&self.tables[table as usize], index))
+    }
+
+    #[inline]
+    fn find_table(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(u32, usize)> {
+        let before = self.blocks.partition_point(|(base, _)| *base <= id);
+        let nearest = before.checked_sub(1).map(|before| self.blocks[before].1);
+        nearest.into_iter().chain(self.shadowed.iter().copied()).find_map(|table| {
+            let names = &self.tables[table as usize];
+            let index = id.checked_sub(names.names.artifact.base)? as usize;
+            (index < count(names)).then_some((table, index))
         })
     }
 
@@ -256,16 +279,14 @@ impl Names {
 
     /// The class that declares a method.
     pub fn class_of_method(&self, id: MethodId) -> Option<ClassRef> {
-        let table = self.tables.iter().position(|table| table.names.method(id).is_some())?;
-        let method = self.tables[table].names.method(id)?;
-        Some(ClassRef { table: table as u32, index: method.class })
+        let (table, index) = self.find_table(id.0, |table| table.names.methods.len())?;
+        Some(ClassRef { table, index: self.tables[table as usize].names.methods[index].class })
     }
 
     /// The class that declares a field.
     pub fn class_of_field(&self, id: FieldId) -> Option<ClassRef> {
-        let table = self.tables.iter().position(|table| table.names.field(id).is_some())?;
-        let field = self.tables[table].names.field(id)?;
-        Some(ClassRef { table: table as u32, index: field.class })
+        let (table, index) = self.find_table(id.0, |table| table.names.fields.len())?;
+        Some(ClassRef { table, index: self.tables[table as usize].names.fields[index].class })
     }
 
     /// Whether a class of this type is in some table and carries hooks.
@@ -343,10 +364,10 @@ impl Names {
 
     /// What a field reference means.
     pub fn resolve_field_ref(&self, id: FieldRefId, types: &Types) -> Option<FieldId> {
-        let table = self.tables.iter().position(|table| table.names.field_ref(id).is_some())?;
-        let names = &self.tables[table].names;
-        let reference = names.field_ref(id)?;
-        let near = ClassRef { table: table as u32, index: 0 };
+        let (table, index) = self.find_table(id.0, |table| table.names.field_refs.len())?;
+        let names = &self.tables[table as usize].names;
+        let reference = &names.field_refs[index];
+        let near = ClassRef { table, index: 0 };
         let class = self.class_near(names.str(reference.class), Some(near), types)?;
         self.resolve_field(class, names.str(reference.name), names.str(reference.descriptor), types)
     }
@@ -355,7 +376,7 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_names::{Artifact, ArtifactKind, ClassNames, FieldNames, FieldRefNames};
+    use et_names::{Artifact, ArtifactKind, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames};
 
     fn table(name: &str, hash: u64, base: u32, classes: &[ClassNames]) -> NamesTable {
         let mut table = NamesTable::new(Artifact { hash, base, name: name.into(), kind: ArtifactKind::Application });
@@ -432,6 +453,38 @@ mod tests {
         let names = Names::new(tables, &mut types);
         assert_eq!(names.overlaps(), [Overlap { kept: "a".into(), shadowed: "b".into() }]);
         assert_eq!(names.tables().count(), 2);
+    }
+
+    #[test]
+    fn an_id_that_the_kept_artifact_does_not_use_is_the_others() {
+        let mut types = Types::default();
+        let one = [class("C", "", &[], &["x", "y"])];
+        let two = [class("D", "", &[], &["x", "y"])];
+        let names = Names::new(vec![table("a", 1, 10, &one), table("b", 2, 11, &two)], &mut types);
+        let class_of = |id| names.class_of_field(FieldId(id)).map(|class| names.type_of(class));
+        let types = ["C", "C", "D"].map(|name| types.get_class(name));
+        assert_eq!([10, 11, 12].map(class_of), types);
+        assert_eq!(class_of(13), None);
+    }
+
+    #[test]
+    fn thousands_of_tables_are_looked_up_quickly() {
+        const COUNT: u32 = 20_000;
+        let mut types = Types::default();
+        let tables = (0..COUNT).rev().map(|n| {
+            let name = format!("C{n}");
+            table(&name, n.into(), DYNAMIC_BASE + 2 * n, &[with_ref(class(&name, "", &[], &["x"]), &name, "x")])
+        });
+        let names = Names::new(tables.collect(), &mut types);
+        assert!(names.overlaps().is_empty());
+        // Searching them one by one would take minutes.
+        for _ in 0..10 {
+            for n in 0..COUNT {
+                let id = DYNAMIC_BASE + 2 * n;
+                assert_eq!(names.resolve_field_ref(FieldRefId(id), &types), Some(FieldId(id)));
+                assert!(names.field_ref(FieldRefId(id + 1)).is_none());
+            }
+        }
     }
 
     #[test]

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use et_names::ArtifactKind;
+
 use super::render::{bytes, number};
 use crate::file::format::BlockKind;
 use crate::trace::Trace;
@@ -32,7 +34,14 @@ pub fn info(trace: &Trace) -> String {
         (None, Some(cut)) => line("end", cut.to_string()),
         (None, None) => {}
     }
+    let (mut dynamic, mut dynamic_classes, mut dynamic_methods) = (0, 0, 0);
     for table in trace.names.tables() {
+        if table.artifact.kind == ArtifactKind::Dynamic {
+            dynamic += 1;
+            dynamic_classes += table.classes.len() as u64;
+            dynamic_methods += table.methods.len() as u64;
+            continue;
+        }
         let block = table.block();
         line(
             "artifact",
@@ -45,6 +54,13 @@ pub fn info(trace: &Trace) -> String {
                 block.base,
                 block.base + block.size
             ),
+        );
+    }
+    if dynamic > 0 {
+        let (tables, classes, methods) = (number(dynamic), number(dynamic_classes), number(dynamic_methods));
+        line(
+            "run time",
+            format!("{tables} names tables made as the program ran, {classes} classes, {methods} methods"),
         );
     }
     let mut kinds: BTreeMap<BlockKind, (u64, u64, u64)> = BTreeMap::new();
