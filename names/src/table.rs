@@ -296,17 +296,24 @@ impl NamesTable {
             dimensions: site.dimensions,
             line: site.line,
         }));
-        self.field_refs.extend(class.field_refs.iter().map(|field| FieldRef {
-            class: strings.intern(&field.class),
-            name: strings.intern(&field.name),
-            descriptor: strings.intern(&field.descriptor),
-            is_static: field.is_static,
-        }));
+        class.field_refs.iter().for_each(|field| self.push_field_ref(field));
+        let strings = &mut self.strings;
         self.shortfalls.extend(class.shortfalls.iter().map(|short| Shortfall {
             method: first_method + short.method,
             hooks: strings.intern(&short.hooks),
             why: strings.intern(&short.why),
         }));
+    }
+
+    /// Adds a field reference that belongs to no class of the table.
+    pub fn push_field_ref(&mut self, field: &FieldRefNames) {
+        let strings = &mut self.strings;
+        self.field_refs.push(FieldRef {
+            class: strings.intern(&field.class),
+            name: strings.intern(&field.name),
+            descriptor: strings.intern(&field.descriptor),
+            is_static: field.is_static,
+        });
     }
 
     /// The ids this table uses.

@@ -1,4 +1,4 @@
-//! What the VM calls: the agent's entry points, JVMTI's events, HeapProxy's natives.
+//! What the VM calls: the agent's entry points and JVMTI's events. HeapProxy's natives are in `natives`.
 //!
 //! No panic leaves this module and no failure disturbs the program: the worst outcome is that tracing ends with one
 //! line of explanation.
@@ -8,7 +8,7 @@ use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jobject};
+use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
 
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
@@ -27,7 +27,7 @@ struct Prepared {
 }
 
 /// Runs `body`; a panic in it ends tracing.
-fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
+pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
         Ok(value) => value,
         Err(cause) => {
@@ -200,41 +200,6 @@ unsafe extern "system" fn garbage_collection_finish(_jvmti: *mut RawEnv) {
     guarded(None, (), || {
         if let Some(tracer) = tracer::get() {
             tracer.gc_finishes();
-        }
-    });
-}
-
-/// `HeapProxy.nextChunk(Thread, long)`. The VM finds it by its name.
-///
-/// # Safety
-/// Called by the VM only.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
-    env: *mut JNIEnv,
-    _class: jclass,
-    thread: jobject,
-    at: jlong,
-) -> jlong {
-    // SAFETY: as the VM hands them over.
-    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
-    guarded(env, 0, || match (tracer::get(), env, thread) {
-        (_, _, None) => -1,
-        (Some(tracer), Some(env), Some(thread)) => tracer.next_chunk(env, thread, at as usize) as jlong,
-        _ => 0,
-    })
-}
-
-/// `HeapProxy.defineClass0(Class)`. The VM finds it by its name.
-///
-/// # Safety
-/// Called by the VM only.
-#[unsafe(no_mangle)]
-pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JNIEnv, _class: jclass, class: jclass) {
-    // SAFETY: as the VM hands them over.
-    let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
-    guarded(env, (), || {
-        if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
-            tracer.classes.define(tracer, env, class, false);
         }
     });
 }

@@ -30,6 +30,8 @@ pub struct Settings {
     pub known: usize,
     /// Address of the table of classes.
     pub classes: usize,
+    /// Address of the table of layouts.
+    pub layouts: usize,
 }
 
 impl Proxy {
@@ -109,6 +111,7 @@ impl Proxy {
         self.set_long(env, c"chunkRoom", settings.chunk_room as u64);
         self.set_long(env, c"known", settings.known as u64);
         self.set_long(env, c"classes", settings.classes as u64);
+        self.set_long(env, c"layouts", settings.layouts as u64);
     }
 
     /// Switches the hooks.

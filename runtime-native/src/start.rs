@@ -21,6 +21,7 @@ use crate::options::Options;
 use crate::proxy::{Proxy, Settings};
 use crate::report::say;
 use crate::sink::Sink;
+use crate::slots::Slots;
 use crate::tracer::{Parts, Tracer};
 
 /// Why a run is not traced.
@@ -67,7 +68,8 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         }
     };
     let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
-    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, buffers, sink, start };
+    let slots = Slots::new(env, jvmti);
+    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -76,6 +78,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             chunk_room: tracer.buffers.room(),
             known: tracer.known.as_ptr() as usize,
             classes: tracer.classes.table_address(),
+            layouts: tracer.slots.table_address(),
         },
     );
     let hash_shift = proxy.probe_hash_shift(env);
@@ -104,6 +107,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     }
     if !sizes_known {
         tracer.queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
+    }
+    if !tracer.slots.are_known() {
+        tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
     }
     let writer = start_writer(tracer, env).inspect_err(|_| tracer.abandon(env))?;
     record_what_exists(tracer, env, thread, writer, unique.then(|| drawn.last().copied()).flatten())?;

@@ -17,6 +17,7 @@ use crate::jvm::jvmti::Jvmti;
 use crate::proxy::Proxy;
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
+use crate::slots::Slots;
 use crate::threads::Threads;
 use crate::writer::{Finish, HeapUse, Host, Queue};
 
@@ -38,6 +39,8 @@ pub struct Tracer {
     pub proxy: Proxy,
     /// Whether instance sizes can be asked for.
     pub sizes_known: bool,
+    /// Which field lies where.
+    pub slots: Slots,
     /// Where events go first.
     pub buffers: Buffers,
     /// What is to be written.
@@ -73,6 +76,7 @@ pub struct Parts {
     pub hotspot: HotSpot,
     pub proxy: Proxy,
     pub sizes_known: bool,
+    pub slots: Slots,
     pub buffers: Buffers,
     pub sink: Sink,
     pub start: Instant,
@@ -86,13 +90,14 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { vm, jvmti, hotspot, proxy, sizes_known, buffers, sink, start } = parts;
+        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, start } = parts;
         let tracer = Self {
             vm,
             jvmti,
             hotspot,
             proxy,
             sizes_known,
+            slots,
             buffers,
             queue: Queue::default(),
             threads: Threads::default(),

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
+use super::jvmti::FieldId;
 use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_6, JNIEnv, JavaVM, jfieldID, jint, jmethodID, jobject, jvalue};
 
 /// An object as JNI hands it out. Good for as long as the callback or frame that it came from.
@@ -231,6 +232,17 @@ impl<'a> Env<'a> {
     pub fn call_int(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<i32> {
         let value = jni!(self, CallIntMethodA, object.raw(), method.0, arguments.as_ptr());
         if self.clear_exception() { None } else { Some(value) }
+    }
+
+    /// Calls a method that returns a `long`; none if it throws.
+    pub fn call_long(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<i64> {
+        let value = jni!(self, CallLongMethodA, object.raw(), method.0, arguments.as_ptr());
+        if self.clear_exception() { None } else { Some(value) }
+    }
+
+    /// A field as an object; may load classes.
+    pub fn reflected_field(self, class: Object, field: FieldId, is_static: bool) -> Option<Object<'a>> {
+        self.found(jni!(self, ToReflectedField, class.raw(), field.0, is_static)).and_then(|raw| self.object(raw))
     }
 
     /// Makes an object; none if its constructor throws.

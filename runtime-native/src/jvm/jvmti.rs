@@ -479,6 +479,14 @@ impl Jvmti {
         })
     }
 
+    /// The class that declares a field of `class`.
+    pub fn field_declaring_class<'a>(self, _env: Env<'a>, class: Object, field: FieldId) -> Result<Option<Object<'a>>> {
+        let mut owner = ptr::null_mut();
+        jvmti!(self, 61 GetFieldDeclaringClass(jclass, jfieldID, *mut jclass), class.raw(), field.0, &mut owner)?;
+        // SAFETY: a local reference made for this thread.
+        Ok(unsafe { Object::new(owner) })
+    }
+
     /// Access flags of a field.
     pub fn field_modifiers(self, class: Object, field: FieldId) -> Result<jint> {
         let mut modifiers = 0;

@@ -4,6 +4,7 @@
 //! JVMTI 1.0, and so nothing stands between a callback and the JVM.
 
 pub mod env;
+pub mod field_ids;
 pub mod hotspot;
 pub mod jvmti;
 

@@ -30,6 +30,8 @@ public final class HeapProxy {
     static long known;
     /** Address of the table of classes that have their record, see {@link #classId}. */
     static long classes;
+    /** Address of the table of layouts: class id, unused, address of the layout; as {@link #classes} otherwise. */
+    static long layouts;
     /** Offset of the Klass pointer in a class mirror. */
     static long klassOffset;
     /** Offset of the layout helper in a Klass. */
@@ -437,6 +439,8 @@ public final class HeapProxy {
      */
     static int link() {
         defineClass0(null);
+        layout0(null);
+        staticFieldAt0(null, 0L);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
 
@@ -491,4 +495,13 @@ public final class HeapProxy {
 
     /** Writes the class record of {@code type} unless it is written; does nothing for null. */
     private static native void defineClass0(Class<?> type);
+
+    /**
+     * The address of the layout of a class: {@code int} count, then for each field of a reference type that its
+     * instances have, in order of offsets, {@code int} offset and {@code int} field reference. Never 0 but for null.
+     */
+    static native long layout0(Class<?> type);
+
+    /** The field reference of the static field of a reference type at that offset of the mirror, 0 if there is none. */
+    static native int staticFieldAt0(Class<?> mirror, long offset);
 }

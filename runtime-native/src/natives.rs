@@ -1,0 +1,82 @@
+//! The native methods of HeapProxy. The VM finds them by their names.
+#![allow(unsafe_code, reason = "entry points from the VM, with its raw pointers")]
+
+use jni_sys::{JNIEnv, jclass, jint, jlong, jobject};
+
+use crate::agent::guarded;
+use crate::jvm::env::{Env, Object};
+use crate::{slots, tracer};
+
+/// `HeapProxy.nextChunk(Thread, long)`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
+    env: *mut JNIEnv,
+    _class: jclass,
+    thread: jobject,
+    at: jlong,
+) -> jlong {
+    // SAFETY: as the VM hands them over.
+    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
+    guarded(env, 0, || match (tracer::get(), env, thread) {
+        (_, _, None) => -1,
+        (Some(tracer), Some(env), Some(thread)) => tracer.next_chunk(env, thread, at as usize) as jlong,
+        _ => 0,
+    })
+}
+
+/// `HeapProxy.defineClass0(Class)`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JNIEnv, _class: jclass, class: jclass) {
+    // SAFETY: as the VM hands them over.
+    let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
+            tracer.classes.define(tracer, env, class, false);
+        }
+    });
+}
+
+/// `HeapProxy.layout0(Class)`: the address of the class's layout, 0 only without a class.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    class: jclass,
+) -> jlong {
+    // SAFETY: as the VM hands them over.
+    let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
+    guarded(env, slots::no_layout() as jlong, || match (tracer::get(), env, class) {
+        (_, _, None) => 0,
+        (Some(tracer), Some(env), Some(class)) => tracer.slots.layout_address(tracer, env, class) as jlong,
+        _ => slots::no_layout() as jlong,
+    })
+}
+
+/// `HeapProxy.staticFieldAt0(Class, long)`: the field reference of the static field of references that lies there, 0 if
+/// there is none.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_staticFieldAt0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    mirror: jclass,
+    offset: jlong,
+) -> jint {
+    // SAFETY: as the VM hands them over.
+    let (env, mirror) = unsafe { (Env::new(env), Object::new(mirror)) };
+    guarded(env, 0, || match (tracer::get(), env, mirror) {
+        (Some(tracer), Some(env), Some(mirror)) => tracer.slots.static_field_at(tracer, env, mirror, offset) as jint,
+        _ => 0,
+    })
+}

@@ -1,0 +1,339 @@
+//! Which field lies where: for stores that name an object and an offset, or a JNI field id, instead of a field.
+//!
+//! A class's *layout* is the list of the reference fields of its instances, each with the field reference that its
+//! updates are reported with. Layouts are made when they are first asked for, and kept: class ids are not reused.
+
+use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use et_names::{FieldRefNames, NamesTable};
+use rustc_hash::FxHashMap;
+
+use crate::dynamic_ids::{self, DynamicIds};
+use crate::jvm::env::{Env, Object};
+use crate::jvm::field_ids::FieldIds;
+use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError, STATIC};
+use crate::tracer::Tracer;
+use crate::writer::Queue;
+
+/// Slots of the table that HeapProxy looks into, as many as it counts on.
+const SLOTS: usize = 1 << 18;
+/// A fuller table would be slow to search; classes beyond are asked for again each time.
+const MAX_FILLED: usize = SLOTS / 2;
+
+/// A field that JVMTI keeps to itself: the stack trace of an exception.
+const BACKTRACE: (&str, &str) = ("java/lang/Throwable", "backtrace");
+
+/// An entry of the table, as HeapProxy reads it.
+#[derive(Debug)]
+#[repr(C)]
+struct Entry {
+    /// Class id, 0 for none. Stored last.
+    class: AtomicI32,
+    padding: AtomicI32,
+    layout: AtomicI64,
+}
+
+impl Entry {
+    const fn none() -> Self {
+        Self { class: AtomicI32::new(0), padding: AtomicI32::new(0), layout: AtomicI64::new(0) }
+    }
+}
+
+/// Memory that costs nothing before it is used.
+static TABLE: [Entry; SLOTS] = [const { Entry::none() }; SLOTS];
+
+/// What HeapProxy gets for a class that nothing is known of.
+static NO_FIELDS: [i32; 1] = [0];
+
+/// The layout of a class that nothing is known of.
+pub fn no_layout() -> usize {
+    NO_FIELDS.as_ptr() as usize
+}
+
+/// A reference field: where it is, and what it is called in events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Slot {
+    offset: i32,
+    field: u32,
+}
+
+/// The reference fields that a class declares itself.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Own {
+    instance: Vec<Slot>,
+    /// With their ids in JNI.
+    statics: Vec<(usize, Slot)>,
+}
+
+/// A layout in the form that HeapProxy reads: the number of fields, then offset and field reference of each.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Layout(Arc<[i32]>);
+
+impl Layout {
+    fn new(mut slots: Vec<Slot>) -> Self {
+        slots.sort_unstable();
+        let words = slots.iter().flat_map(|slot| [slot.offset, slot.field as i32]);
+        Self([slots.len() as i32].into_iter().chain(words).collect())
+    }
+
+    fn slots(&self) -> impl Iterator<Item = Slot> {
+        self.0[1..].chunks_exact(2).map(|pair| Slot { offset: pair[0], field: pair[1] as u32 })
+    }
+
+    fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
+}
+
+/// The reference fields of classes.
+#[derive(Debug)]
+pub struct Slots {
+    ids: FieldIds,
+    /// Offset of `Throwable.backtrace`.
+    backtrace: Option<i32>,
+    table: &'static [Entry],
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    own: FxHashMap<u32, Arc<Own>>,
+    /// Never removed: HeapProxy has the addresses.
+    layouts: FxHashMap<u32, Layout>,
+}
+
+impl Slots {
+    /// Learns how to read field ids. Runs Java code, so it is done before the hooks are on.
+    pub fn new(env: Env, jvmti: Jvmti) -> Self {
+        let ids = FieldIds::probe(env, jvmti);
+        let backtrace = env
+            .find_class(c"java/lang/Throwable")
+            .and_then(|class| env.field(class, c"backtrace", c"Ljava/lang/Object;"))
+            .and_then(|field| ids.instance_offset(FieldId(field.0)));
+        Self { ids, backtrace, table: &TABLE, state: Mutex::default() }
+    }
+
+    /// Whether anything can be said.
+    pub fn are_known(&self) -> bool {
+        self.ids.are_known()
+    }
+
+    /// Where HeapProxy finds the table.
+    pub fn table_address(&self) -> usize {
+        self.table.as_ptr() as usize
+    }
+
+    /// Address of the layout of a class: of one without fields if nothing can be known.
+    pub fn layout_address(&self, tracer: &Tracer, env: Env, class: Object) -> usize {
+        self.layout(tracer, env, class).map_or(no_layout(), |layout| layout.address())
+    }
+
+    /// The field reference of what lies at that offset of an instance of `class`; 0 for none.
+    pub fn instance_field(&self, tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
+        let slot = self.ids.instance_offset(field).and_then(|offset| {
+            let layout = self.layout(tracer, env, class).ok()?;
+            layout.slots().find(|slot| slot.offset == offset)
+        });
+        slot.map_or(0, |slot| slot.field)
+    }
+
+    /// The field reference of the static reference field that lies at that offset of the mirror; 0 for none.
+    pub fn static_field_at(&self, tracer: &Tracer, env: Env, mirror: Object, offset: i64) -> u32 {
+        let Ok(own) = self.own(tracer, env, mirror) else { return 0 };
+        own.statics.iter().find(|(_, slot)| i64::from(slot.offset) == offset).map_or(0, |(_, slot)| slot.field)
+    }
+
+    /// The field reference of a static field by its id in JNI; 0 if it holds no reference.
+    pub fn static_field(&self, tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
+        // The class may have inherited it, from an interface even.
+        let Ok(Some(owner)) = tracer.jvmti.field_declaring_class(env, class, field) else { return 0 };
+        let Ok(own) = self.own(tracer, env, owner) else { return 0 };
+        own.statics.iter().find(|(id, _)| *id == field.0 as usize).map_or(0, |(_, slot)| slot.field)
+    }
+
+    fn layout(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError> {
+        let id = tracer.hotspot.identity_hash(env, class);
+        if let Some(layout) = self.lock().layouts.get(&id) {
+            return Ok(layout.clone());
+        }
+        // Superclasses first; the frame keeps the local references of one class at a time.
+        let mut slots = env.frame(8, |env| match env.superclass(class) {
+            Some(superclass) => self.layout(tracer, env, superclass).map(|layout| layout.slots().collect()),
+            None => Ok(Vec::new()),
+        })?;
+        slots.extend_from_slice(&self.own(tracer, env, class)?.instance);
+        Ok(self.keep(id, Layout::new(slots)))
+    }
+
+    fn own(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError> {
+        let id = tracer.hotspot.identity_hash(env, class);
+        if let Some(own) = self.lock().own.get(&id) {
+            return Ok(own.clone());
+        }
+        // No lock is held while the VM is asked: if two threads do, one's answer is thrown away.
+        let members = self.members(tracer.jvmti, class)?;
+        let mut state = self.lock();
+        if let Some(own) = state.own.get(&id) {
+            return Ok(own.clone());
+        }
+        let own = Arc::new(members.publish(&tracer.dynamic_ids, &tracer.queue));
+        state.own.insert(id, own.clone());
+        Ok(own)
+    }
+
+    /// Asks the VM for the reference fields that a class declares.
+    fn members(&self, jvmti: Jvmti, class: Object) -> Result<Members, JvmtiError> {
+        let signature = jvmti.class_signature(class)?;
+        let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or_default();
+        let mut members = Members { class: name.to_owned(), fields: Vec::new() };
+        if name.is_empty() {
+            return Ok(members);
+        }
+        for field in jvmti.class_fields(class)? {
+            let member = jvmti.field_name(class, field)?;
+            if !member.descriptor.starts_with(['L', '[']) {
+                continue;
+            }
+            let is_static = jvmti.field_modifiers(class, field)? & STATIC != 0;
+            let offset = if is_static { self.ids.static_offset(field) } else { self.ids.instance_offset(field) };
+            if let Some(offset) = offset {
+                members.fields.push(Declared {
+                    name: member.name,
+                    descriptor: member.descriptor,
+                    static_id: is_static.then_some(field.0 as usize),
+                    offset,
+                });
+            }
+        }
+        if name == BACKTRACE.0
+            && let Some(offset) = self.backtrace
+            && members.fields.iter().all(|field| field.name != BACKTRACE.1)
+        {
+            let (name, descriptor) = (BACKTRACE.1.to_owned(), "Ljava/lang/Object;".to_owned());
+            members.fields.push(Declared { name, descriptor, static_id: None, offset });
+        }
+        Ok(members)
+    }
+
+    /// The first layout that comes for a class stays.
+    fn keep(&self, class: u32, layout: Layout) -> Layout {
+        let mut state = self.lock();
+        if let Some(known) = state.layouts.get(&class) {
+            return known.clone();
+        }
+        state.layouts.insert(class, layout.clone());
+        if state.layouts.len() <= MAX_FILLED {
+            let start = class as usize % self.table.len();
+            let mut entries = self.table[start..].iter().chain(&self.table[..start]);
+            if let Some(free) = entries.find(|entry| entry.class.load(Ordering::Relaxed) == 0) {
+                free.layout.store(layout.address() as i64, Ordering::Relaxed);
+                free.class.store(class as i32, Ordering::Release);
+            }
+        }
+        layout
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What the VM says of a class, before its fields have ids.
+struct Members {
+    class: String,
+    fields: Vec<Declared>,
+}
+
+struct Declared {
+    name: String,
+    descriptor: String,
+    /// In JNI, of a static field.
+    static_id: Option<usize>,
+    offset: i32,
+}
+
+impl Members {
+    /// Gives the fields ids, and their names to the trace. Without ids left, there are no fields.
+    fn publish(self, ids: &DynamicIds, queue: &Queue) -> Own {
+        let mut own = Own::default();
+        if self.fields.is_empty() {
+            return own;
+        }
+        let Some(base) = ids.take(self.fields.len() as u32) else { return own };
+        let mut names = NamesTable::new(dynamic_ids::artifact(base, format!("fields of {}", self.class)));
+        for (field, declared) in (base..).zip(self.fields) {
+            let slot = Slot { offset: declared.offset, field };
+            match declared.static_id {
+                Some(id) => own.statics.push((id, slot)),
+                None => own.instance.push(slot),
+            }
+            names.push_field_ref(&FieldRefNames {
+                class: self.class.clone(),
+                name: declared.name,
+                descriptor: declared.descriptor,
+                is_static: declared.static_id.is_some(),
+            });
+        }
+        dynamic_ids::publish(queue, &names);
+        own
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::{DYNAMIC_BASE, FieldRefId};
+
+    fn slots(table: &'static [Entry]) -> Slots {
+        Slots { ids: FieldIds::default(), backtrace: None, table, state: Mutex::default() }
+    }
+
+    fn layout(offsets: &[i32]) -> Layout {
+        Layout::new(offsets.iter().map(|&offset| Slot { offset, field: 7 }).collect())
+    }
+
+    #[test]
+    fn fields_of_a_layout_are_sorted_by_offset() {
+        let unsorted = vec![Slot { offset: 24, field: 1 }, Slot { offset: 12, field: u32::MAX >> 2 }];
+        let layout = Layout::new(unsorted);
+        assert_eq!(*layout.0, [2, 12, (u32::MAX >> 2) as i32, 24, 1]);
+        assert_eq!(layout.slots().map(|slot| slot.offset).collect::<Vec<_>>(), [12, 24]);
+    }
+
+    #[test]
+    fn a_classs_first_layout_stays_and_collisions_stand_in_a_row() {
+        const COUNT: usize = 8;
+        let table: &'static [Entry] = Vec::leak((0..COUNT).map(|_| Entry::none()).collect());
+        let slots = slots(table);
+        let first = slots.keep(15, layout(&[12]));
+        assert_eq!(slots.keep(15, layout(&[16])), first);
+        let second = slots.keep(7, layout(&[20]));
+        let at = |slot: usize| (table[slot].class.load(Ordering::Relaxed), table[slot].layout.load(Ordering::Relaxed));
+        assert_eq!(at(7), (15, first.address() as i64));
+        assert_eq!(at(0), (7, second.address() as i64));
+        assert_eq!(at(1), (0, 0));
+    }
+
+    #[test]
+    fn fields_get_ids_with_names_in_the_trace() {
+        let declared = |name: &str, static_id, offset| Declared {
+            name: name.into(),
+            descriptor: "La/B;".into(),
+            static_id,
+            offset,
+        };
+        let fields = vec![declared("x", None, 12), declared("Y", Some(1000), 112)];
+        let (ids, queue) = (DynamicIds::default(), Queue::default());
+        let own = Members { class: "a/A".into(), fields }.publish(&ids, &queue);
+        assert_eq!(own.instance, [Slot { offset: 12, field: DYNAMIC_BASE }]);
+        assert_eq!(own.statics, [(1000, Slot { offset: 112, field: DYNAMIC_BASE + 1 })]);
+        let table = NamesTable::decode(&queue.take_blocks()[0].1).unwrap();
+        let name = |id| table.field_ref(FieldRefId(id)).map(|field| (table.str(field.name), field.is_static));
+        assert_eq!(name(DYNAMIC_BASE), Some(("x", false)));
+        assert_eq!(name(DYNAMIC_BASE + 1), Some(("Y", true)));
+        assert!(table.classes.is_empty());
+        assert_eq!(Members { class: "a/A".into(), fields: Vec::new() }.publish(&ids, &queue), Own::default());
+        assert!(queue.take_blocks().is_empty());
+    }
+}
