@@ -198,6 +198,19 @@ public class Tom { public static void main(String[] a) throws Exception { LogMan
 J
   mkdir -p "$TMP/tom"; J -cp "$CLS/Tom:$TOMCP" Tom $(n 15000) "$TMP/tom"; }
 
+# Not one of the nine: the same server with as many threads on each side as there are clients, each with its own cookies.
+wl_tomcat_threads() { driver TomThreads "$TOMCP" <<'J'
+import org.apache.catalina.startup.Tomcat; import org.apache.catalina.Context; import jakarta.servlet.http.*; import java.io.*; import java.net.*; import java.util.logging.*; import java.util.*; import java.util.concurrent.*;
+/** TomThreads requests folder threads: one embedded Tomcat, several client threads; the check does not depend on who comes first. */
+public class TomThreads { public static void main(String[] a) throws Exception { int threads = Integer.parseInt(a[2]), requests = Integer.parseInt(a[0]) / threads; LogManager.getLogManager().reset(); Tomcat t = new Tomcat(); t.setBaseDir(a[1]); t.setHostname("127.0.0.1"); t.setPort(0); t.getConnector().setProperty("address", "127.0.0.1"); t.getConnector().setProperty("maxThreads", a[2]); t.getConnector().setProperty("minSpareThreads", a[2]); t.getConnector().setProperty("maxKeepAliveRequests", "-1"); Context c = t.addContext("", new File(a[1]).getAbsolutePath());
+  Tomcat.addServlet(c, "s", new HttpServlet() { protected void doGet(HttpServletRequest q, HttpServletResponse p) throws IOException { HttpSession s = q.getSession(true); int k = Integer.parseInt(q.getParameter("k")); StringBuilder b = new StringBuilder(); TreeMap<String, Integer> m = new TreeMap<>(); for (int i = 0; i < 200; i++) m.merge("w" + (i * k) % 97, i, Integer::sum); b.append(m); s.setAttribute("m" + k % 10, m); p.setContentType("text/plain"); p.getWriter().print(b); } }); c.addServletMappingDecoded("/", "s"); t.start(); int port = t.getConnector().getLocalPort();
+  ExecutorService pool = Executors.newFixedThreadPool(threads); List<Future<Long>> clients = new ArrayList<>();
+  for (int n = 0; n < threads; n++) { int first = n * requests; clients.add(pool.submit(() -> { long h = 0; String ck = null;
+    for (int i = first; i < first + requests; i++) { HttpURLConnection u = (HttpURLConnection) new URL("http://127.0.0.1:" + port + "/?k=" + i).openConnection(); if (ck != null && i % 100 != 0) u.setRequestProperty("Cookie", ck); String sc; try (InputStream in = u.getInputStream()) { h = h * 31 + new String(in.readAllBytes()).hashCode(); } sc = u.getHeaderField("Set-Cookie"); if (sc != null) ck = sc.substring(0, sc.indexOf(';')); } return h; })); }
+  long h = 0; for (Future<Long> client : clients) h = h * 31 + client.get(); System.out.println("check " + h); pool.shutdown(); t.stop(); t.destroy(); System.exit(0); } }
+J
+  mkdir -p "$TMP/tomt"; J -cp "$CLS/TomThreads:$TOMCP" TomThreads $(n 15000) "$TMP/tomt" 8; }
+
 names() { declare -F | sed -n 's/^declare -f wl_//p' | LC_ALL=C sort; }
 case "${1:-}" in
   list) names ;;

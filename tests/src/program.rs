@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::io::BufReader;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use xtask::command;
+use xtask::instrumented;
 use xtask::jdks::Jdk;
+use xtask::programs;
 
 use crate::expect::Source;
 use crate::lab::{self, Lab};
@@ -63,7 +65,7 @@ impl Run {
             "the rewritten program behaves differently\nplain: {plain:?}\nrewritten: {rerun:?}\n{}",
             command::shown(&traced)
         );
-        validate(lab, &trace)?;
+        programs::validate(&lab.tools, &trace)?;
         Ok(Self { folder, trace, stdout: plain.stdout, source, main_class: name.to_owned() })
     }
 
@@ -94,7 +96,7 @@ impl Run {
 
     /// `et-trace summary --json`
     pub fn summary(&self, lab: &Lab) -> Result<serde_json::Value> {
-        summary(lab, &self.trace)
+        instrumented::summary(&lab.tools, &self.trace, 10)
     }
 
     /// Removes what a passed test does not need any more: traces are large.
@@ -124,20 +126,6 @@ pub fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "{wrong}trace: {}", run.trace.display());
     run.clean()
-}
-
-/// `et-trace validate` finds nothing, and nothing was lost.
-pub fn validate(lab: &Lab, trace: &Path) -> Result<()> {
-    command::quiet(Command::new(lab.tools.et_trace()).arg("validate").arg(trace))?;
-    let lost = summary(lab, trace)?["lost"].as_u64().context("the summary does not say what was lost")?;
-    ensure!(lost == 0, "{lost} events were lost: {}", trace.display());
-    Ok(())
-}
-
-/// `et-trace summary --json`
-pub fn summary(lab: &Lab, trace: &Path) -> Result<serde_json::Value> {
-    let output = command::quiet(Command::new(lab.tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
-    serde_json::from_slice(&output.stdout).context("et-trace summary --json did not print JSON")
 }
 
 /// What a user sees of a run.

@@ -3,11 +3,10 @@
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Result, bail, ensure};
+use anyhow::Result;
 use et_tests::lab::{self, Lab};
-use et_tests::program;
-use xtask::command;
 use xtask::jdks::Jdk;
+use xtask::programs;
 use xtask::workloads::{self, Runner, Workload};
 
 fn main() -> ExitCode {
@@ -28,23 +27,8 @@ fn runner(lab: &Lab, jdk: &Jdk) -> Result<Runner> {
 
 fn runs_as_before(lab: &Lab, jdk: &Jdk, workload: &Workload) -> Result<()> {
     let folder = lab.folder(jdk, workload.name)?;
-    let runner = runner(lab, jdk)?;
-    runner.prepare(workload, &jdk.java())?;
-    let plain = command::quiet(&mut runner.plain(workload, &jdk.java()))?;
-    let plain_files = runner.written(workload)?;
-    ensure!(!plain.stdout.is_empty(), "{} printed nothing", workload.name);
-
-    let parts = runner.instrument(workload, &lab.tools, &folder.join("rewritten"), &[])?;
     let traced_jdk = lab.instrumented(jdk)?;
-    let trace = folder.join("trace.ettrace");
-    let options = traced_jdk.options(&trace);
-    let rewritten = command::quiet(&mut runner.rewritten(workload, &traced_jdk.java(), &parts, &options))?;
-    if plain.stdout != rewritten.stdout {
-        let (plain, rewritten) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&rewritten.stdout));
-        bail!("{} printed something else\nplain:\n{plain}\nrewritten:\n{rewritten}", workload.name);
-    }
-    ensure!(plain_files == runner.written(workload)?, "{} wrote other files than before", workload.name);
-    program::validate(lab, &trace)?;
+    programs::runs_as_before(&runner(lab, jdk)?, &lab.tools, jdk, &traced_jdk, workload, &folder, &[])?;
     if !lab::keep_traces() {
         fs::remove_dir_all(&folder)?;
     }

@@ -11,7 +11,7 @@ use serde_json::json;
 use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
-use crate::workloads::{Runner, Workload};
+use crate::workloads::{self, Runner, Workload};
 use crate::{build, command, jdks};
 
 /// Options of `cargo xtask bench`.
@@ -92,11 +92,10 @@ impl Rewriting {
 /// Measures, prints the table, writes the figures.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "--repetitions must be at least 1");
-    let programs: Vec<Workload> = options.programs.iter().map(|name| Workload::named(name)).collect::<Result<_>>()?;
+    let programs = workloads::chosen(&options.programs)?;
     let tools = build::run(layout)?;
     let compiler = jdks::compiler(layout)?;
-    let jdk = jdks::of_feature(layout, options.jdk)
-        .with_context(|| format!("no JDK {} found: cargo xtask jdks", options.jdk))?;
+    let jdk = jdks::of_feature(layout, options.jdk).with_context(|| jdks::missing(options.jdk))?;
     let folder = layout.target.join("bench");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;

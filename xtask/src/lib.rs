@@ -3,10 +3,12 @@
 pub mod bench;
 pub mod build;
 pub mod command;
+pub mod completeness;
 pub mod demo;
 pub mod instrumented;
 pub mod jdks;
 pub mod layout;
+pub mod programs;
 pub mod runtime_java;
 pub mod setup;
 pub mod test;

@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{bench, build, demo, jdks, layout::Layout, setup, test};
+use xtask::{bench, build, completeness, demo, jdks, layout::Layout, programs, setup, test};
 
 /// The project's chores.
 #[derive(Parser)]
@@ -22,12 +22,12 @@ enum Chore {
     Test(test::Options),
     /// Measure slowdown, rewriting speed and trace size
     Bench(bench::Options),
-    /// List the JDKs found; fetch a run-time JDK 25 if there is none
-    Jdks {
-        /// Only list
-        #[arg(long)]
-        list: bool,
-    },
+    /// Real programs, plain and rewritten: same output, valid traces
+    Programs(programs::Options),
+    /// What traces hold of the objects that the VM says it made
+    Completeness(completeness::Options),
+    /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
+    Jdks(jdks::Options),
     /// Install, or name, what the tests need: a JDK, the workloads' packages
     Setup,
 }
@@ -49,7 +49,9 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Demo => demo::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),
         Chore::Bench(options) => bench::run(&layout, &options),
-        Chore::Jdks { list } => jdks::run(&layout, list),
+        Chore::Programs(options) => programs::run(&layout, &options),
+        Chore::Completeness(options) => completeness::run(&layout, &options),
+        Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Setup => setup::for_tests(&layout),
     }
 }

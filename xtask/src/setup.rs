@@ -10,20 +10,31 @@ use crate::jdks;
 use crate::layout::Layout;
 use crate::workloads;
 
-/// What the whole test suite needs beyond cargo: a JDK with a compiler, the workloads' jars, a JDK 25.
+/// What the whole test suite needs beyond cargo: a JDK with a compiler, the workloads' jars, other JDKs.
 pub fn for_tests(layout: &Layout) -> Result<()> {
     jdks::compiler(layout)?;
-    let missing = missing_packages(&workloads::packages(layout)?);
-    if !missing.is_empty() {
-        // A developer without the packages can still run all other tests: those that need them say so.
-        if let Err(error) = apt_install(&missing.iter().map(String::as_str).collect::<Vec<_>>()) {
-            eprintln!("note: tests with real programs will be skipped: {error:#}");
-        }
+    // A developer without the packages can still run all other tests: those that need them say so.
+    if let Err(error) = programs(layout) {
+        eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
-    if let Err(error) = jdks::fetch_25(layout) {
-        eprintln!("note: tests on JDK 25 will be skipped: {error:#}");
+    if let Err(error) = jdks::fetch_missing(layout) {
+        eprintln!("note: tests on some JDKs will be skipped: {error:#}");
     }
     Ok(())
+}
+
+/// The packages of the workloads.
+pub fn programs(layout: &Layout) -> Result<()> {
+    ensure_packages(&workloads::packages(layout)?)
+}
+
+/// Installs those of the packages that are not there.
+pub fn ensure_packages(wanted: &[String]) -> Result<()> {
+    let missing = missing_packages(wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apt_install(&missing.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Installs Debian packages when we may, else names them.

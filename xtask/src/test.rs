@@ -21,7 +21,7 @@ pub struct Options {
 }
 
 /// The JDKs that end-to-end tests run on.
-pub const JDKS: [u32; 2] = [17, 25];
+pub const JDKS: [u32; 4] = [11, 17, 21, 25];
 
 /// Runs it all; the test runner's summary comes last.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {

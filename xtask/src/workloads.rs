@@ -34,35 +34,72 @@ pub struct Workload {
     pub name: &'static str,
     /// The driver class that the script compiles for it, if any.
     pub driver: Option<&'static str>,
-    /// Its jars, without `.jar`; those that a Debian release lacks are not needed.
+    /// Its jars, without `.jar`.
     pub jars: &'static [&'static str],
+    /// Jars on its class path that it runs without, and that not every Debian release has.
+    pub optional_jars: &'static [&'static str],
     /// What it writes below the scratch folder `out`, if anything.
     pub output: Option<&'static str>,
 }
 
+/// Nothing but the JDK.
+const BARE: Workload = Workload { name: "", driver: None, jars: &[], optional_jars: &[], output: None };
+
+const TOMCAT: Workload = Workload {
+    jars: &["tomcat10-embed-core", "tomcat10-embed-el", "tomcat10-embed-jasper", "jakarta-annotation-api"],
+    optional_jars: &["tomcat10-juli"],
+    ..BARE
+};
+
 /// All that we run, in the order in which tests and benchmarks run them.
-pub const ALL: [Workload; 5] = [
-    Workload { name: "javac", driver: None, jars: &[], output: Some("javac") },
-    Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], output: None },
+pub const ALL: [Workload; 10] = [
+    Workload { name: "javac", output: Some("javac"), ..BARE },
+    Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], ..BARE },
     Workload {
         name: "xalan",
-        driver: None,
-        jars: &["xalan2", "xercesImpl", "serializer", "xml-apis"],
+        jars: &["xalan2", "xercesImpl", "serializer"],
+        optional_jars: &["xml-apis"],
         output: Some("xalan.html"),
+        ..BARE
     },
     Workload {
         name: "luindex",
         driver: Some("Luc"),
         jars: &["lucene-core-4.10.4", "lucene-analyzers-common-4.10.4", "lucene-queries-4.10.4"],
-        output: None,
+        ..BARE
     },
     Workload {
         name: "antlr4",
-        driver: None,
         jars: &["antlr4", "antlr4-runtime", "stringtemplate4", "antlr3-runtime", "treelayout"],
         output: Some("a4"),
+        ..BARE
     },
+    Workload {
+        name: "ecj",
+        jars: &["eclipse-jdt-core"],
+        optional_jars: &[
+            "eclipse-core-contenttype",
+            "eclipse-core-jobs",
+            "eclipse-core-resources",
+            "eclipse-core-runtime",
+            "eclipse-equinox-common",
+            "eclipse-equinox-preferences",
+            "eclipse-osgi",
+            "eclipse-text",
+        ],
+        output: Some("ecj"),
+        ..BARE
+    },
+    Workload { name: "jython", jars: &["jython"], ..BARE },
+    Workload { name: "math3", driver: Some("M3"), jars: &["commons-math3"], ..BARE },
+    Workload { name: "tomcat", driver: Some("Tom"), ..TOMCAT },
+    Workload { name: "tomcat_threads", driver: Some("TomThreads"), ..TOMCAT },
 ];
+
+/// Those of the given names; all if there are none.
+pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
+    if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
+}
 
 impl Workload {
     /// The workload of that name.
@@ -75,15 +112,18 @@ impl Workload {
 
     /// Its jars as the system has them.
     pub fn installed_jars(&self) -> Vec<PathBuf> {
-        let all = self.jars.iter().map(|jar| Path::new(SHARE_JAVA).join(format!("{jar}.jar")));
+        let all = self.jars.iter().chain(self.optional_jars).map(|jar| in_share_java(jar));
         all.filter(|jar| jar.exists()).collect()
     }
 
     /// The first jar that is not installed, if one is missing that a run cannot do without.
     pub fn missing_jar(&self) -> Option<PathBuf> {
-        let needed = self.jars.iter().filter(|jar| **jar != "xml-apis");
-        needed.map(|jar| Path::new(SHARE_JAVA).join(format!("{jar}.jar"))).find(|jar| !jar.exists())
+        self.jars.iter().map(|jar| in_share_java(jar)).find(|jar| !jar.exists())
     }
+}
+
+fn in_share_java(jar: &str) -> PathBuf {
+    Path::new(SHARE_JAVA).join(format!("{jar}.jar"))
 }
 
 /// Runs workloads on one JDK, with their inputs in a folder of their own.
@@ -97,11 +137,11 @@ pub struct Runner {
 }
 
 impl Runner {
-    /// `compiler` compiles the drivers; `jdk` is the one that will run them, its own sources are what the
-    /// `javac` workload compiles.
+    /// `compiler` compiles the drivers; `jdk` is the one that will run them. Sources of the JDK are what `javac` and
+    /// `ecj` compile, its own if it came with them.
     pub fn new(layout: &Layout, work: &Path, scale: u32, compiler: &Jdk, jdk: &Jdk) -> Result<Self> {
         let javac = compiler.javac().with_context(|| format!("{} has no javac", compiler.home.display()))?;
-        let sources = Some(jdk.home.join("lib/src.zip")).filter(|zip| zip.exists());
+        let sources = [jdk, compiler].map(|jdk| jdk.home.join("lib/src.zip")).into_iter().find(|zip| zip.exists());
         Ok(Self { script: script(layout), home: work.join(format!("jdk-{}", jdk.version)), scale, javac, sources })
     }
 
@@ -113,8 +153,8 @@ impl Runner {
         if workload.name == "javac" && jdk.javac().is_none() {
             return Some(format!("JDK {} has no compiler", jdk.version));
         }
-        if workload.name == "javac" && self.sources.is_none() {
-            return Some(format!("JDK {} came without lib/src.zip", jdk.version));
+        if ["javac", "ecj"].contains(&workload.name) && self.sources.is_none() {
+            return Some("no JDK here came with lib/src.zip".into());
         }
         None
     }

@@ -45,6 +45,8 @@ pub struct ClassLine {
     pub ty: String,
     #[serde(flatten)]
     pub amount: Amount,
+    /// The same objects by the letters of their records.
+    pub kinds: BTreeMap<char, u64>,
 }
 
 /// Objects of one site.
@@ -164,6 +166,7 @@ pub struct Summary {
 pub fn summarize(trace: &Trace, top: usize) -> Result<Summary, ReadError> {
     let (method_count, site_count, ..) = trace.names.counts();
     let mut by_type = vec![Amount::default(); trace.types.len()];
+    let mut kinds_by_type = vec![[0u64; AllocKind::ALL.len()]; trace.types.len()];
     let mut by_site = vec![Amount::default(); site_count];
     let mut site_ids: Vec<SiteId> = vec![SiteId(0); site_count];
     let mut without_site = Amount::default();
@@ -184,6 +187,7 @@ pub fn summarize(trace: &Trace, top: usize) -> Result<Summary, ReadError> {
                 kinds[record.letter_index()].add(alloc.size);
                 if alloc.kind != AllocKind::Initial {
                     by_type[alloc.ty.0 as usize].add(alloc.size);
+                    kinds_by_type[alloc.ty.0 as usize][record.letter_index()] += 1;
                     run.2.add(alloc.size);
                     match trace.names.site_index(alloc.site).filter(|_| alloc.site.0 != 0) {
                         Some(index) => {
@@ -214,7 +218,9 @@ pub fn summarize(trace: &Trace, top: usize) -> Result<Summary, ReadError> {
     }
     let type_text = |ty: usize| for_people(trace.types.descriptor(TypeId(ty as u32)));
     let class_lines = |order: Vec<usize>| -> Vec<ClassLine> {
-        order.into_iter().map(|ty| ClassLine { ty: type_text(ty), amount: by_type[ty] }).collect()
+        let line =
+            |ty: usize| ClassLine { ty: type_text(ty), amount: by_type[ty], kinds: by_letter(&kinds_by_type[ty]) };
+        order.into_iter().map(line).collect()
     };
     let site_lines = |order: Vec<usize>| -> Vec<SiteLine> {
         let line = |index: usize| {
@@ -268,7 +274,7 @@ pub fn summarize(trace: &Trace, top: usize) -> Result<Summary, ReadError> {
                 heap_committed_bytes: gc.heap_committed,
             })
             .collect(),
-        not_instrumented: not_instrumented(trace, &by_type, top),
+        not_instrumented: not_instrumented(trace, &by_type, &kinds_by_type, top),
         shortfalls,
         shortfall_count,
         anomalies: outcome.anomalies,
@@ -324,14 +330,26 @@ fn thread_lines(
     lines
 }
 
-fn not_instrumented(trace: &Trace, by_type: &[Amount], top: usize) -> NotInstrumented {
+/// The letters that occur.
+fn by_letter(counts: &[u64; AllocKind::ALL.len()]) -> BTreeMap<char, u64> {
+    let letters = AllocKind::ALL.iter().map(|kind| kind.letter());
+    letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
+}
+
+fn not_instrumented(
+    trace: &Trace,
+    by_type: &[Amount],
+    kinds_by_type: &[[u64; AllocKind::ALL.len()]],
+    top: usize,
+) -> NotInstrumented {
     let mut found = NotInstrumented::default();
     let mut lines = Vec::new();
     for class in trace.not_instrumented() {
         found.classes += 1;
         found.hidden += usize::from(class.record.flags & class_flags::HIDDEN != 0);
         let amount = by_type.get(class.ty.0 as usize).copied().unwrap_or_default();
-        lines.push(ClassLine { ty: for_people(&class.record.signature), amount });
+        let kinds = kinds_by_type.get(class.ty.0 as usize).map(by_letter).unwrap_or_default();
+        lines.push(ClassLine { ty: for_people(&class.record.signature), amount, kinds });
     }
     lines.sort_by(|a, b| b.amount.objects.cmp(&a.amount.objects).then_with(|| a.ty.cmp(&b.ty)));
     lines.dedup_by(|a, b| a.ty == b.ty);

@@ -137,6 +137,7 @@ fn the_summary_for_programs_has_the_documented_keys() {
     assert_eq!(json["gcs"][0]["heapUsedBytes"], 3 << 20);
     assert_eq!(json["classes"][0]["type"], "byte[]");
     assert_eq!(json["classes"][0]["bytes"], 1016);
+    assert_eq!(json["classes"][0]["kinds"], serde_json::json!({ "A": json["classes"][0]["objects"] }));
     assert_eq!(json["sitesByBytes"][0]["site"], "shop.Cache.put:33");
     assert_eq!(json["notInstrumented"]["classes"], 1);
     assert_eq!(json["shortfalls"][0]["method"], "shop.Cache.put");

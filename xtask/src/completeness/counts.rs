@@ -1,0 +1,239 @@
+//! The two sides of a comparison, and the comparison, by class.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result};
+
+/// What the VM made, by class as people write it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Objects by class.
+    pub objects: BTreeMap<String, u64>,
+    /// Objects made by the runtime's own threads: nothing the trace should hold.
+    pub ours: u64,
+    /// Innermost frames of allocations, most frequent first, by class.
+    pub stacks: BTreeMap<String, Vec<(u64, String)>>,
+}
+
+impl Counted {
+    /// Reads what `tests/counter` wrote.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut counted = Self::default();
+        for (index, line) in text.lines().enumerate() {
+            counted.line(line).with_context(|| format!("counts, line {}: {line:?}", index + 1))?;
+        }
+        for stacks in counted.stacks.values_mut() {
+            stacks.sort_by(|a, b| b.cmp(a));
+        }
+        Ok(counted)
+    }
+
+    fn line(&mut self, line: &str) -> Result<()> {
+        let mut fields = line.split('\t');
+        let kind = fields.next();
+        let class = class_name(fields.next().context("no class")?);
+        let objects: u64 = fields.next().context("no number of objects")?.parse()?;
+        if kind == Some("C") {
+            let ours: u64 = fields.nth(1).context("no number of our own objects")?.parse()?;
+            self.ours += ours;
+            *self.objects.entry(class).or_default() += objects;
+        } else {
+            let frames = fields.next().context("no frames")?;
+            let frames: Vec<String> = frames.split(';').filter(|part| !part.is_empty()).map(frame).collect();
+            // `Lfoo/Bar;.baz` was cut in two at its semicolon.
+            let joined = frames.chunks(2).map(|pair| pair.concat()).collect::<Vec<_>>().join(" < ");
+            self.stacks.entry(class).or_default().push((objects, joined));
+        }
+        Ok(())
+    }
+}
+
+fn frame(part: &str) -> String {
+    match part.strip_prefix('.') {
+        Some(method) => format!(".{method}"),
+        None => class_name(&format!("{part};")),
+    }
+}
+
+/// What a trace holds of a class.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kinds {
+    /// Seen when they were made: records N, A and V.
+    pub at_birth: u64,
+    /// Met later: records P.
+    pub found: u64,
+}
+
+/// What a trace holds, by class as people write it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Recorded {
+    /// By class.
+    pub objects: BTreeMap<String, Kinds>,
+}
+
+impl Recorded {
+    /// From `et-trace summary --json` with all classes.
+    pub fn of_summary(summary: &serde_json::Value) -> Result<Self> {
+        let mut recorded = Self::default();
+        for class in summary["classes"].as_array().context("the summary has no list of classes")? {
+            let name = class["type"].as_str().context("a class without type in the summary")?;
+            let kinds = class["kinds"].as_object().context("a class without kinds in the summary")?;
+            let sum = recorded.objects.entry(grouped(name)).or_default();
+            for (letter, count) in kinds {
+                let count = count.as_u64().context("a count that is none in the summary")?;
+                if letter == "P" { sum.found += count } else { sum.at_birth += count }
+            }
+        }
+        Ok(recorded)
+    }
+}
+
+/// One class of a comparison.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// As people write it; classes made at run time are grouped.
+    pub name: String,
+    /// The VM's count.
+    pub made: u64,
+    /// The trace's.
+    pub kinds: Kinds,
+    /// Where most of its objects are made.
+    pub stacks: Vec<(u64, String)>,
+}
+
+impl Class {
+    /// Of the objects made, those that the trace saw come to be.
+    pub fn recorded(&self) -> u64 {
+        self.kinds.at_birth.min(self.made)
+    }
+
+    /// Made, and not seen to come to be.
+    pub fn missing(&self) -> u64 {
+        self.made - self.recorded()
+    }
+
+    /// More than the VM says it made: a wrong class, or an object counted twice.
+    pub fn surplus(&self) -> u64 {
+        self.kinds.at_birth.saturating_sub(self.made)
+    }
+}
+
+/// A trace beside the VM's own count.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comparison {
+    /// Those with the most missing objects first.
+    pub classes: Vec<Class>,
+    /// Objects made by the runtime's own threads.
+    pub ours: u64,
+}
+
+impl Comparison {
+    /// Puts the two side by side.
+    pub fn of(counted: &Counted, recorded: &Recorded) -> Self {
+        let mut names: Vec<&String> = counted.objects.keys().chain(recorded.objects.keys()).collect();
+        names.sort();
+        names.dedup();
+        let class = |name: &String| Class {
+            name: name.clone(),
+            made: counted.objects.get(name).copied().unwrap_or_default(),
+            kinds: recorded.objects.get(name).copied().unwrap_or_default(),
+            stacks: counted.stacks.get(name).cloned().unwrap_or_default(),
+        };
+        let mut classes: Vec<Class> = names.into_iter().map(class).collect();
+        classes.sort_by_key(|class| std::cmp::Reverse((class.missing(), class.surplus())));
+        Self { classes, ours: counted.ours }
+    }
+
+    /// All objects that the VM made.
+    pub fn made(&self) -> u64 {
+        self.classes.iter().map(|class| class.made).sum()
+    }
+
+    /// Those of them that the trace saw come to be.
+    pub fn recorded(&self) -> u64 {
+        self.classes.iter().map(Class::recorded).sum()
+    }
+
+    /// Records of objects met later.
+    pub fn found(&self) -> u64 {
+        self.classes.iter().map(|class| class.kinds.found).sum()
+    }
+
+    /// Records of objects that the VM did not count.
+    pub fn surplus(&self) -> u64 {
+        self.classes.iter().map(Class::surplus).sum()
+    }
+}
+
+/// `Ljava/lang/String;` is `java.lang.String`, `[[I` is `int[][]`, as `et-trace summary` shows them; classes made at
+/// run time lose their address.
+fn class_name(descriptor: &str) -> String {
+    let element = descriptor.trim_start_matches('[');
+    let name = match element {
+        "Z" => "boolean".into(),
+        "B" => "byte".into(),
+        "C" => "char".into(),
+        "S" => "short".into(),
+        "I" => "int".into(),
+        "J" => "long".into(),
+        "F" => "float".into(),
+        "D" => "double".into(),
+        class => class.strip_prefix('L').and_then(|class| class.strip_suffix(';')).unwrap_or(class).replace('/', "."),
+    };
+    grouped(&(name + &"[]".repeat(descriptor.len() - element.len())))
+}
+
+/// One name for all classes that the VM makes of one kind: `Foo$$Lambda$14.0x0000000800c03000` is `Foo$$Lambda`.
+fn grouped(name: &str) -> String {
+    let class = name.trim_end_matches("[]");
+    let cut = class.find("$$Lambda").map(|at| at + "$$Lambda".len());
+    let cut = cut.or_else(|| [".0x", "+0x"].iter().filter_map(|mark| class.find(mark)).min());
+    match cut {
+        Some(cut) => format!("{}{}", &class[..cut], &name[class.len()..]),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_those_of_the_summary() {
+        for (descriptor, name) in [
+            ("[[I", "int[][]"),
+            ("[Ljava/util/Map$Entry;", "java.util.Map$Entry[]"),
+            ("Lshop/Main$$Lambda$14.0x0000000800c03000;", "shop.Main$$Lambda"),
+            ("Ljava/lang/invoke/LambdaForm$MH.0x0000000800c03000;", "java.lang.invoke.LambdaForm$MH"),
+            ("Ljava/lang/invoke/LambdaForm$MH/0x0000000800c03000;", "java.lang.invoke.LambdaForm$MH"),
+            ("?", "?"),
+        ] {
+            assert_eq!(class_name(descriptor), name);
+        }
+    }
+
+    #[test]
+    fn missing_and_surplus() {
+        let counts = "C\t[I\t10\t160\t0\nC\tLa/B;\t3\t48\t2\nC\tLa/C;\t4\t64\t0\n\
+                      S\t[I\t4\tLa/B;.copy;La/B;.<init>\nS\t[I\t6\tLa/C;.grow\n";
+        let counted = Counted::parse(counts).unwrap();
+        assert_eq!(counted.ours, 2);
+        assert_eq!(counted.stacks["int[]"], [(6, "a.C.grow".to_owned()), (4, "a.B.copy < a.B.<init>".to_owned())]);
+        let summary = serde_json::json!({ "classes": [
+            { "type": "int[]", "kinds": { "A": 5, "V": 2, "P": 1 } },
+            { "type": "a.B", "kinds": { "N": 5 } },
+            { "type": "a.C", "kinds": { "N": 4 } },
+        ]});
+        let comparison = Comparison::of(&counted, &Recorded::of_summary(&summary).unwrap());
+        assert_eq!(comparison.classes[0].name, "int[]");
+        assert_eq!((comparison.classes[0].missing(), comparison.classes[0].kinds.found), (3, 1));
+        assert_eq!((comparison.made(), comparison.recorded()), (17, 14));
+        assert_eq!((comparison.found(), comparison.surplus(), comparison.ours), (1, 2, 2));
+    }
+
+    #[test]
+    fn damaged_counts_are_named() {
+        let error = format!("{:#}", Counted::parse("C\t[I\tmany\n").unwrap_err());
+        assert!(error.contains("line 1"), "{error}");
+    }
+}

@@ -1,0 +1,132 @@
+//! `cargo xtask completeness`: what a trace holds of the objects that the VM itself says it made.
+//!
+//! In one and the same run the runtime traces and `tests/counter` counts (docs/completeness.md).
+
+mod counts;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::instrumented::{self, InstrumentedJdk};
+use crate::jdks::{self, Jdk};
+use crate::layout::Layout;
+use crate::programs;
+use crate::workloads::{self, Runner};
+use crate::{build, command, setup};
+
+pub use counts::{Comparison, Counted, Recorded};
+
+/// Options of `cargo xtask completeness`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// The programs, by name; all by default
+    #[arg(long, value_delimiter = ',')]
+    programs: Vec<String>,
+    /// Size of the work in per cent
+    #[arg(long, default_value_t = 5)]
+    scale: u32,
+    /// Java versions to run on
+    #[arg(long, value_delimiter = ',', default_value = "17,25")]
+    jdk: Vec<u32>,
+    /// Show where the objects of incompletely recorded classes are made; slower
+    #[arg(long)]
+    stacks: bool,
+    /// How many classes to list for each program
+    #[arg(long, default_value_t = 15)]
+    top: usize,
+    /// An error if less than this share of the objects, in per cent, is recorded
+    #[arg(long)]
+    at_least: Option<f64>,
+    /// Where to write the tables as well
+    #[arg(long)]
+    markdown: Option<PathBuf>,
+}
+
+/// Compiles the agent that counts.
+pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
+    let folder = layout.target.join("counter");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let library = folder.join(format!("libcounter-{}.so", std::process::id()));
+    let include = compiler.home.join("include");
+    ensure!(include.join("jvmti.h").is_file(), "{} has no jvmti.h: the counting agent needs it", include.display());
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread"]);
+    cc.arg("-I").arg(&include).arg("-I").arg(include.join("linux"));
+    command::quiet(cc.arg("-o").arg(&library).arg(layout.repo.join("tests/counter/counter.c")))?;
+    // Tests that run at the same time share it; none may find half a library.
+    let finished = folder.join("libcounter.so");
+    fs::rename(&library, &finished).with_context(|| format!("cannot write {}", finished.display()))?;
+    Ok(finished)
+}
+
+/// The option that loads the agent; it has to come before those that load the runtime.
+pub fn counter_option(counter: &Path, counts: &Path, stacks: bool) -> String {
+    format!("-agentpath:{}={}{}", counter.display(), counts.display(), if stacks { ",stacks" } else { "" })
+}
+
+/// Reads both sides of a run.
+pub fn compare(tools: &crate::layout::Tools, trace: &Path, counts: &Path) -> Result<Comparison> {
+    let counted =
+        Counted::parse(&fs::read_to_string(counts).with_context(|| format!("no counts in {}", counts.display()))?)?;
+    let recorded = Recorded::of_summary(&instrumented::summary(tools, trace, usize::MAX)?)?;
+    Ok(Comparison::of(&counted, &recorded))
+}
+
+/// Runs them all and prints the tables.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    let programs = workloads::chosen(&options.programs)?;
+    setup::programs(layout)?;
+    let tools = build::run(layout)?;
+    let compiler = jdks::compiler(layout)?;
+    let counter = counter(layout, &compiler)?;
+    let folder = layout.target.join("completeness");
+    let mut results = Vec::new();
+    let mut notes = Vec::new();
+    for feature in &options.jdk {
+        let Some(jdk) = jdks::of_feature(layout, *feature) else {
+            notes.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature)));
+            continue;
+        };
+        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+        let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
+        for workload in &programs {
+            let what = format!("{} on JDK {}", workload.name, jdk.version);
+            if let Some(obstacle) = runner.obstacle(workload, &jdk) {
+                notes.push(format!("{what} skipped: {obstacle}"));
+                continue;
+            }
+            eprintln!("{what}");
+            let own = folder.join(format!("run-{feature}-{}", workload.name));
+            fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+            let counts = own.join("counts.tsv");
+            let agents = [counter_option(&counter, &counts, options.stacks)];
+            let compared = programs::runs_as_before(&runner, &tools, &jdk, &traced_jdk, workload, &own, &agents)
+                .and_then(|passed| compare(&tools, &passed.trace, &counts));
+            match compared {
+                Ok(comparison) => {
+                    eprintln!("{what}: {}", table::share(comparison.recorded(), comparison.made()));
+                    results.push((workload.name, jdk.version.clone(), comparison));
+                }
+                Err(error) => notes.push(format!("{what} failed: {error:#}")),
+            }
+            fs::remove_dir_all(&own)?;
+        }
+    }
+    let text = table::markdown(options, &results, &notes);
+    println!("{text}");
+    if let Some(path) = &options.markdown {
+        fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+    }
+    ensure!(notes.iter().all(|note| !note.contains(" failed: ")), "a program failed");
+    if let Some(least) = options.at_least {
+        for (program, version, comparison) in &results {
+            let percent = comparison.recorded() as f64 * 100.0 / comparison.made().max(1) as f64;
+            ensure!(percent >= least, "{program} on JDK {version}: only {percent:.2} % of the objects are recorded");
+        }
+    }
+    Ok(())
+}
