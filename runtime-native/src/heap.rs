@@ -1,7 +1,9 @@
 //! What exists when tracing begins: objects, the references between them, and the frames of running threads.
 //!
 //! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. So
-//! it is done twice: once to mark all objects, whose hashes then become their tags, and once to write them down.
+//! it is done twice: once to mark all objects, whose hashes then become their tags, and once to write them down; and
+//! again if objects have come to be meanwhile. Such must not be left out: in newer JVMs (25) every object that a walk
+//! has seen has a hash, which is how hooks tell the objects that they need not announce.
 //! Tags live in an environment of their own and go with it.
 
 use std::ffi::CStr;
@@ -19,6 +21,8 @@ use crate::tracer::Tracer;
 
 /// Tag of objects that have no id yet. No id is negative.
 const MARKED: i64 = -1;
+/// Walks at most, should something go on making objects.
+const MAX_WALKS: u32 = 8;
 /// Local references that JNI is told of; there are as many as objects.
 const LOCALS: i32 = 1 << 16;
 /// Frames of a thread that are looked at.
@@ -48,39 +52,20 @@ pub struct Found {
     pub shared_ids: usize,
 }
 
-/// Gives every object its id and writes all to the trace. `drawn` is the identity hash drawn last, if hashes come
-/// from the generator that does not repeat. The threads of the program stand still meanwhile.
-pub fn record(
-    tracer: &Tracer,
-    env: Env,
-    walker: Jvmti,
-    threads: &[Object],
-    drawn: Option<u32>,
-) -> Result<Found, JvmtiError> {
+/// Gives every object its id and writes all to the trace. `unique` says that identity hashes do not repeat. The threads
+/// of the program stand still meanwhile.
+pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object], unique: bool) -> Result<Found, JvmtiError> {
     env.frame(LOCALS, |env| {
+        // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
+        let mut mirrors = primitives(env);
         let classes = walker.loaded_classes(env)?;
+        mirrors.extend_from_slice(&classes);
         // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
-        let mirror_slots = MirrorSlots::read(walker, env, &classes)?;
-        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
-        walker.follow_references(|reference| {
-            if *reference.tag == 0 {
-                *reference.tag = MARKED;
-            }
-        })?;
-        let objects = walker.objects_with_tag(env, MARKED)?;
-        let shared_ids = give_ids(tracer, env, walker, &objects, drawn)?;
+        let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
+        let (picture, shared_ids) = identified(tracer, env, walker, unique)?;
         let mut by_id = FxHashMap::default();
-        for class in classes {
+        for class in mirrors {
             by_id.insert(tracer.classes.define(tracer, env, class, true).0, class);
-        }
-        for name in PRIMITIVES {
-            let wrapper = env.find_class(name);
-            let field = wrapper.and_then(|class| env.static_field(class, c"TYPE", c"Ljava/lang/Class;"));
-            if let (Some(class), Some(field)) = (wrapper, field)
-                && let Some(mirror) = env.get_static_object(class, field)
-            {
-                tracer.classes.define(tracer, env, mirror, true);
-            }
         }
         let mut fields = FieldLists {
             tracer,
@@ -90,9 +75,8 @@ pub fn record(
             slots: FxHashMap::default(),
             list: Vec::new(),
         };
-        let picture = Picture::take(walker)?;
         write_objects(tracer, &picture);
-        write_references(tracer, walker, &picture, &mirror_slots, &mut fields)?;
+        write_references(tracer, walker, &picture, mirror_slots.as_ref(), &mut fields)?;
         for thread in threads {
             let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
             tracer.threads.initial(tracer, env, *thread, frames);
@@ -101,23 +85,56 @@ pub fn record(
     })
 }
 
-/// Tags every object with its id. Returns how many share theirs with another.
+/// The mirrors of primitive types, which the VM lists nowhere.
+fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
+    let mirror = |name| {
+        let wrapper = env.find_class(name)?;
+        env.get_static_object(wrapper, env.static_field(wrapper, c"TYPE", c"Ljava/lang/Class;")?)
+    };
+    PRIMITIVES.into_iter().filter_map(mirror).collect()
+}
+
+/// Walks the heap until every object on the way has its id. That takes two walks, more if objects come to be between
+/// them. Returns the last walk's result, and how many objects share their id with another.
+fn identified(tracer: &Tracer, env: Env, walker: Jvmti, unique: bool) -> Result<(Picture, usize), JvmtiError> {
+    let mut taken = FxHashSet::default();
+    let mut shared = 0;
+    let mut left = MAX_WALKS;
+    loop {
+        let picture = Picture::take(walker)?;
+        if picture.marked == 0 {
+            return Ok((picture, shared));
+        }
+        left -= 1;
+        if left == 0 {
+            let line = "objects that came to be while the initial objects were written down have no record";
+            tracer.queue.problem(line, picture.marked);
+            return Ok((picture, shared));
+        }
+        let objects = walker.objects_with_tag(env, MARKED)?;
+        shared += give_ids(tracer, env, walker, &objects, &mut taken, unique)?;
+        objects.into_iter().for_each(|object| env.delete_local(object));
+    }
+}
+
+/// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
 fn give_ids(
     tracer: &Tracer,
     env: Env,
     walker: Jvmti,
     objects: &[Object],
-    drawn: Option<u32>,
+    taken: &mut FxHashSet<u32>,
+    unique: bool,
 ) -> Result<usize, JvmtiError> {
     let mut ids: Vec<u32> = objects.iter().map(|object| tracer.proxy.peek_hash(env, *object)).collect();
-    let mut taken = FxHashSet::default();
     let mut shared = 0;
     for id in ids.iter().filter(|id| **id != 0) {
         shared += usize::from(!taken.insert(*id));
     }
-    // Objects without an id get one only now: what is drawn from here on is nobody's.
-    if let Some(drawn) = drawn {
-        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, &taken) as i32);
+    // Objects without an id get one only now: what is drawn from here on is nobody's. Where the generator has got to
+    // must be asked: in newer JVMs the walk has drawn hashes itself, to find tags by.
+    if let Some(drawn) = unique.then(|| draw(tracer, env)).flatten() {
+        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken) as i32);
     }
     for (object, id) in objects.iter().zip(&mut ids) {
         if *id == 0 {
@@ -129,20 +146,27 @@ fn give_ids(
     Ok(shared)
 }
 
+/// The identity hash of a fresh object, which nobody keeps.
+fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
+    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.hotspot.identity_hash(env, object)))
+}
+
 /// The references that class mirrors hold in fields of `java.lang.Class`.
 struct MirrorSlots<'a> {
+    /// `java.lang.Class`.
+    class: Object<'a>,
     fields: Vec<(Field, String, String)>,
     /// Class, index into `fields`, target.
     slots: Vec<(Object<'a>, usize, Object<'a>)>,
 }
 
 impl<'a> MirrorSlots<'a> {
-    fn read(jvmti: Jvmti, env: Env<'a>, classes: &[Object<'a>]) -> Result<Self, JvmtiError> {
-        let mut read = Self { fields: Vec::new(), slots: Vec::new() };
-        let Some(class_class) = env.find_class(c"java/lang/Class") else { return Ok(read) };
-        for field in jvmti.class_fields(class_class)? {
-            let member = jvmti.field_name(class_class, field)?;
-            let is_static = jvmti.field_modifiers(class_class, field)? & STATIC != 0;
+    fn read(jvmti: Jvmti, env: Env<'a>, classes: &[Object<'a>]) -> Result<Option<Self>, JvmtiError> {
+        let Some(class) = env.find_class(c"java/lang/Class") else { return Ok(None) };
+        let mut read = Self { class, fields: Vec::new(), slots: Vec::new() };
+        for field in jvmti.class_fields(class)? {
+            let member = jvmti.field_name(class, field)?;
+            let is_static = jvmti.field_modifiers(class, field)? & STATIC != 0;
             if !is_static && is_reference(&member.descriptor) {
                 read.fields.push((Field(field.0), member.name, member.descriptor));
             }
@@ -154,7 +178,7 @@ impl<'a> MirrorSlots<'a> {
                 }
             }
         }
-        Ok(read)
+        Ok(Some(read))
     }
 }
 
@@ -170,9 +194,11 @@ struct Edge {
     index: u32,
 }
 
-/// The second walk's result.
+/// A walk's result.
 #[derive(Default)]
 struct Picture {
+    /// Objects that had no id, which are marked now. As long as there are any, the rest is incomplete.
+    marked: u64,
     objects: Vec<InitialObject>,
     /// Class of each object, by id.
     class_of: FxHashMap<u32, u32>,
@@ -184,7 +210,12 @@ struct Picture {
 impl Picture {
     fn take(walker: Jvmti) -> Result<Self, JvmtiError> {
         let mut picture = Picture::default();
+        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
         walker.follow_references(|found| {
+            if *found.tag == 0 {
+                *found.tag = MARKED;
+                picture.marked += 1;
+            }
             let Some(target) = id(*found.tag) else { return };
             if let Some(class) = id(found.class_tag)
                 && picture.class_of.insert(target, class).is_none()
@@ -209,7 +240,7 @@ impl Picture {
     }
 }
 
-/// The id in a tag; none for what came to be between the walks.
+/// The id in a tag; none for what is only marked.
 fn id(tag: i64) -> Option<u32> {
     u32::try_from(tag).ok().filter(|id| *id != 0)
 }
@@ -226,10 +257,10 @@ fn write_references(
     tracer: &Tracer,
     walker: Jvmti,
     picture: &Picture,
-    mirrors: &MirrorSlots,
+    mirrors: Option<&MirrorSlots>,
     fields: &mut FieldLists,
 ) -> Result<(), JvmtiError> {
-    let mut references = Vec::with_capacity(picture.edges.len() + mirrors.slots.len());
+    let mut references = Vec::with_capacity(picture.edges.len() + mirrors.map_or(0, |mirrors| mirrors.slots.len()));
     for edge in &picture.edges {
         let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
         match edge.kind {
@@ -250,8 +281,8 @@ fn write_references(
             }
         }
     }
-    if let Some(class_class) = fields.env.find_class(c"java/lang/Class") {
-        let class = ObjectHash(tracer.hotspot.identity_hash(fields.env, class_class));
+    if let Some(mirrors) = mirrors {
+        let class = ObjectHash(tracer.hotspot.identity_hash(fields.env, mirrors.class));
         let first = fields.list.len() as u32;
         fields.list.extend(mirrors.fields.iter().map(|(_, name, descriptor)| InitialField {
             class,

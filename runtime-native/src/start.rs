@@ -112,7 +112,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
     }
     let writer = start_writer(tracer, env).inspect_err(|_| tracer.abandon(env))?;
-    record_what_exists(tracer, env, thread, writer, unique.then(|| drawn.last().copied()).flatten())?;
+    record_what_exists(tracer, env, thread, writer, unique)?;
     look_for_names(tracer, java_home, options);
     Ok(())
 }
@@ -144,7 +144,7 @@ fn record_what_exists(
     env: Env,
     thread: Object,
     writer: Object,
-    drawn: Option<u32>,
+    unique: bool,
 ) -> Result<(), StartError> {
     let jvmti = tracer.jvmti;
     let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
@@ -163,7 +163,7 @@ fn record_what_exists(
             None
         }
     };
-    let found = heap::record(tracer, env, walker, &threads, drawn);
+    let found = heap::record(tracer, env, walker, &threads, unique);
     walker.dispose();
     let found = found?;
     if found.shared_ids > 0 {
