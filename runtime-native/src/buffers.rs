@@ -21,7 +21,7 @@ use memmap2::{MmapOptions, MmapRaw};
 use thiserror::Error;
 
 /// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
-pub const SLACK: usize = 64;
+pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
 /// Chunks that the writer may hold before threads wait for it instead of getting new ones.
 const MIN_CHUNKS: usize = 8;
 const SMALLEST_CHUNK: usize = 8 << 10;

@@ -5,8 +5,10 @@ use thiserror::Error;
 
 /// Bytes of an event word.
 pub const WORD: usize = 4;
-/// Words of the longest event.
-pub const MAX_WORDS: usize = 4;
+/// Most targets of one `PutElements`.
+pub const MAX_ELEMENTS: usize = 64;
+/// Words of the longest event, a `PutElements`.
+pub const MAX_WORDS: usize = 3 + MAX_ELEMENTS;
 
 /// An object as events name it: its 31-bit identity hash, 0 for null. Unique among living objects only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -43,9 +45,12 @@ pub mod kind {
     pub const ENTRY_INIT: u32 = 11;
     pub const SUPER_CALL: u32 = 12;
     pub const SWITCH: u32 = 13;
+    pub const MADE: u32 = 14;
+    pub const PUT_ELEMENTS: u32 = 15;
 }
 
-/// Words of each extended kind, the first included; 0 where there is no such kind.
+/// Words of each extended kind, the first included; 0 where there is no such kind. `PutElements`
+/// has as many as its payload says.
 const EXTENDED_WORDS: [u8; 64] = {
     let mut words = [0; 64];
     words[kind::TICKET as usize] = 2;
@@ -61,13 +66,35 @@ const EXTENDED_WORDS: [u8; 64] = {
     words[kind::ENTRY_INIT as usize] = 3;
     words[kind::SUPER_CALL as usize] = 2;
     words[kind::SWITCH as usize] = 2;
+    words[kind::MADE as usize] = 4;
     words
 };
+
+/// The targets of a `PutElements`, as they stand in the buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Targets<'a>(&'a [u8]);
+
+impl<'a> Targets<'a> {
+    /// From little-endian words; `None` unless there are 1 to [`MAX_ELEMENTS`], all whole.
+    pub fn new(words: &'a [u8]) -> Option<Self> {
+        (words.len().is_multiple_of(WORD) && (1..=MAX_ELEMENTS).contains(&(words.len() / WORD))).then_some(Self(words))
+    }
+
+    /// How many there are.
+    pub fn count(self) -> usize {
+        self.0.len() / WORD
+    }
+
+    /// One after the other.
+    pub fn iter(self) -> impl Iterator<Item = ObjectHash> + 'a {
+        (0..self.count()).map(move |index| ObjectHash(word(self.0, index)))
+    }
+}
 
 /// One event. Field meanings are those of `docs/inside/events.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Event {
+pub enum Event<'a> {
     /// Normal return.
     Exit {
         method: MethodId,
@@ -83,11 +110,12 @@ pub enum Event {
     },
     /// Ticket of the events that follow.
     Ticket(Ticket),
-    /// `Object.<init>` ran on a new object.
+    /// `Object.<init>` ran on a new object. One that is `known` had a `Made` before its constructor was called.
     New {
         site: SiteId,
         object: ObjectHash,
         class: ObjectHash,
+        known: bool,
     },
     /// An array was made; `depth` leading `[` are to be removed from the site's type.
     NewArray {
@@ -102,10 +130,20 @@ pub enum Event {
         class: ObjectHash,
         length: i32,
     },
+    /// An object that the VM or native code made, seen when it was made; `length` is -1 if it is no array. If it is
+    /// surely `fresh`, an id that is known was used before by an object that is gone.
+    Made {
+        object: ObjectHash,
+        class: ObjectHash,
+        length: i32,
+        fresh: bool,
+    },
+    /// With `if_changed`, the slot may have held that target before.
     PutField {
         field: FieldRefId,
         origin: ObjectHash,
         target: ObjectHash,
+        if_changed: bool,
     },
     PutStatic {
         field: FieldRefId,
@@ -115,6 +153,12 @@ pub enum Event {
         index: u32,
         array: ObjectHash,
         target: ObjectHash,
+    },
+    /// Slots in a row, from index `start` on; each may have held its target before.
+    PutElements {
+        start: u32,
+        array: ObjectHash,
+        targets: Targets<'a>,
     },
     Throw {
         method: MethodId,
@@ -170,9 +214,15 @@ pub fn len_words(first: u32) -> Option<usize> {
         0 if first == 0 => None,
         0 | 1 => Some(1),
         2 => Some(2),
-        _ => match EXTENDED_WORDS[(first >> 2) as usize & 63] {
-            0 => None,
-            words => Some(words.into()),
+        _ => match (first >> 2) & 63 {
+            kind::PUT_ELEMENTS => match (first >> 8) as usize {
+                count @ 1..=MAX_ELEMENTS => Some(3 + count),
+                _ => None,
+            },
+            kind => match EXTENDED_WORDS[kind as usize] {
+                0 => None,
+                words => Some(words.into()),
+            },
         },
     }
 }
@@ -186,7 +236,7 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 /// The event at the start of `bytes` and its length in bytes; `None` at the end of the events (no whole word
 /// left, or a zero word).
 #[inline]
-pub fn decode(bytes: &[u8]) -> Result<Option<(Event, usize)>, EventError> {
+pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     if bytes.len() < WORD {
         return Ok(None);
     }
@@ -208,7 +258,12 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event, usize)>, EventError> {
             let payload = first >> 8;
             match (first >> 2) & 63 {
                 kind::TICKET => Event::Ticket(Ticket(u64::from(word(bytes, 1)) << 24 | u64::from(payload))),
-                kind::NEW => Event::New { site: SiteId(word(bytes, 1)), object: object(2), class: object(3) },
+                kind::NEW => Event::New {
+                    site: SiteId(word(bytes, 1)),
+                    object: object(2),
+                    class: object(3),
+                    known: payload & 1 != 0,
+                },
                 kind::NEW_ARRAY => Event::NewArray {
                     depth: payload as u8,
                     site: SiteId(word(bytes, 1)),
@@ -216,11 +271,24 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event, usize)>, EventError> {
                     length: word(bytes, 3),
                 },
                 kind::FOUND => Event::Found { object: object(1), class: object(2), length: word(bytes, 3) as i32 },
-                kind::PUT_FIELD => {
-                    Event::PutField { field: FieldRefId(word(bytes, 1)), origin: object(2), target: object(3) }
-                }
+                kind::MADE => Event::Made {
+                    object: object(1),
+                    class: object(2),
+                    length: word(bytes, 3) as i32,
+                    fresh: payload & 1 != 0,
+                },
+                kind::PUT_FIELD => Event::PutField {
+                    field: FieldRefId(word(bytes, 1)),
+                    origin: object(2),
+                    target: object(3),
+                    if_changed: payload & 1 != 0,
+                },
                 kind::PUT_STATIC => Event::PutStatic { field: FieldRefId(word(bytes, 1)), target: object(2) },
                 kind::PUT_ELEMENT => Event::PutElement { index: word(bytes, 1), array: object(2), target: object(3) },
+                kind::PUT_ELEMENTS => match Targets::new(&bytes[3 * WORD..]) {
+                    Some(targets) => Event::PutElements { start: word(bytes, 1), array: object(2), targets },
+                    None => return Err(EventError::Kind(first)),
+                },
                 kind::THROW => Event::Throw { method: MethodId(word(bytes, 1)), exception: object(2) },
                 kind::HANDLE => Event::Handle { method: MethodId(word(bytes, 1)), exception: object(2) },
                 kind::EXIT_THROW => {
@@ -237,7 +305,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event, usize)>, EventError> {
 }
 
 /// Appends `event` to `out`. Method ids are 30 bits wide, the ticket 56: higher bits are dropped.
-pub fn encode(event: &Event, out: &mut Vec<u8>) {
+pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     let extended = |kind: u32, payload: u32| payload << 8 | kind << 2 | 3;
     let (words, count) = match *event {
         Event::Exit { method } => ([method.0 << 2, 0, 0, 0], 1),
@@ -246,14 +314,24 @@ pub fn encode(event: &Event, out: &mut Vec<u8>) {
         Event::Ticket(Ticket(ticket)) => {
             ([extended(kind::TICKET, ticket as u32 & 0xff_ffff), (ticket >> 24) as u32, 0, 0], 2)
         }
-        Event::New { site, object, class } => ([extended(kind::NEW, 0), site.0, object.0, class.0], 4),
+        Event::New { site, object, class, known } => {
+            ([extended(kind::NEW, known.into()), site.0, object.0, class.0], 4)
+        }
         Event::NewArray { depth, site, object, length } => {
             ([extended(kind::NEW_ARRAY, depth.into()), site.0, object.0, length], 4)
         }
         Event::Found { object, class, length } => ([extended(kind::FOUND, 0), object.0, class.0, length as u32], 4),
-        Event::PutField { field, origin, target } => ([extended(kind::PUT_FIELD, 0), field.0, origin.0, target.0], 4),
+        Event::Made { object, class, length, fresh } => {
+            ([extended(kind::MADE, fresh.into()), object.0, class.0, length as u32], 4)
+        }
+        Event::PutField { field, origin, target, if_changed } => {
+            ([extended(kind::PUT_FIELD, if_changed.into()), field.0, origin.0, target.0], 4)
+        }
         Event::PutStatic { field, target } => ([extended(kind::PUT_STATIC, 0), field.0, target.0, 0], 3),
         Event::PutElement { index, array, target } => ([extended(kind::PUT_ELEMENT, 0), index, array.0, target.0], 4),
+        Event::PutElements { start, array, targets } => {
+            ([extended(kind::PUT_ELEMENTS, targets.count() as u32), start, array.0, 0], 3)
+        }
         Event::Throw { method, exception } => ([extended(kind::THROW, 0), method.0, exception.0, 0], 3),
         Event::Handle { method, exception } => ([extended(kind::HANDLE, 0), method.0, exception.0, 0], 3),
         Event::ExitThrow { method, exception, receiver } => {
@@ -265,6 +343,9 @@ pub fn encode(event: &Event, out: &mut Vec<u8>) {
     };
     for word in &words[..count] {
         out.extend_from_slice(&word.to_le_bytes());
+    }
+    if let Event::PutElements { targets, .. } = event {
+        out.extend_from_slice(targets.0);
     }
 }
 
@@ -286,8 +367,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn any_event() -> impl Strategy<Value = Event> {
-        (0..16u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
+    /// What targets are taken from.
+    const WORDS: [u8; 2 * MAX_ELEMENTS * WORD] = {
+        let mut words = [0; 2 * MAX_ELEMENTS * WORD];
+        let mut at = 0;
+        while at < words.len() {
+            words[at] = (at % 251) as u8;
+            at += 1;
+        }
+        words
+    };
+
+    fn any_event() -> impl Strategy<Value = Event<'static>> {
+        (0..18u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
             let method = MethodId(id);
             let (a_object, b_object) = (ObjectHash(a), ObjectHash(b));
             match which {
@@ -295,10 +387,15 @@ mod tests {
                 1 => Event::Entry { method },
                 2 => Event::EntryOn { method, receiver: a_object },
                 3 => Event::Ticket(Ticket(ticket)),
-                4 => Event::New { site: SiteId(id), object: a_object, class: b_object },
+                4 => Event::New { site: SiteId(id), object: a_object, class: b_object, known: ticket & 1 != 0 },
                 5 => Event::NewArray { depth: a as u8, site: SiteId(id), object: a_object, length: b },
                 6 => Event::Found { object: a_object, class: b_object, length: id as i32 - 2 },
-                7 => Event::PutField { field: FieldRefId(id), origin: a_object, target: b_object },
+                7 => Event::PutField {
+                    field: FieldRefId(id),
+                    origin: a_object,
+                    target: b_object,
+                    if_changed: ticket & 1 != 0,
+                },
                 8 => Event::PutStatic { field: FieldRefId(id), target: a_object },
                 9 => Event::PutElement { index: id, array: a_object, target: b_object },
                 10 => Event::Throw { method, exception: a_object },
@@ -306,12 +403,21 @@ mod tests {
                 12 => Event::ExitThrow { method, exception: a_object, receiver: b_object },
                 13 => Event::EntryInit { method, site: SiteId(a) },
                 14 => Event::SuperCall { method },
-                _ => Event::Switch { owner: a_object },
+                15 => Event::Switch { owner: a_object },
+                16 => {
+                    let length = id as i32 - 2;
+                    Event::Made { object: a_object, class: b_object, length, fresh: ticket & 1 != 0 }
+                }
+                _ => {
+                    let (from, count) = (a as usize % MAX_ELEMENTS * WORD, b as usize % MAX_ELEMENTS + 1);
+                    let targets = Targets::new(&WORDS[from..from + count * WORD]).unwrap();
+                    Event::PutElements { start: id, array: a_object, targets }
+                }
             }
         })
     }
 
-    fn decode_all(mut bytes: &[u8]) -> Vec<Event> {
+    fn decode_all(mut bytes: &[u8]) -> Vec<Event<'_>> {
         let mut events = Vec::new();
         while let Some((event, len)) = decode(bytes).unwrap() {
             events.push(event);
@@ -350,6 +456,19 @@ mod tests {
         bytes.clear();
         encode(&Event::EntryOn { method: MethodId(1), receiver: ObjectHash(5) }, &mut bytes);
         assert_eq!(bytes, [6, 0, 0, 0, 5, 0, 0, 0]);
+        bytes.clear();
+        let targets = Targets::new(&[9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
+        encode(&Event::PutElements { start: 3, array: ObjectHash(5), targets }, &mut bytes);
+        assert_eq!(bytes, [15 << 2 | 3, 2, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn a_row_of_elements_has_one_to_64_targets() {
+        let first = |count: u32| count << 8 | kind::PUT_ELEMENTS << 2 | 3;
+        assert_eq!([0, 1, 64, 65].map(|count| len_words(first(count))), [None, Some(4), Some(67), None]);
+        assert_eq!(len_words(first(64)), Some(MAX_WORDS));
+        assert!(Targets::new(&[]).is_none() && Targets::new(&[0; 6]).is_none() && Targets::new(&[0; 260]).is_none());
+        assert!(matches!(decode(&first(0).to_le_bytes()), Err(EventError::Kind(_))));
     }
 
     #[test]

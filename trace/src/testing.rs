@@ -94,7 +94,7 @@ impl TraceBuilder {
     }
 
     /// An `Events` block, with the `Ticket` it starts with.
-    pub fn events(&mut self, thread: u32, ticket: u64, events: &[Event]) -> &mut Self {
+    pub fn events(&mut self, thread: u32, ticket: u64, events: &[Event<'_>]) -> &mut Self {
         let mut raw = Vec::new();
         encode(&Event::Ticket(Ticket(ticket)), &mut raw);
         for event in events {

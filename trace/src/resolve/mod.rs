@@ -401,10 +401,15 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         self.emit(Record::Alloc(Alloc { kind: AllocKind::Array, object, size, ty, site, length, thread }));
     }
 
-    fn found(&mut self, hash: ObjectHash, mirror: ObjectHash, length: i32, anomalies: &mut Anomalies) {
-        if hash.is_null() || self.objects.current(hash).is_some() {
-            return;
-        }
+    /// An object that was made by the VM ([`AllocKind::Vm`]) or found.
+    fn sighted(
+        &mut self,
+        kind: AllocKind,
+        hash: ObjectHash,
+        mirror: ObjectHash,
+        length: i32,
+        anomalies: &mut Anomalies,
+    ) {
         let thread = self.thread();
         if let Some(class) = self.trace.classes.at(hash, self.ticket) {
             self.mirror(class, thread);
@@ -419,11 +424,18 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         };
         let object = self.objects.allocate(hash);
         let site = SiteId(0);
-        self.emit(Record::Alloc(Alloc { kind: AllocKind::Found, object, size, ty, site, length, thread }));
+        self.emit(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }));
     }
 
-    fn update(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
+    fn is_known(&mut self, hash: ObjectHash) -> bool {
+        hash.is_null() || self.objects.current(hash).is_some()
+    }
+
+    fn update(&mut self, origin: ObjectId, slot: Slot, target: ObjectId, if_changed: bool) {
         let old = self.slots.put(origin, slot, target);
+        if if_changed && old == target {
+            return;
+        }
         let thread = self.thread();
         self.emit(Record::Update { old, origin, target, slot, thread });
     }
@@ -476,28 +488,41 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                 let thread = self.thread();
                 self.emit(Record::Handle { method, receiver, exception, thread });
             }
-            Action::PutField { field, origin, target } => {
+            Action::PutField { field, origin, target, if_changed } => {
                 let origin = self.object(origin, Use::FieldOrigin(field), anomalies);
                 let target = self.object(target, Use::FieldTarget(field), anomalies);
                 let field = self.fields.of_ref(field, &self.trace.names, &self.trace.types, anomalies);
-                self.update(origin, Slot::Field(field), target);
+                self.update(origin, Slot::Field(field), target, if_changed);
             }
             Action::PutStatic { field, target } => {
                 let target = self.object(target, Use::FieldTarget(field), anomalies);
                 let field = self.fields.of_ref(field, &self.trace.names, &self.trace.types, anomalies);
-                self.update(ObjectId::NULL, Slot::Field(field), target);
+                self.update(ObjectId::NULL, Slot::Field(field), target, false);
             }
-            Action::PutElement { index, array, target } => {
+            Action::PutElement { index, array, target, if_changed } => {
                 let origin = self.object(array, Use::Array, anomalies);
                 let target = self.object(target, Use::Element, anomalies);
-                self.update(origin, Slot::Element(index), target);
+                self.update(origin, Slot::Element(index), target, if_changed);
             }
-            Action::New { site, object, class } => self.new_object(site, object, class, anomalies),
+            Action::New { site, object, class, known } => {
+                if !known || !self.is_known(object) {
+                    self.new_object(site, object, class, anomalies);
+                }
+            }
             Action::MadeUp { object, ty, site } => self.made_up_object(object, ty, site, anomalies),
             Action::NewArray { depth, site, object, length } => {
                 self.new_array(depth, site, object, length, anomalies);
             }
-            Action::Found { object, class, length } => self.found(object, class, length, anomalies),
+            Action::Found { object, class, length } => {
+                if !self.is_known(object) {
+                    self.sighted(AllocKind::Found, object, class, length, anomalies);
+                }
+            }
+            Action::Made { object, class, length, fresh } => {
+                if !object.is_null() && (fresh || !self.is_known(object)) {
+                    self.sighted(AllocKind::Vm, object, class, length, anomalies);
+                }
+            }
             Action::OnStack(thread) => {
                 let stacks = &mut self.stacks;
                 let index = *self.stack_of_thread.entry(thread).or_insert_with(|| {

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Ticket};
+use crate::event::{Event, ObjectHash, Targets, Ticket};
 use crate::file::format::{
     ClassRecord, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
     ThreadRecord,
@@ -118,34 +118,34 @@ fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
 }
 
 /// Records of one thread's events that leave nothing to wonder about.
-fn records(events: &[Event]) -> Vec<String> {
+fn records(events: &[Event<'_>]) -> Vec<String> {
     let (lines, outcome) = run(world().first_thread(1, "main", Vec::new()).events(1, 1, events));
     assert_eq!(outcome.anomalies, Anomalies::default(), "{lines:#?}");
     lines
 }
 
-fn entry(method: MethodId) -> Event {
+fn entry(method: MethodId) -> Event<'static> {
     Event::Entry { method }
 }
-fn exit(method: MethodId) -> Event {
+fn exit(method: MethodId) -> Event<'static> {
     Event::Exit { method }
 }
-fn new(site: SiteId, object: u32, class: ObjectHash) -> Event {
-    Event::New { site, object: ObjectHash(object), class }
+fn new(site: SiteId, object: u32, class: ObjectHash) -> Event<'static> {
+    Event::New { site, object: ObjectHash(object), class, known: false }
 }
-fn init(method: MethodId) -> Event {
+fn init(method: MethodId) -> Event<'static> {
     Event::EntryInit { method, site: SiteId(0) }
 }
-fn super_call(method: MethodId) -> Event {
+fn super_call(method: MethodId) -> Event<'static> {
     Event::SuperCall { method }
 }
-fn throw_out(method: MethodId, exception: u32, receiver: u32) -> Event {
+fn throw_out(method: MethodId, exception: u32, receiver: u32) -> Event<'static> {
     Event::ExitThrow { method, exception: ObjectHash(exception), receiver: ObjectHash(receiver) }
 }
-fn handle(method: MethodId, exception: u32) -> Event {
+fn handle(method: MethodId, exception: u32) -> Event<'static> {
     Event::Handle { method, exception: ObjectHash(exception) }
 }
-fn found_error(object: u32) -> Event {
+fn found_error(object: u32) -> Event<'static> {
     Event::Found { object: ObjectHash(object), class: c::ERROR, length: -1 }
 }
 
@@ -319,9 +319,72 @@ fn recursion_is_matched_from_the_inside() {
 }
 
 #[test]
+fn what_the_vm_made_is_a_v_record_and_its_constructor_makes_no_second_one() {
+    let made = |object, fresh| Event::Made { object: ObjectHash(object), class: c::C, length: -1, fresh };
+    let lines = records(&[
+        made(0xaa, true),
+        // Somebody else saw it, too.
+        made(0xaa, false),
+        entry(m::C_INIT),
+        entry(m::B_INIT),
+        entry(m::A_INIT),
+        Event::New { site: SiteId(0), object: ObjectHash(0xaa), class: c::C, known: true },
+        exit(m::A_INIT),
+        exit(m::B_INIT),
+        exit(m::C_INIT),
+        // Another object that got the id of the first.
+        made(0xaa, true),
+        Event::Made { object: ObjectHash(0xab), class: c::INTS, length: 5, fresh: false },
+    ]);
+    assert_eq!(
+        lines,
+        [
+            "V aa 20 LC; 0 0 1",
+            "M 3ec aa 1",
+            "M 3eb aa 1",
+            "M 3e8 aa 1",
+            "E 3e8 aa 1",
+            "E 3eb aa 1",
+            "E 3ec aa 1",
+            "V 800000aa 20 LC; 0 0 1",
+            "V ab 28 [I 0 5 1",
+        ]
+    );
+}
+
+#[test]
+fn an_object_that_is_said_to_be_known_and_is_not_gets_its_record() {
+    let known = Event::New { site: SITE_A, object: ObjectHash(0xaa), class: c::A, known: true };
+    assert_eq!(records(&[entry(m::A_INIT), known, exit(m::A_INIT)])[0], "N aa 10 LA; 3e8 0 1");
+}
+
+#[test]
+fn slots_in_a_row_that_keep_their_targets_are_not_reported() {
+    let words = |targets: &[u32]| targets.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    let (first, second) = (words(&[0xa1, 0, 0xa1]), words(&[0xa1, 0xa1, 0]));
+    let array = ObjectHash(0xcc);
+    let put = |start, bytes| Event::PutElements { start, array, targets: Targets::new(bytes).unwrap() };
+    let field =
+        Event::PutField { field: FIELD_NEXT, origin: ObjectHash(0xa1), target: ObjectHash(0xa1), if_changed: true };
+    let lines = records(&[
+        new(SITE_A, 0xa1, c::A),
+        Event::NewArray { depth: 0, site: SITE_GRID, object: array, length: 9 },
+        put(5, &first),
+        put(5, &second),
+        field,
+        field,
+    ]);
+    assert_eq!(lines[2..], ["U 0 cc a1 5 1", "U 0 cc a1 7 1", "U 0 cc a1 6 1", "U a1 cc 0 7 1", "U 0 a1 a1 3e8 1",]);
+}
+
+#[test]
 fn old_targets_follow_each_slot() {
-    let put =
-        |origin, target| Event::PutField { field: FIELD_NEXT, origin: ObjectHash(origin), target: ObjectHash(target) };
+    let put = |origin, target| Event::PutField {
+        field: FIELD_NEXT,
+        origin: ObjectHash(origin),
+        target: ObjectHash(target),
+        if_changed: false,
+    };
     let element = |index, target| Event::PutElement { index, array: ObjectHash(0xcc), target: ObjectHash(target) };
     let lines = records(&[
         new(SITE_A, 0xa1, c::A),
@@ -364,6 +427,7 @@ fn an_id_used_again_is_another_object() {
         field: FIELD_NEXT,
         origin: ObjectHash(origin),
         target: ObjectHash(target),
+        if_changed: false,
     };
     let lines =
         records(&[new(SITE_A, 0xa1, c::A), put(0xa1, 0xa1), new(SITE_A, 0xa1, c::A), put(0xa1, 0xa1), put(0xa1, 0)]);
@@ -486,7 +550,7 @@ fn what_was_there_at_the_start_has_its_slots_and_frames() {
         1,
         1,
         &[
-            Event::PutField { field: FIELD_NEXT, origin, target: ObjectHash(0) },
+            Event::PutField { field: FIELD_NEXT, origin, target: ObjectHash(0), if_changed: false },
             Event::PutStatic { field: FIELD_ROOT, target },
             exit(m::RUN),
             exit(m::MAIN),

@@ -46,10 +46,12 @@ impl Subject {
 pub enum Action {
     /// What follows happens on that stack.
     OnStack(ThreadId),
+    /// A `known` object has its record already; if it has none after all, it gets one.
     New {
         site: SiteId,
         object: ObjectHash,
         class: ObjectHash,
+        known: bool,
     },
     /// The object of a constructor that failed before its allocation was seen.
     MadeUp {
@@ -68,10 +70,18 @@ pub enum Action {
         class: ObjectHash,
         length: i32,
     },
+    Made {
+        object: ObjectHash,
+        class: ObjectHash,
+        length: i32,
+        fresh: bool,
+    },
+    /// With `if_changed`, here and below: no record if the slot holds that target already.
     PutField {
         field: FieldRefId,
         origin: ObjectHash,
         target: ObjectHash,
+        if_changed: bool,
     },
     PutStatic {
         field: FieldRefId,
@@ -81,6 +91,7 @@ pub enum Action {
         index: u32,
         array: ObjectHash,
         target: ObjectHash,
+        if_changed: bool,
     },
     Enter {
         method: MethodId,
@@ -326,8 +337,8 @@ impl<'a> ThreadSource<'a> {
         }
     }
 
-    fn allocated(&mut self, site: SiteId, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) {
-        let action = Action::New { site, object, class };
+    /// `action` is the [`Action::New`] of an object of that class.
+    fn allocated(&mut self, action: Action, object: ObjectHash, class: ObjectHash, shared: &Shared<'_>) {
         let Some(top) = self.stack.frames.len().checked_sub(1) else {
             return self.act(action);
         };
@@ -388,7 +399,7 @@ impl<'a> ThreadSource<'a> {
         }
     }
 
-    fn apply(&mut self, event: Event, shared: &mut Shared<'_>) {
+    fn apply(&mut self, event: Event<'_>, shared: &mut Shared<'_>) {
         match event {
             Event::Ticket(ticket) => {
                 if ticket < self.ticket {
@@ -453,14 +464,26 @@ impl<'a> ThreadSource<'a> {
                 }
                 None => shared.anomalies.unmatched_exceptions += 1,
             },
-            Event::New { site, object, class } => self.allocated(site, object, class, shared),
+            Event::New { site, object, class, known } => {
+                self.allocated(Action::New { site, object, class, known }, object, class, shared);
+            }
             Event::NewArray { depth, site, object, length } => {
                 self.act(Action::NewArray { depth, site, object, length });
             }
             Event::Found { object, class, length } => self.act(Action::Found { object, class, length }),
-            Event::PutField { field, origin, target } => self.act(Action::PutField { field, origin, target }),
+            Event::Made { object, class, length, fresh } => self.act(Action::Made { object, class, length, fresh }),
+            Event::PutField { field, origin, target, if_changed } => {
+                self.act(Action::PutField { field, origin, target, if_changed });
+            }
             Event::PutStatic { field, target } => self.act(Action::PutStatic { field, target }),
-            Event::PutElement { index, array, target } => self.act(Action::PutElement { index, array, target }),
+            Event::PutElement { index, array, target } => {
+                self.act(Action::PutElement { index, array, target, if_changed: false });
+            }
+            Event::PutElements { start, array, targets } => {
+                for (index, target) in (start..).zip(targets.iter()) {
+                    self.act(Action::PutElement { index, array, target, if_changed: true });
+                }
+            }
             Event::Switch { owner } => self.switch(owner, shared),
         }
     }
@@ -495,13 +518,18 @@ impl<'a> ThreadSource<'a> {
 
     /// Reads one event, or the next piece.
     fn advance(&mut self, shared: &mut Shared<'_>) {
-        match event::decode(&self.bytes[self.at..]) {
-            Ok(Some((event, len))) => {
-                self.at += len;
-                self.apply(event, shared);
-                return;
-            }
-            Ok(None) => {}
+        // The event borrows the bytes.
+        let bytes = std::mem::take(&mut self.bytes);
+        let read = event::decode(&bytes[self.at..]);
+        if let Ok(Some((event, len))) = read {
+            self.at += len;
+            self.apply(event, shared);
+        }
+        let read = read.map(|event| event.is_some());
+        self.bytes = bytes;
+        match read {
+            Ok(true) => return,
+            Ok(false) => {}
             Err(_) => {
                 shared.lost.undecodable_pieces += 1;
                 shared.lost.undecodable_bytes += (self.bytes.len() - self.at) as u64;

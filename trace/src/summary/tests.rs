@@ -56,14 +56,14 @@ fn cache() -> TraceBuilder {
         &[
             Event::Entry { method: main },
             Event::Entry { method: init },
-            Event::New { site: SiteId(5_000_000), object: cache, class: ObjectHash(0x12) },
+            Event::New { site: SiteId(5_000_000), object: cache, class: ObjectHash(0x12), known: false },
             Event::Exit { method: init },
             Event::PutStatic { field: FieldRefId(5_000_001), target: cache },
             Event::Ticket(Ticket(5)),
             Event::Found { object: ObjectHash(0xd0), class: ObjectHash(0x13), length: -1 },
             Event::EntryOn { method: put, receiver: cache },
             Event::NewArray { depth: 0, site: SiteId(5_000_001), object: bytes, length: 1000 },
-            Event::PutField { field: FieldRefId(5_000_000), origin: cache, target: bytes },
+            Event::PutField { field: FieldRefId(5_000_000), origin: cache, target: bytes, if_changed: false },
             Event::Exit { method: put },
         ],
     );
