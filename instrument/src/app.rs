@@ -44,6 +44,7 @@ pub fn run(
     let staging = Staging::new(&output, force)?;
     let table = beside(staging.path());
     let done = job.all(inputs, staging.path()).map_err(|error| staging.explain(error)).and_then(|()| {
+        job.report.checked(staging.check(settings)?);
         let target = beside(staging.target());
         staging.commit()?;
         if table.is_file() { fs::rename(&table, &target).map_err(Error::io("write", &target)) } else { Ok(()) }

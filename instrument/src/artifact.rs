@@ -28,6 +28,8 @@ pub struct Settings {
     pub filter: Filter,
     /// Nothing may be skipped.
     pub strict: bool,
+    /// The output is verified before it is put in place.
+    pub check: bool,
     /// Where to show progress.
     pub progress: Progress,
 }

@@ -17,6 +17,10 @@ use crate::jdk::JdkJob;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::rewrite::EventSet;
+use crate::verify::{self, Verdict};
+
+/// Findings of `--check` that are listed; `verify` lists all.
+const LISTED: usize = 20;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -29,7 +33,9 @@ Examples:
       hook only the classes of com.acme and below
   et-instrument jdk --java-home $JAVA_HOME -o jdk-et
       rewrite a JDK, once; then run with
-      jdk-et/bin/java @jdk-et/et.args -jar app-et.jar";
+      jdk-et/bin/java @jdk-et/et.args -jar app-et.jar
+  et-instrument verify app-et.jar jdk-et
+      check what was written";
 
 /// Rewrites Java classes so that a run leaves a trace of what every object did.
 #[derive(Debug, Parser)]
@@ -82,6 +88,27 @@ enum Command {
         #[command(flatten)]
         common: Common,
     },
+    /// Check what was written: jars, folders, class files, JDK copies, images, jmods
+    ///
+    /// Reads classes with other code than the one that rewrote them, and checks their structure, the archives around
+    /// them, and that classes and names tables belong together. One line a finding; exit code 1 if there is one.
+    Verify {
+        /// Outputs of et-instrument
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+        /// Check classes, too, that are not instrumented
+        #[arg(long)]
+        all: bool,
+        /// Threads to use [default: one per processor]
+        #[arg(long, short, value_name = "N")]
+        jobs: Option<usize>,
+        /// How to report what was found
+        #[arg(long, value_enum, default_value_t = Format::Text)]
+        report: Format,
+        /// No progress, and no closing line
+        #[arg(long, short)]
+        quiet: bool,
+    },
 }
 
 #[derive(Debug, Args)]
@@ -127,6 +154,9 @@ struct Common {
     /// Fail where a class or nested jar would be skipped
     #[arg(long)]
     strict: bool,
+    /// Verify the output before it is put in place, as et-instrument verify does
+    #[arg(long)]
+    check: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -150,8 +180,11 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     };
     crate::interrupt::install();
     match execute(&cli, &rules) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
+            if let Error::Check { findings, .. } = &error {
+                findings.iter().take(LISTED).for_each(|finding| eprintln!("{finding}"));
+            }
             eprintln!("et-instrument: {error}");
             ExitCode::from(error.exit_code())
         }
@@ -180,26 +213,42 @@ fn rules(matches: &ArgMatches) -> Vec<Rule> {
     rules.into_iter().map(|(_, rule)| rule).collect()
 }
 
-fn execute(cli: &Cli, rules: &[Rule]) -> Result<(), Error> {
+fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     let start = Instant::now();
     let common = match &cli.command {
         None => &cli.app.common,
         Some(Command::Jdk { common, .. } | Command::Patch { common, .. }) => common,
+        Some(Command::Verify { paths, all, jobs, report, quiet }) => {
+            let progress = Progress::new(*quiet);
+            let options = verify::Options { all: *all, progress: progress.clone() };
+            let verdict = pool(*jobs)?.install(|| verify::run(paths, &options));
+            progress.finish();
+            return Ok(print_verdict(&verdict?, *report, *quiet));
+        }
     };
     let mut filter = Filter::default();
     for (include, pattern) in rules {
         filter.push(*include, pattern)?;
     }
     let progress = Progress::new(common.quiet);
-    let settings = Settings { events: common.events, filter, strict: common.strict, progress: progress.clone() };
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(common.jobs.unwrap_or(0)).build();
-    let threads = threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))?;
-    let done = threads.install(|| work(cli, common, &settings));
+    let settings = Settings {
+        events: common.events,
+        filter,
+        strict: common.strict,
+        check: common.check,
+        progress: progress.clone(),
+    };
+    let done = pool(common.jobs)?.install(|| work(cli, common, &settings));
     progress.finish();
     let mut report = done?;
     report.took(start.elapsed());
     print(&report, common);
-    Ok(())
+    Ok(ExitCode::SUCCESS)
+}
+
+fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, Error> {
+    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
+    threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))
 }
 
 fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error> {
@@ -218,6 +267,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
         }
         Some(Command::Jdk { jdk, no_cds, .. }) => job(jdk, !no_cds).copy(settings),
         Some(Command::Patch { jdk, modules, .. }) => job(jdk, false).patch(modules, settings),
+        Some(Command::Verify { .. }) => Err(Error::Usage("verify writes nothing".into())),
     }
 }
 
@@ -228,6 +278,20 @@ fn print(report: &Report, common: &Common) {
         Format::Text if common.quiet => Ok(()),
         Format::Text => write!(std::io::stderr(), "{}", report.text()),
     };
+}
+
+/// Findings are the result, so they go to stdout in either form.
+fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
+    let mut out = std::io::stdout().lock();
+    // A closed pipe is no reason to fail otherwise than by what was found.
+    let _ = match format {
+        Format::Json => writeln!(out, "{}", verdict.json()),
+        Format::Text => verdict.findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
+    };
+    if format == Format::Text && !quiet {
+        eprintln!("{}", verdict.summary());
+    }
+    if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 #[cfg(test)]

@@ -7,7 +7,9 @@ use thiserror::Error;
 
 use crate::container::jimage::ImageError;
 use crate::container::zip::ZipError;
+use crate::report::counted;
 use crate::rewrite::ClassError;
+use crate::verify::Finding;
 
 /// Why a command came to nothing.
 #[derive(Debug, Error)]
@@ -125,6 +127,15 @@ pub enum Error {
     Cds {
         /// What it said.
         why: String,
+    },
+    /// `--check` found something.
+    #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
+        counted(findings.len() as u64, "finding"))]
+    Check {
+        /// The output.
+        output: PathBuf,
+        /// What was found.
+        findings: Vec<Finding>,
     },
     /// Options that do not go together.
     #[error("{0}")]

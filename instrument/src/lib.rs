@@ -16,3 +16,4 @@ pub mod progress;
 pub mod report;
 pub mod rewrite;
 pub mod staging;
+pub mod verify;

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use crate::rewrite::HookCounts;
+use crate::verify::Verdict;
 
 /// Everything a command did.
 #[derive(Debug, Default, Serialize)]
@@ -158,6 +159,13 @@ impl Report {
         self.seconds = time.as_secs_f64();
     }
 
+    /// Notes what `--check` looked at.
+    pub fn checked(&mut self, verdict: Option<Verdict>) {
+        if let Some(verdict) = verdict {
+            self.notes.push(format!("checked: {}", verdict.summary()));
+        }
+    }
+
     /// The summary for people.
     pub fn text(&self) -> String {
         let mut out = String::new();
@@ -239,6 +247,16 @@ impl Report {
 
 fn wrap(kinds: &str) -> String {
     if kinds.is_empty() { String::new() } else { format!(" ({kinds})") }
+}
+
+/// `1 class`, `2 classes`, `1,234 methods`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    let ending = match what.as_bytes() {
+        _ if count == 1 => "",
+        [.., b's' | b'h' | b'x'] => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", grouped(count))
 }
 
 /// `1234567` as `1,234,567`.

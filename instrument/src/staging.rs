@@ -3,7 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::artifact::Settings;
 use crate::error::Error;
+use crate::verify::{self, Verdict};
 
 /// Every folder that this tool makes holds this folder, so that `--force` can tell what it may replace.
 pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"];
@@ -72,6 +74,30 @@ impl Staging {
             }
             other => other,
         }
+    }
+
+    /// Verifies what was built, if that is wanted. Returns how many classes were checked.
+    pub fn check(&self, settings: &Settings) -> Result<Option<Verdict>, Error> {
+        if !settings.check {
+            return Ok(None);
+        }
+        let options = verify::Options { all: false, progress: settings.progress.clone() };
+        let mut verdict = match verify::run(std::slice::from_ref(&self.part), &options) {
+            Ok(verdict) => verdict,
+            // Nothing was rewritten, so there is nothing to check; the report says that.
+            Err(Error::Input { .. }) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        if verdict.findings.is_empty() {
+            return Ok(Some(verdict));
+        }
+        let (part, target) = (self.part.display().to_string(), self.target.display().to_string());
+        for finding in &mut verdict.findings {
+            if let Some(rest) = finding.place.strip_prefix(&part) {
+                finding.place = format!("{target}{rest}");
+            }
+        }
+        Err(Error::Check { output: self.target.clone(), findings: verdict.findings })
     }
 
     /// Moves it into place.

@@ -51,7 +51,7 @@ impl JdkJob {
             Layout::Image(image) => image::copy(self, &home, image, &runtime, &staging, settings),
             Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
         };
-        finish(staging, done)
+        finish(staging, done, settings)
     }
 
     /// Patches for modules of the JDK.
@@ -61,7 +61,7 @@ impl JdkJob {
             Layout::Image(image) => patch::patch(self, &home, image, modules, &runtime, &staging, settings),
             Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
         };
-        finish(staging, done)
+        finish(staging, done, settings)
     }
 
     fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), Error> {
@@ -84,8 +84,9 @@ impl JdkJob {
     }
 }
 
-fn finish(staging: Staging, done: Result<Report, Error>) -> Result<Report, Error> {
+fn finish(staging: Staging, done: Result<Report, Error>, settings: &Settings) -> Result<Report, Error> {
     let mut report = done.map_err(|error| staging.explain(error))?;
+    report.checked(staging.check(settings)?);
     report.output = staging.target().display().to_string();
     staging.commit()?;
     Ok(report)

@@ -38,6 +38,11 @@ impl Resource {
         self.name.ends_with(".class") && !matches!(self.module.as_str(), "modules" | "packages" | "")
     }
 
+    /// Whether both are the same place in the image.
+    pub fn is_same(&self, other: &Resource) -> bool {
+        self.at == other.at
+    }
+
     /// The name without its module: `java/lang/Object.class`.
     pub fn path(&self) -> &str {
         self.name.get(self.module.len() + 2..).unwrap_or_default()

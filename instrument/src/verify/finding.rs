@@ -1,0 +1,100 @@
+//! What `verify` reports.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use crate::report::counted;
+
+/// Something that is not as it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// Jar, image, folder or class file, as given or as found below it.
+    pub place: String,
+    /// Entry in it; nested jars with `!/`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub entry: String,
+    /// `name(descriptor)` of the method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
+    /// Offset in the method's code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u32>,
+    /// What is wrong.
+    pub what: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}: ", self.place)?;
+        if !self.entry.is_empty() {
+            write!(out, "{}: ", self.entry)?;
+        }
+        if let Some(method) = &self.method {
+            write!(out, "{method}: ")?;
+        }
+        if let Some(offset) = self.offset {
+            write!(out, "offset {offset}: ")?;
+        }
+        // Names in messages come from the input, and may hold anything.
+        one_line(out, &self.what)
+    }
+}
+
+fn one_line(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    text.chars().try_for_each(|character| match character {
+        control if control.is_control() => write!(out, "{}", control.escape_default()),
+        other => write!(out, "{other}"),
+    })
+}
+
+/// What was verified and what came of it.
+#[derive(Debug, Default, Serialize)]
+pub struct Verdict {
+    /// Jars, folders, class files, images.
+    pub artifacts: u64,
+    /// Classes checked.
+    pub classes: u64,
+    /// Their methods.
+    pub methods: u64,
+    /// Their bytes.
+    pub class_bytes: u64,
+    /// Classes that carry no mark of the rewriter; checked only if asked for.
+    pub unmarked: u64,
+    /// Classes that `cafebabe` refuses although they are legal.
+    pub known_refusals: u64,
+    /// Entries whose checksums were checked.
+    pub entries: u64,
+    /// Wall clock.
+    pub seconds: f64,
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+}
+
+impl Verdict {
+    /// The closing line for people.
+    pub fn summary(&self) -> String {
+        let mut out = match self.findings.len() as u64 {
+            0 => "no findings".to_owned(),
+            count => counted(count, "finding"),
+        };
+        out.push_str(&format!(
+            " in {} ({}, {:.1} MB) of {}, {:.2} s",
+            counted(self.classes, "class"),
+            counted(self.methods, "method"),
+            self.class_bytes as f64 / 1e6,
+            counted(self.artifacts, "artifact"),
+            self.seconds
+        ));
+        if self.unmarked > 0 {
+            out.push_str(&format!("; {} not instrumented, left alone", counted(self.unmarked, "class")));
+        }
+        out
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> String {
+        // Plain structs of numbers and strings always serialise.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}
