@@ -2,6 +2,7 @@
 //! cases, properties, and a JVM that loads and verifies everything.
 
 mod asm;
+mod damage;
 mod edges;
 mod fixtures;
 mod generated;

@@ -40,6 +40,8 @@ pub(super) struct Step {
     /// Where its targets start in [`Code::targets`]; they end where the next instruction's start.
     pub targets: u32,
     pub ends_block: bool,
+    /// `jsr`: the instruction behind it is reached by its `ret`.
+    pub calls_subroutine: bool,
 }
 
 /// A row of the exception table.
@@ -60,8 +62,6 @@ pub(super) struct Code<'a> {
     pub steps: Vec<Step>,
     pub targets: Vec<u32>,
     pub handlers: Vec<Handler>,
-    /// It has subroutines, so depths are not a matter of the instruction alone.
-    pub has_subroutines: bool,
 }
 
 impl Code<'_> {
@@ -103,7 +103,6 @@ pub(super) fn check<'a>(
         steps: Vec::new(),
         targets: Vec::new(),
         handlers: Vec::new(),
-        has_subroutines: false,
     };
     if signature.parameters + u32::from(signature.receiver.is_some()) > u32::from(max_locals) {
         sink.add(format!("its parameters do not fit max_locals {max_locals}"));
@@ -127,7 +126,12 @@ pub(super) fn check<'a>(
     Ok(())
 }
 
-fn exception_table(pool: &Pool<'_>, code: &mut Code<'_>, cursor: &mut Cursor<'_>, sink: &mut Sink) -> Result<(), String> {
+fn exception_table(
+    pool: &Pool<'_>,
+    code: &mut Code<'_>,
+    cursor: &mut Cursor<'_>,
+    sink: &mut Sink,
+) -> Result<(), String> {
     let cut = || "its exception table is cut off".to_owned();
     for row in 0..cursor.u16().ok_or_else(cut)? {
         let mut next = || cursor.u16().ok_or_else(cut);
@@ -221,7 +225,6 @@ impl Walk<'_, '_> {
             }
             Operands::Local(slots) => {
                 self.local(at, bytes.u8(at + 1).ok_or_else(cut)?.into(), slots.into());
-                self.code.has_subroutines |= opcode == RET;
                 2
             }
             Operands::Increment => {
@@ -283,13 +286,11 @@ impl Walk<'_, '_> {
             Operands::Branch2 => {
                 let by = bytes.i16(at + 1).ok_or_else(cut)?;
                 self.target(at, by.into());
-                self.code.has_subroutines |= opcode == JSR;
                 3
             }
             Operands::Branch4 => {
                 let by = bytes.i32(at + 1).ok_or_else(cut)?;
                 self.target(at, by);
-                self.code.has_subroutines |= opcode == JSR_W;
                 5
             }
             Operands::Table => self.table(at).ok_or_else(cut)?,
@@ -299,7 +300,6 @@ impl Walk<'_, '_> {
                 let local = bytes.u16(at + 2).ok_or_else(cut)?;
                 (pops, pushes) = effect(modified);
                 ends_block = modified == RET;
-                self.code.has_subroutines |= modified == RET;
                 match operands(modified) {
                     Operands::Local(slots) => {
                         self.local(at, local, slots.into());
@@ -323,6 +323,7 @@ impl Walk<'_, '_> {
             pushes: u32::from(pushes) + wide_pushes,
             targets: first_target,
             ends_block,
+            calls_subroutine: matches!(opcode, JSR | JSR_W),
         });
         Ok(length)
     }
@@ -449,4 +450,3 @@ impl Walk<'_, '_> {
         }
     }
 }
-

@@ -6,9 +6,6 @@ use super::code::Code;
 
 /// `frames`: the depths that stack map frames tell, by offset.
 pub(super) fn check(code: &Code<'_>, frames: &[(u32, u32)], sink: &mut Sink) {
-    if code.has_subroutines {
-        return;
-    }
     let mut walk = Walk { code, depths: vec![None; code.length()], work: Vec::new(), sink, failed: false };
     walk.reach(0, 0, 0);
     for (offset, depth) in frames {
@@ -99,6 +96,8 @@ impl Walk<'_, '_> {
                     self.reach(self.code.targets[target] as usize, depth, at);
                 }
                 let Some(next) = next.filter(|_| !step.ends_block) else { break };
+                // A subroutine takes its return address off the stack and leaves the rest alone.
+                let depth = if step.calls_subroutine { depth - step.pushes } else { depth };
                 let next = next.at as usize;
                 if self.depths[next].is_some() {
                     self.reach(next, depth, at);

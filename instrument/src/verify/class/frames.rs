@@ -26,7 +26,8 @@ pub(super) fn check(
         return Ok(depths);
     }
     if let Some(table) = tables.next() {
-        read(context, signature, code, table.info, &mut depths, sink).map_err(|what| format!("StackMapTable: {what}"))?;
+        read(context, signature, code, table.info, &mut depths, sink)
+            .map_err(|what| format!("StackMapTable: {what}"))?;
     }
     if tables.next().is_some() {
         sink.add("it has two StackMapTable attributes");

@@ -289,7 +289,9 @@ fn fixed(pool: &Pool<'_>, attribute: &Attribute<'_>) -> Result<(), String> {
         return Err(format!("its attribute {name} is {} bytes long instead of {length}", attribute.info.len()));
     }
     match Bytes(attribute.info).u16(0) {
-        Some(index) if !pool.is(index, tags) => Err(format!("its attribute {name} refers to the wrong kind of constant")),
+        Some(index) if !pool.is(index, tags) => {
+            Err(format!("its attribute {name} refers to the wrong kind of constant"))
+        }
         _ => Ok(()),
     }
 }

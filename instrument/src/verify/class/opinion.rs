@@ -18,9 +18,8 @@ pub enum Opinion {
 }
 
 /// Refusals of legal classes: a part of the message, and why the class is legal.
-const TOO_STRICT: &[(&str, &str)] = &[
-    ("bootstrap", "a dynamic constant may be the argument of a bootstrap method (§4.7.23)"),
-];
+const TOO_STRICT: &[(&str, &str)] =
+    &[("bootstrap", "a dynamic constant may be the argument of a bootstrap method (§4.7.23)")];
 
 /// Asks, in this order. `bytes` have passed the checks here, so sizes in it are true.
 pub(super) fn ask(bytes: &[u8]) -> Result<Opinion, String> {
