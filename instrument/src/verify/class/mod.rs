@@ -147,7 +147,7 @@ struct Attribute<'a> {
     info: &'a [u8],
 }
 
-fn class<'a>(bytes: &'a [u8], checked: &mut Checked, sink: &mut Sink) -> Result<(), String> {
+fn class(bytes: &[u8], checked: &mut Checked, sink: &mut Sink) -> Result<(), String> {
     let cut = || "the class is cut off".to_owned();
     let header = Bytes(bytes);
     if header.u32(0) != Some(0xcafe_babe) {

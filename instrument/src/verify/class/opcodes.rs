@@ -127,7 +127,7 @@ pub(super) fn effect(opcode: u8) -> (u8, u8) {
         95 => (2, 2),
         // + - * / % in int, long, float, double
         96..=115 => {
-            if opcode % 2 == 0 {
+            if opcode.is_multiple_of(2) {
                 (2, 1)
             } else {
                 (4, 2)
