@@ -7,6 +7,7 @@ pub mod classes;
 pub mod dynamic_ids;
 pub mod heap;
 pub mod ids;
+pub mod jni_table;
 pub mod jvm;
 pub mod layout;
 pub mod names;

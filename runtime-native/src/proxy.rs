@@ -4,6 +4,7 @@ use std::ffi::CStr;
 
 use jni_sys::jvalue;
 
+use crate::jni_table;
 use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
 use crate::jvm::hotspot::Layout;
 
@@ -17,6 +18,10 @@ pub struct Proxy {
     layout_helper: StaticMethod,
     peek_hash: StaticMethod,
     skip_hashes: StaticMethod,
+    made: Option<StaticMethod>,
+    put_field: StaticMethod,
+    put_static: StaticMethod,
+    put_element: StaticMethod,
 }
 
 /// Values of HeapProxy's static fields.
@@ -51,6 +56,10 @@ impl Proxy {
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
             peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
             skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
+            made: env.static_method(class, c"made", c"(Ljava/lang/Object;)V"),
+            put_field: env.static_method(class, c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
+            put_static: env.static_method(class, c"putStatic", c"(Ljava/lang/Object;I)V")?,
+            put_element: env.static_method(class, c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
         };
         proxy.bind_unsafe(env);
         Some(proxy)
@@ -117,6 +126,31 @@ impl Proxy {
     /// Switches the hooks.
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.on, on);
+        jni_table::switch(on);
+    }
+
+    /// Hook: native code has made an object.
+    pub fn made(&self, env: Env, object: Object) {
+        if let Some(made) = self.made {
+            env.call_static_void(self.class(), made, &[jvalue { l: object.raw() }]);
+        }
+    }
+
+    /// Hook: native code is about to set an instance field.
+    pub fn put_field(&self, env: Env, origin: Object, value: Option<Object>, field: u32) {
+        let arguments = [jvalue { l: origin.raw() }, reference(value), jvalue { i: field as i32 }];
+        env.call_static_void(self.class(), self.put_field, &arguments);
+    }
+
+    /// Hook: native code is about to set a static field.
+    pub fn put_static(&self, env: Env, value: Option<Object>, field: u32) {
+        env.call_static_void(self.class(), self.put_static, &[reference(value), jvalue { i: field as i32 }]);
+    }
+
+    /// Hook: native code has set an element of an array.
+    pub fn put_element(&self, env: Env, array: Object, index: i32, value: Option<Object>) {
+        let arguments = [jvalue { l: array.raw() }, jvalue { i: index }, reference(value)];
+        env.call_static_void(self.class(), self.put_element, &arguments);
     }
 
     /// Bytes of an instance; none for classes that have none, or if HotSpot does not tell.
@@ -143,4 +177,8 @@ impl Proxy {
         env.set_long(thread, self.end, 0);
         position as usize
     }
+}
+
+fn reference(object: Option<Object>) -> jvalue {
+    jvalue { l: object.map_or(std::ptr::null_mut(), |object| object.raw()) }
 }

@@ -12,6 +12,7 @@ use crate::agent;
 use crate::buffers::{BufferError, Buffers};
 use crate::heap;
 use crate::ids;
+use crate::jni_table;
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
 use crate::jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
@@ -110,6 +111,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     }
     if !tracer.slots.are_known() {
         tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
+    }
+    if let Err(error) = jni_table::install(jvmti) {
+        tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
     }
     let writer = start_writer(tracer, env).inspect_err(|_| tracer.abandon(env))?;
     record_what_exists(tracer, env, thread, writer, unique)?;

@@ -60,6 +60,8 @@ impl Threads {
 
     /// The current thread has run its last Java code.
     pub fn ended(&self, tracer: &Tracer, env: Env, thread: Object) {
+        // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
+        env.has_exception();
         let at = tracer.proxy.take_position(env, thread);
         if at != 0
             && let Some(chunk) = tracer.buffers.hand_in(at)

@@ -51,6 +51,9 @@ pub struct Source {
     pub labels: HashMap<u32, String>,
     /// Options for et-instrument: `// instrument: --events alloc`.
     pub options: Vec<String>,
+    /// A file in C beside the program that holds its native methods, which it loads as library `native`:
+    /// `// library: Program.c`.
+    pub library: Option<String>,
 }
 
 impl Source {
@@ -74,6 +77,8 @@ impl Source {
                 open = Some(heading(head).with_context(|| format!("line {line_number}"))?);
             } else if let Some(options) = trimmed.strip_prefix("// instrument:") {
                 source.options.extend(options.split_whitespace().map(str::to_owned));
+            } else if let Some(library) = trimmed.strip_prefix("// library:") {
+                source.library = Some(library.trim().to_owned());
             } else if let Some((_, label)) = trimmed.rsplit_once("// @") {
                 let others = source.labels.values();
                 ensure!(!others.clone().any(|other| other == label), "line {line_number}: label @{label} stands twice");

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::BufReader;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context, Result, ensure};
@@ -54,11 +54,29 @@ impl Run {
         let mut rewrite = Command::new(lab.tools.et_instrument());
         command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
 
-        let plain = run_java(Command::new(jdk.java()).arg("-cp").arg(&classes).arg(name).current_dir(&folder))?;
+        let mut library = Vec::new();
+        if let Some(code) = &source.library {
+            let code = file.with_file_name(code);
+            build_library(&lab.compiler, &code, &folder.join("libnative.so"))?;
+            library.push(format!("-Djava.library.path={}", folder.display()));
+            if jdk.feature >= 17 {
+                library.push("--enable-native-access=ALL-UNNAMED".to_owned());
+            }
+        }
+
+        let mut plain = Command::new(jdk.java());
+        plain.args(&library).arg("-cp").arg(&classes).arg(name).current_dir(&folder);
+        let plain = run_java(&mut plain)?;
         let traced_jdk = lab.instrumented(jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
-        traced.args(traced_jdk.options(&trace)).arg("-cp").arg(&rewritten).arg(name).current_dir(&folder);
+        traced
+            .args(traced_jdk.options(&trace))
+            .args(&library)
+            .arg("-cp")
+            .arg(&rewritten)
+            .arg(name)
+            .current_dir(&folder);
         let rerun = run_java(&mut traced)?;
         ensure!(
             plain == rerun,
@@ -137,6 +155,16 @@ pub struct Seen {
     pub stderr: String,
     /// Exit code; none if a signal ended it.
     pub code: Option<i32>,
+}
+
+/// Compiles native methods, with the machine's C compiler and the headers of a JDK.
+fn build_library(jdk: &Jdk, code: &Path, library: &Path) -> Result<()> {
+    let include = jdk.home.join("include");
+    let mut cc = Command::new("cc");
+    cc.args(["-shared", "-fPIC", "-g", "-pthread", "-o"]).arg(library).arg(code);
+    command::quiet(cc.arg("-I").arg(&include).arg("-I").arg(include.join("linux")))
+        .map(drop)
+        .context("native methods need a C compiler, cc, and a JDK with headers")
 }
 
 fn run_java(java: &mut Command) -> Result<Seen> {

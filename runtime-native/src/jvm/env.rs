@@ -6,7 +6,12 @@ use std::marker::PhantomData;
 use std::ptr::NonNull;
 
 use super::jvmti::FieldId;
-use jni_sys::{_jobject, JNI_OK, JNI_VERSION_1_6, JNIEnv, JavaVM, jfieldID, jint, jmethodID, jobject, jvalue};
+use std::sync::OnceLock;
+
+use jni_sys::{
+    _jobject, JNI_OK, JNI_VERSION_1_6, JNIEnv, JNINativeInterface__1_6, JavaVM, jfieldID, jint, jmethodID, jobject,
+    jvalue,
+};
 
 /// An object as JNI hands it out. Good for as long as the callback or frame that it came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,11 +112,41 @@ impl Vm {
     }
 }
 
+/// The functions of JNI 1.6, which are all that is used.
+pub type JniFunctions = JNINativeInterface__1_6;
+
+/// What stood in the table before we changed it.
+static ORIGINAL: OnceLock<Original> = OnceLock::new();
+
+struct Original(JniFunctions);
+
+// SAFETY: functions, good on every thread, and reserved entries that nobody reads.
+unsafe impl Send for Original {}
+// SAFETY: as above.
+unsafe impl Sync for Original {}
+
+/// Keeps the table for [`original_functions`]. Only the first time counts.
+pub fn remember_original_functions(functions: JniFunctions) {
+    let _ = ORIGINAL.set(Original(functions));
+}
+
+/// The table without our changes.
+///
+/// # Safety
+/// `env` is a JNI environment.
+pub unsafe fn original_functions(env: *mut JNIEnv) -> &'static JniFunctions {
+    match ORIGINAL.get() {
+        Some(Original(functions)) => functions,
+        // SAFETY: the VM's table, which stays where it is.
+        None => unsafe { &(**env).v1_6 },
+    }
+}
+
 macro_rules! jni {
     ($env:expr, $name:ident $(, $argument:expr)*) => {
         // SAFETY: the table is the JVM's, `Env` is only made of the current thread's environment, and objects and
         // ids come from the JVM and are alive (their types say so).
-        unsafe { ((**$env.raw.as_ptr()).v1_6.$name)($env.raw.as_ptr() $(, $argument)*) }
+        unsafe { (original_functions($env.raw.as_ptr()).$name)($env.raw.as_ptr() $(, $argument)*) }
     };
 }
 
@@ -134,11 +169,29 @@ impl<'a> Env<'a> {
 
     /// Drops a pending exception. True if there was one.
     pub fn clear_exception(self) -> bool {
-        let pending = jni!(self, ExceptionCheck);
+        let pending = self.has_exception();
         if pending {
             jni!(self, ExceptionClear);
         }
         pending
+    }
+
+    /// Whether an exception is pending.
+    pub fn has_exception(self) -> bool {
+        jni!(self, ExceptionCheck)
+    }
+
+    /// Runs `body` without the exception that may be pending, which is thrown again afterwards.
+    pub fn without_exception(self, body: impl FnOnce(Env<'_>)) {
+        if !self.has_exception() {
+            return body(self);
+        }
+        let exception = jni!(self, ExceptionOccurred);
+        jni!(self, ExceptionClear);
+        body(self);
+        self.clear_exception();
+        jni!(self, Throw, exception);
+        jni!(self, DeleteLocalRef, exception);
     }
 
     fn found<T>(self, raw: *mut T) -> Option<*mut T> {
@@ -259,6 +312,11 @@ impl<'a> Env<'a> {
     /// Makes a `byte[]`.
     pub fn new_byte_array(self, length: i32) -> Option<Object<'a>> {
         self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))
+    }
+
+    /// The class of an object.
+    pub fn class_of(self, object: Object) -> Option<Object<'a>> {
+        self.object(jni!(self, GetObjectClass, object.raw()))
     }
 
     /// The superclass; none for `Object`, interfaces and primitive types.

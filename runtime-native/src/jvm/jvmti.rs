@@ -8,7 +8,7 @@ use std::ptr::{self, NonNull};
 use jni_sys::{JNIEnv, jclass, jfieldID, jint, jlong, jmethodID, jobject};
 use thiserror::Error;
 
-use super::env::{Env, Object, Vm};
+use super::env::{Env, JniFunctions, Object, Vm};
 use super::from_modified_utf8;
 
 /// The interface version asked for: 1.2, there since JDK 7.
@@ -466,6 +466,20 @@ impl Jvmti {
         jvmti!(self, 54 GetImplementedInterfaces(jclass, *mut jint, *mut *mut jclass), class.raw(), &mut count,
             &mut interfaces)?;
         Ok(self.objects(env, interfaces, count))
+    }
+
+    /// Changes the table of JNI functions that native code calls through.
+    pub fn change_jni_functions(self, change: impl FnOnce(&mut JniFunctions)) -> Result<()> {
+        let mut table = ptr::null_mut::<JniFunctions>();
+        jvmti!(self, 121 GetJNIFunctionTable(*mut *mut JniFunctions), &mut table)?;
+        // Changed in place: the VM's table may have more entries than we know of.
+        // SAFETY: a copy of the VM's table, which starts with the functions of 1.6 and is ours until it is freed.
+        if let Some(functions) = unsafe { table.as_mut() } {
+            change(functions);
+        }
+        let result = jvmti!(self, 120 SetJNIFunctionTable(*const JniFunctions), table.cast_const());
+        self.free(table);
+        result
     }
 
     /// Name and descriptor of a field.

@@ -1,0 +1,167 @@
+//! The table of JNI functions: allocations and stores by native code, which run no bytecode.
+//!
+//! The VM lets agents put their own functions into the table that all native code calls through. Ours do what was
+//! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`crate::jvm::env`]) go to the
+//! functions that were there before, too.
+//!
+//! What needs nothing here: `NewObject*` (its constructor reaches `Object.<init>`), `NewDirectByteBuffer` (so
+//! does it), fields and elements of primitive types.
+#![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
+
+use std::ffi::c_char;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use jni_sys::{JNIEnv, jchar, jclass, jfieldID, jmethodID, jobject, jobjectArray, jsize};
+
+use crate::agent::guarded;
+use crate::jvm::env::{Env, JniFunctions, Object, original_functions, remember_original_functions};
+use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError};
+use crate::tracer::{self, Tracer};
+
+/// Whether there is anybody to tell.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Switches the telling.
+pub fn switch(on: bool) {
+    ON.store(on, Ordering::Release);
+}
+
+/// Puts our functions into the table. Native code of the program has not run yet, or not much.
+pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
+    jvmti.change_jni_functions(|functions| {
+        remember_original_functions(*functions);
+        functions.AllocObject = AllocObject;
+        functions.NewString = NewString;
+        functions.NewStringUTF = NewStringUTF;
+        functions.NewObjectArray = NewObjectArray;
+        functions.NewBooleanArray = NewBooleanArray;
+        functions.NewByteArray = NewByteArray;
+        functions.NewCharArray = NewCharArray;
+        functions.NewShortArray = NewShortArray;
+        functions.NewIntArray = NewIntArray;
+        functions.NewLongArray = NewLongArray;
+        functions.NewFloatArray = NewFloatArray;
+        functions.NewDoubleArray = NewDoubleArray;
+        functions.ToReflectedMethod = ToReflectedMethod;
+        functions.ToReflectedField = ToReflectedField;
+        functions.SetObjectField = SetObjectField;
+        functions.SetStaticObjectField = SetStaticObjectField;
+        functions.SetObjectArrayElement = SetObjectArrayElement;
+    })
+}
+
+/// Runs `tell` if somebody listens. Native code may call with an exception pending, though it should not: HeapProxy must
+/// not see it, and the program must.
+fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    if !ON.load(Ordering::Acquire) {
+        return;
+    }
+    // SAFETY: the environment that native code calls with is that of its thread.
+    let env = unsafe { Env::new(env) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env)) = (tracer::get(), env) {
+            env.without_exception(|env| tell(tracer, env));
+        }
+    });
+}
+
+/// An object that native code has made, null if it could not.
+fn made(env: *mut JNIEnv, object: jobject) -> jobject {
+    if !object.is_null() {
+        told(env, |tracer, env| {
+            // SAFETY: a local reference that was just made for this thread.
+            if let Some(object) = unsafe { Object::new(object) } {
+                tracer.proxy.made(env, object);
+            }
+        });
+    }
+    object
+}
+
+macro_rules! makers {
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        #[allow(non_snake_case, reason = "JNI's name")]
+        unsafe extern "system" fn $name(env: *mut JNIEnv, $($argument: $type),*) -> jobject {
+            // SAFETY: the function that stood in the table, with what its caller gave.
+            made(env, unsafe { (original(env).$name)(env, $($argument),*) })
+        }
+    )*};
+}
+
+makers! {
+    AllocObject(class: jclass);
+    NewString(text: *const jchar, length: jsize);
+    NewStringUTF(text: *const c_char);
+    NewObjectArray(length: jsize, class: jclass, element: jobject);
+    NewBooleanArray(length: jsize);
+    NewByteArray(length: jsize);
+    NewCharArray(length: jsize);
+    NewShortArray(length: jsize);
+    NewIntArray(length: jsize);
+    NewLongArray(length: jsize);
+    NewFloatArray(length: jsize);
+    NewDoubleArray(length: jsize);
+    ToReflectedMethod(class: jclass, method: jmethodID, is_static: bool);
+    ToReflectedField(class: jclass, field: jfieldID, is_static: bool);
+}
+
+/// The table as it was before.
+unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
+    // SAFETY: the caller's environment.
+    unsafe { original_functions(env) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, field: jfieldID, value: jobject) {
+    // Before the store, as with `putfield`: the field may be volatile.
+    told(env, |tracer, env| {
+        // SAFETY: references of the caller's.
+        let (origin, value) = unsafe { (Object::new(origin), Object::new(value)) };
+        let Some(origin) = origin else { return };
+        env.frame(2, |env| {
+            let Some(class) = env.class_of(origin) else { return };
+            let field = tracer.slots.instance_field(tracer, env, class, FieldId(field));
+            if field != 0 {
+                tracer.proxy.put_field(env, origin, value, field);
+            }
+        });
+    });
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    unsafe { (original(env).SetObjectField)(env, origin, field, value) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, field: jfieldID, value: jobject) {
+    told(env, |tracer, env| {
+        // SAFETY: references of the caller's.
+        let (class, value) = unsafe { (Object::new(class), Object::new(value)) };
+        let Some(class) = class else { return };
+        env.frame(2, |env| {
+            let field = tracer.slots.static_field(tracer, env, class, FieldId(field));
+            if field != 0 {
+                tracer.proxy.put_static(env, value, field);
+            }
+        });
+    });
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    unsafe { (original(env).SetStaticObjectField)(env, class, field, value) }
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobjectArray, index: jsize, value: jobject) {
+    // SAFETY: the functions that stood in the table, with what the caller gave.
+    let failed = unsafe {
+        let failed_before = (original(env).ExceptionCheck)(env);
+        (original(env).SetObjectArrayElement)(env, array, index, value);
+        !failed_before && (original(env).ExceptionCheck)(env)
+    };
+    // Behind the store, as with `aastore`: only then is it sure that it is none of the kind that throws.
+    if !failed {
+        told(env, |tracer, env| {
+            // SAFETY: references of the caller's.
+            if let (Some(array), value) = unsafe { (Object::new(array), Object::new(value)) } {
+                tracer.proxy.put_element(env, array, index, value);
+            }
+        });
+    }
+}
