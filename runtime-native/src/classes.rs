@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::JvmtiError;
 use crate::tracer::Tracer;
+use crate::writer::Queue;
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;
@@ -40,7 +41,7 @@ impl Classes {
     /// began are 0.
     pub fn define(&self, tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
         let id = tracer.hotspot.identity_hash(env, class);
-        if !self.lock().insert(id) {
+        if self.lock().contains(&id) {
             return ObjectHash(id);
         }
         env.frame(8, |env| {
@@ -48,21 +49,31 @@ impl Classes {
                 Some(superclass) => self.define(tracer, env, superclass, initial),
                 None => ObjectHash::NULL,
             };
-            let ticket = if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
-            let known = ClassRecord { ticket, class: ObjectHash(id), superclass, ..ClassRecord::default() };
-            match record(tracer, env, class, known) {
-                Ok(record) => tracer.queue.class(&record),
-                Err(error) => tracer.queue.problem(format!("class without a record: {error}"), 1),
-            }
+            let known = ClassRecord { class: ObjectHash(id), superclass, ..ClassRecord::default() };
+            // No lock meanwhile: if two threads do the same, the first one's record counts.
+            let record = record(tracer, env, class, known);
+            let ticket = || if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
+            self.enter(id, record, &tracer.queue, ticket);
         });
-        // Last: who finds it there may rely on the record.
-        self.publish(id);
         ObjectHash(id)
     }
 
-    fn publish(&self, id: u32) {
-        let defined = self.lock();
-        if defined.len() <= MAX_FILLED {
+    /// Queues the record of a class unless it has one. Its ticket is taken before any other thread can learn that there
+    /// is a record, and so lies before whatever that thread writes about the class.
+    fn enter(&self, id: u32, record: Result<ClassRecord, JvmtiError>, queue: &Queue, ticket: impl FnOnce() -> Ticket) {
+        let mut defined = self.lock();
+        if !defined.insert(id) {
+            return;
+        }
+        match record {
+            Ok(record) => queue.class(&ClassRecord { ticket: ticket(), ..record }),
+            Err(error) => queue.problem(format!("class without a record: {error}"), 1),
+        }
+        self.publish(id, defined.len());
+    }
+
+    fn publish(&self, id: u32, defined: usize) {
+        if defined <= MAX_FILLED {
             let start = id as usize % SLOTS;
             let mut slots = self.table[start..].iter().chain(&self.table[..start]);
             if let Some(free) = slots.find(|slot| slot.load(Ordering::Relaxed) == 0) {
@@ -109,12 +120,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_class_counts_as_defined_only_when_its_record_is_queued() {
+        let (classes, queue) = (Classes::default(), Queue::default());
+        let record = || Ok(ClassRecord { class: ObjectHash(7), signature: "La;".into(), ..ClassRecord::default() });
+        classes.enter(7, record(), &queue, || {
+            // Another thread cannot find out now, neither here nor in HeapProxy's table.
+            assert!(classes.defined.try_lock().is_err());
+            assert_eq!(classes.table[7].load(Ordering::Relaxed), 0);
+            Ticket(3)
+        });
+        assert_eq!(classes.table[7].load(Ordering::Relaxed), 7);
+        classes.enter(7, record(), &queue, || Ticket(4));
+        let queued = ClassRecord::decode_block(&queue.take_classes()).unwrap();
+        assert_eq!(queued.iter().map(|class| class.ticket).collect::<Vec<_>>(), [Ticket(3)]);
+    }
+
+    #[test]
     fn ids_that_want_the_same_slot_stand_in_a_row() {
         let classes = Classes::default();
         let at = |slot: usize| classes.table[slot].load(Ordering::Relaxed);
         let last = SLOTS as u32 - 1;
         for id in [last, last + SLOTS as u32, 5] {
-            classes.publish(id);
+            classes.publish(id, 1);
         }
         assert_eq!((at(SLOTS - 1), at(0), at(5)), (last, last + SLOTS as u32, 5));
     }

@@ -112,6 +112,12 @@ impl Queue {
         self.lock().blocks.drain(..).collect()
     }
 
+    /// The class records that were queued, for tests without a writer.
+    #[cfg(test)]
+    pub fn take_classes(&self) -> Vec<u8> {
+        std::mem::take(&mut self.lock().classes)
+    }
+
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
     pub fn writer_is_gone(&self) {
         self.lock().finished = true;
