@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
 
 use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::class_path::ClassPath;
 use crate::container::class_file;
 use crate::container::folder::{self, Folder};
 use crate::container::jar::{Findings, Jar};
@@ -40,11 +41,14 @@ pub fn run(
     for input in inputs {
         refuse_entangled(input, &output)?;
     }
-    let mut job = Job { settings, blocks: Blocks::new(id_base), report: Report::default() };
+    let mut job = Job { settings, blocks: Blocks::new(id_base), report: Report::default(), class_paths: Vec::new() };
     let staging = Staging::new(&output, force)?;
     let table = beside(staging.path());
     let done = job.all(inputs, staging.path()).map_err(|error| staging.explain(error)).and_then(|()| {
-        job.report.checked(staging.check(settings)?);
+        job.report.checked(staging.check(settings, inputs)?);
+        for class_path in &job.class_paths {
+            job.report.notes.extend(class_path.note(&staging));
+        }
         let target = beside(staging.target());
         staging.commit()?;
         if table.is_file() { fs::rename(&table, &target).map_err(Error::io("write", &target)) } else { Ok(()) }
@@ -56,6 +60,7 @@ pub fn run(
     if job.report.artifacts.iter().all(|artifact| artifact.classes == 0) {
         job.report.notes.push("no class was rewritten: the input holds none that can be".into());
     }
+    job.report.notes.extend(settings.filter.unused());
     job.report.output = absolute(&output)?.display().to_string();
     Ok(job.report)
 }
@@ -67,9 +72,12 @@ fn beside(class: &Path) -> PathBuf {
     name.into()
 }
 
+/// The name as given: a link's own, not that of what it leads to, since class paths speak of the link.
 fn file_name(path: &Path) -> Result<OsString, Error> {
-    let path = absolute(path)?;
-    path.file_name().map(OsString::from).ok_or_else(|| Error::Input { path, why: "has no name".into() })
+    let given = std::path::absolute(path).map_err(Error::io("find", path))?;
+    // `..` has none.
+    let named = if given.file_name().is_some() { given } else { absolute(path)? };
+    named.file_name().map(OsString::from).ok_or_else(|| Error::Input { path: named.clone(), why: "has no name".into() })
 }
 
 /// A single file goes into an existing folder under its own name, as with `cp`.
@@ -106,6 +114,7 @@ struct Job<'a> {
     settings: &'a Settings,
     blocks: Blocks,
     report: Report,
+    class_paths: Vec<ClassPath>,
 }
 
 impl Job<'_> {
@@ -182,8 +191,9 @@ impl Job<'_> {
         self.report.bytes_in += bytes.len() as u64;
         if jar.touched(&done.outcomes) {
             let file = File::create(output).map_err(Error::io("create", output))?;
+            let entry = jar.names_entry(&display_name(input));
             let written = jar
-                .write(BufWriter::with_capacity(1 << 20, file), &done.outcomes, Some(done.names.encode()))
+                .write(BufWriter::with_capacity(1 << 20, file), &done.outcomes, Some((&entry, done.names.encode())))
                 .and_then(|(mut out, size)| out.flush().map(|()| size));
             self.report.bytes_out += written.map_err(|source| unless_interrupted(output, source))?;
             done.report.signatures_removed = jar.signatures(&done.outcomes);
@@ -192,6 +202,14 @@ impl Job<'_> {
             self.report.bytes_out += folder::copy(input, output)?;
         }
         done.report.skipped.splice(0..0, findings.skipped);
+        if !findings.class_path.is_empty() {
+            self.class_paths.push(ClassPath {
+                jar: name.to_owned(),
+                from: input.to_owned(),
+                to: output.to_owned(),
+                names: findings.class_path,
+            });
+        }
         Ok(done.report)
     }
 

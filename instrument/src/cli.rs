@@ -174,6 +174,9 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
+            if error.kind() == ErrorKind::ArgumentConflict {
+                eprintln!("\n  tip: options of a subcommand come behind it: et-instrument jdk --events alloc …");
+            }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(if asked { 0 } else { 2 });
         }
@@ -205,6 +208,9 @@ fn parse(arguments: Vec<OsString>) -> Result<(Cli, Vec<Rule>), clap::Error> {
 fn rules(matches: &ArgMatches) -> Vec<Rule> {
     let mut rules = Vec::new();
     for (id, include) in [("include", true), ("exclude", false)] {
+        if matches.try_contains_id(id).is_err() {
+            continue; // a subcommand without such options
+        }
         let indices = matches.indices_of(id).into_iter().flatten();
         let patterns = matches.get_many::<String>(id).into_iter().flatten();
         rules.extend(indices.zip(patterns).map(|(index, pattern)| (index, (include, pattern.clone()))));

@@ -1,5 +1,8 @@
 //! `--include` and `--exclude`: which classes are hooked.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::error::Error;
@@ -17,6 +20,8 @@ struct Rule {
     glob: GlobMatcher,
     /// Without wildcards it names a class or a whole package.
     literal: bool,
+    /// It has decided over a class.
+    used: Arc<AtomicBool>,
 }
 
 impl Filter {
@@ -37,14 +42,17 @@ impl Filter {
             glob.insert_str(0, "**/");
         }
         let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(false).build()?.compile_matcher();
-        self.rules.push(Rule { include, pattern: pattern.to_owned(), glob, literal });
+        self.rules.push(Rule { include, pattern: pattern.to_owned(), glob, literal, used: Arc::default() });
         Ok(())
     }
 
     /// Whether a class (internal form) is to be hooked.
     pub fn hooks(&self, class: &str) -> bool {
         match self.rules.iter().find(|rule| rule.matches(class)) {
-            Some(rule) => rule.include,
+            Some(rule) => {
+                rule.used.store(true, Ordering::Relaxed);
+                rule.include
+            }
             None => !self.rules.iter().any(|rule| rule.include),
         }
     }
@@ -52,6 +60,14 @@ impl Filter {
     /// No rules: everything is hooked.
     pub fn is_empty(&self) -> bool {
         self.rules.is_empty()
+    }
+
+    /// A line for each rule that has decided over no class: most likely it is misspelt.
+    pub fn unused(&self) -> impl Iterator<Item = String> {
+        self.rules.iter().filter(|rule| !rule.used.load(Ordering::Relaxed)).map(|rule| {
+            let option = if rule.include { "--include" } else { "--exclude" };
+            format!("{option} {} decided over no class: none matches it, or an earlier pattern does", rule.pattern)
+        })
     }
 
     /// The rules as text, for the content hash: `+com.acme.** -*Test`.
@@ -124,6 +140,15 @@ mod tests {
         assert!(!both.hooks("com/acme/gen/A") && both.hooks("com/acme/A") && !both.hooks("org/A"));
         let other = filter(&["+com.acme.**", "-com.acme.gen.**"]);
         assert!(other.hooks("com/acme/gen/A"));
+    }
+
+    #[test]
+    fn rules_that_decide_nothing_are_told() {
+        let rules = filter(&["-com.acme.gen.**", "+com.acme.**", "-com.acme.*Test", "-org"]);
+        assert_eq!(rules.unused().count(), 4);
+        assert!(!rules.hooks("com/acme/gen/A") && rules.hooks("com/acme/ATest"));
+        let unused: Vec<String> = rules.unused().collect();
+        assert!(unused.len() == 2 && unused[0].starts_with("--exclude com.acme.*Test "), "{unused:?}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 pub mod app;
 pub mod artifact;
+mod class_path;
 pub mod classfile;
 pub mod cli;
 pub mod code;

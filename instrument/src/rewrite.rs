@@ -509,10 +509,13 @@ impl<'p, 'a> Work<'p, 'a> {
             }
         }
 
-        let count = u16::try_from(class.attributes.len() + 1)
+        // A JDK's image is not checked against them, but every other module path is: `Hash of m differs`.
+        let keeps = |attribute: &&Attribute<'_>| self.options.jdk || attribute.name != b"ModuleHashes";
+        let kept: Vec<&Attribute<'_>> = class.attributes.iter().filter(keeps).collect();
+        let count = u16::try_from(kept.len() + 1)
             .map_err(|_| WriteError::NoRoom { why: "the class would have more than 65535 attributes".into() })?;
         let mut attributes = count.to_be_bytes().to_vec();
-        for attribute in &class.attributes {
+        for attribute in kept {
             attribute.write(&mut attributes);
         }
         let mut mark = vec![ATTRIBUTE_VERSION];

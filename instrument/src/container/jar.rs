@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io::{self, Write};
 
-use et_names::ENTRY_IN_JAR;
+use et_names::{ENTRY_IN_JAR, PATH_IN_JDK};
 use rayon::prelude::*;
 
 use super::zip::{Archive, DEFLATED, Entry, Packed, STORED, Writer, ZipError};
@@ -40,8 +40,10 @@ enum Role<'a> {
 pub struct Findings {
     /// Number of classes, nested ones included.
     pub classes: usize,
-    /// Archives that are not looked into.
+    /// Archives with classes that are not looked into.
     pub skipped: Vec<Skip>,
+    /// What the manifest's `Class-Path` names.
+    pub class_path: Vec<String>,
     nested_bytes: u64,
 }
 
@@ -50,10 +52,29 @@ impl<'a> Jar<'a> {
     pub fn scan(bytes: &'a [u8], place: &str, findings: &mut Findings) -> Result<Self, Error> {
         let fail = |source| Error::Zip { place: place.to_owned(), source };
         let archive = Archive::read(bytes).map_err(fail)?;
-        if archive.entries.iter().any(|entry| entry.name == ENTRY_IN_JAR) {
+        if archive.entries.iter().any(|entry| is_names_table(&entry.name)) {
             return Err(Error::AlreadyInstrumented { place: place.to_owned() });
         }
+        if is_jmod(bytes) && archive.entries.iter().any(|entry| entry.name == "classes/java/lang/Object.class") {
+            let why = "java.base is instrumented with its JDK only: et-instrument jdk --java-home …".into();
+            return Err(Error::Input { path: place.into(), why });
+        }
+        if let Some(manifest) = manifest_of(&archive, bytes) {
+            let named = manifest::main_attribute(&manifest, "Class-Path").unwrap_or_default();
+            findings.class_path = named.split_ascii_whitespace().map(str::to_owned).collect();
+        }
         scan(Cow::Borrowed(bytes), archive, place, "", 0, findings)
+    }
+
+    /// Where the names table goes. A jmod knows a few folders only; what lies in `lib` gets into the image that is
+    /// linked from it, so there the name tells modules apart.
+    pub fn names_entry(&self, file_name: &str) -> String {
+        if is_jmod(&self.bytes) {
+            let stem = file_name.strip_suffix(".jmod").unwrap_or(file_name);
+            format!("{JMOD_FOLDER}{stem}.etn")
+        } else {
+            ENTRY_IN_JAR.into()
+        }
     }
 
     /// The classes, in order of their index, decompressed.
@@ -129,7 +150,7 @@ impl<'a> Jar<'a> {
         &self,
         out: W,
         outcomes: &[Outcome<Packed>],
-        names: Option<Vec<u8>>,
+        names: Option<(&str, Vec<u8>)>,
     ) -> io::Result<(W, u64)> {
         let data = &*self.bytes;
         let mut writer = Writer::like(out, &self.archive, data)?;
@@ -155,9 +176,9 @@ impl<'a> Jar<'a> {
                 Role::Nested(_) | Role::Copy => writer.copy(entry, data)?,
             }
         }
-        if let Some(names) = names {
+        if let Some((entry, names)) = names {
             // Compressed already.
-            writer.add(ENTRY_IN_JAR, &Packed::new(names, STORED))?;
+            writer.add(entry, &Packed::new(names, STORED))?;
         }
         writer.finish(&data[self.archive.comment.clone()])
     }
@@ -172,6 +193,7 @@ fn scan<'a>(
     findings: &mut Findings,
 ) -> Result<Jar<'a>, Error> {
     let mut roles = Vec::with_capacity(archive.entries.len());
+    let libraries = Libraries::of(&archive, &bytes);
     for entry in &archive.entries {
         let name = entry.name.as_str();
         roles.push(if entry.is_folder() {
@@ -185,7 +207,9 @@ fn scan<'a>(
             Role::Manifest
         } else if is_archive(name) {
             let label = format!("{prefix}{name}");
-            match nested(&bytes, entry, place, &label, depth, findings)? {
+            let is_library = libraries.has(name);
+            match nested(&bytes, entry, is_library, place, &label, depth, findings)? {
+                _ if !is_library && !holds_classes(entry, &bytes) => Role::Copy,
                 Ok(jar) => Role::Nested(Box::new(jar)),
                 Err(reason) => {
                     findings.skipped.push(Skip { entry: label, reason });
@@ -203,12 +227,13 @@ fn scan<'a>(
 fn nested<'a>(
     outer: &[u8],
     entry: &Entry,
+    is_library: bool,
     place: &str,
     label: &str,
     depth: usize,
     findings: &mut Findings,
 ) -> Result<Result<Jar<'a>, String>, Error> {
-    if !is_library(&entry.name) {
+    if !is_library {
         return Ok(Err("an archive that is data, not a library (BOOT-INF/lib, WEB-INF/lib, lib)".into()));
     }
     if depth == MAX_DEPTH {
@@ -223,25 +248,84 @@ fn nested<'a>(
         Err(ZipError::Empty) => return Ok(Err("the entry is empty".into())),
         Err(error) => return Ok(Err(error.to_string())),
     };
-    if archive.entries.iter().any(|entry| entry.name == ENTRY_IN_JAR) {
+    if archive.entries.iter().any(|entry| is_names_table(&entry.name)) {
         return Err(Error::AlreadyInstrumented { place: format!("{place}: {label}") });
     }
     findings.nested_bytes += entry.size;
     scan(Cow::Owned(bytes), archive, place, &format!("{label}!/"), depth + 1, findings).map(Ok)
 }
 
+/// Where a jmod has its names table.
+const JMOD_FOLDER: &str = "lib/elephant-tracks/";
+
+/// Whether the archive is a jmod: its header stands before the zip.
+fn is_jmod(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"JM\x01\x00")
+}
+
+/// Whether an entry is the names table of an artifact.
+pub fn is_names_table(entry: &str) -> bool {
+    debug_assert!(PATH_IN_JDK.starts_with(JMOD_FOLDER));
+    entry == ENTRY_IN_JAR || (entry.starts_with(JMOD_FOLDER) && entry.ends_with(".etn"))
+}
+
 /// Names of what holds classes, inside archives and in folders.
 pub fn is_archive(name: &str) -> bool {
     let extension = name.rsplit_once('.').map(|(_, extension)| extension.to_ascii_lowercase());
-    matches!(extension.as_deref(), Some("jar" | "war" | "ear" | "rar"))
+    matches!(extension.as_deref(), Some("jar" | "war" | "ear" | "rar" | "jmod"))
 }
 
-/// Archives that launchers and containers put on a class path: Spring Boot's, servlet containers', ear modules.
-/// Others may be data of the program, to be handed on as they are.
-fn is_library(name: &str) -> bool {
-    let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
-    matches!(folder, "BOOT-INF/lib" | "WEB-INF/lib" | "WEB-INF/lib-provided" | "lib")
-        || (folder.is_empty() && !name.to_ascii_lowercase().ends_with(".jar"))
+/// Whether an archive that is not taken for a library holds classes all the same, which then go without hooks.
+fn holds_classes(entry: &Entry, outer: &[u8]) -> bool {
+    if entry.size > MAX_NESTED_BYTES {
+        return true;
+    }
+    let content = entry.content(outer).ok();
+    let archive = content.and_then(|content| Archive::read(&content).ok());
+    archive.is_some_and(|archive| archive.entries.iter().any(|entry| class_file::has_class_name(entry.name.as_ref())))
+}
+
+fn manifest_of<'a>(archive: &Archive, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
+    archive.entries.iter().find(|entry| manifest::is_manifest(&entry.name))?.content(bytes).ok()
+}
+
+/// Which of an archive's archives are put on a class path. Others may be data of the program, to be handed on as
+/// they are.
+#[derive(Debug, Default)]
+struct Libraries {
+    /// Jars at the root are modules of an ear, or the classes of a resource adapter.
+    root: bool,
+    /// Named by the manifest: OSGi's `Bundle-ClassPath`, Eclipse's `Rsrc-Class-Path`.
+    named: Vec<String>,
+}
+
+impl Libraries {
+    fn of(archive: &Archive, bytes: &[u8]) -> Self {
+        // Most jars hold no others, and their manifests need not be read.
+        if !archive.entries.iter().any(|entry| is_archive(&entry.name)) {
+            return Self::default();
+        }
+        let descriptors = ["META-INF/application.xml", "META-INF/ra.xml"];
+        let root = archive.entries.iter().any(|entry| descriptors.contains(&entry.name.as_str()));
+        let manifest = manifest_of(archive, bytes).unwrap_or_default();
+        let listed = ["Bundle-ClassPath", "Rsrc-Class-Path"]
+            .iter()
+            .filter_map(|name| manifest::main_attribute(&manifest, name))
+            .flat_map(|value| value.split([',', ' ']).map(|name| name.trim().to_owned()).collect::<Vec<_>>());
+        Self { root, named: listed.collect() }
+    }
+
+    fn has(&self, name: &str) -> bool {
+        let lower = name.to_ascii_lowercase();
+        if lower.ends_with(".jmod") {
+            return false;
+        }
+        // Spring Boot's, those of servlet containers, WebLogic's, and what ears and many launchers use.
+        let folder = name.rsplit_once('/').map_or("", |(folder, _)| folder);
+        matches!(folder, "BOOT-INF/lib" | "WEB-INF/lib" | "WEB-INF/lib-provided" | "APP-INF/lib" | "lib")
+            || (folder.is_empty() && (self.root || !lower.ends_with(".jar")))
+            || self.named.iter().any(|named| named == name)
+    }
 }
 
 #[cfg(test)]
@@ -250,8 +334,15 @@ mod tests {
 
     #[test]
     fn libraries_are_told_from_data() {
-        assert!(is_library("BOOT-INF/lib/a.jar") && is_library("WEB-INF/lib/a.jar") && is_library("shop.war"));
-        assert!(!is_library("com/acme/template.jar") && !is_library("agent.jar"));
+        let usual = Libraries::default();
+        for name in ["BOOT-INF/lib/a.jar", "WEB-INF/lib/a.jar", "lib/a.jar", "shop.war"] {
+            assert!(usual.has(name), "{name}");
+        }
+        for name in ["com/acme/template.jar", "agent.jar", "lib/a.jmod"] {
+            assert!(!usual.has(name), "{name}");
+        }
+        assert!(Libraries { root: true, ..Libraries::default() }.has("ejb.jar"));
+        assert!(Libraries { named: vec!["inner/x.jar".into()], ..Libraries::default() }.has("inner/x.jar"));
         assert!(is_archive("a.JAR") && is_archive("x/a.war") && !is_archive("jar") && !is_archive("a.jar.txt"));
     }
 }

@@ -13,6 +13,20 @@ pub fn is_manifest(entry: &str) -> bool {
     entry.eq_ignore_ascii_case("META-INF/MANIFEST.MF")
 }
 
+/// An attribute of the main section, without the breaks of its lines. Names are matched without case.
+pub fn main_attribute(manifest: &[u8], wanted: &str) -> Option<String> {
+    let main = sections(manifest).into_iter().next()?;
+    let lines = attributes_of(&main).into_iter().find(|(_, name)| name.eq_ignore_ascii_case(wanted.as_bytes()))?.0;
+    let mut value = Vec::new();
+    for (index, line) in lines.iter().enumerate() {
+        let line = line.strip_suffix(b"\n").unwrap_or(line);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        // Behind the name and colon; behind the space of a continuation.
+        value.extend_from_slice(line.get(if index == 0 { wanted.len() + 1 } else { 1 }..).unwrap_or_default());
+    }
+    Some(String::from_utf8_lossy(&value).trim().to_owned())
+}
+
 /// The manifest without digests: they are of the original classes. The main section is kept as it is, byte for
 /// byte; a section that held nothing but digests goes. `None` if there are no digests.
 pub fn without_digests(manifest: &[u8]) -> Option<Vec<u8>> {
@@ -122,6 +136,15 @@ mod tests {
         let out = without_digests(manifest.as_bytes()).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
         assert_eq!(without_digests(expected.as_bytes()), None);
+    }
+
+    #[test]
+    fn attributes_of_the_main_section_are_read() {
+        let manifest = b"Manifest-Version: 1.0\r\nclass-path: lib/a.jar lib\r\n /b.jar\r\n\r\nName: x\r\nOther: y\r\n";
+        assert_eq!(main_attribute(manifest, "Class-Path").as_deref(), Some("lib/a.jar lib/b.jar"));
+        assert_eq!(main_attribute(manifest, "Other"), None);
+        assert_eq!(main_attribute(b"Class-Path", "Class-Path"), None);
+        assert_eq!(main_attribute(b"", "Class-Path"), None);
     }
 
     #[test]

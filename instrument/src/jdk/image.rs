@@ -111,6 +111,11 @@ pub(super) fn copy(
         });
     }
     let java = staging.target().join("bin/java");
-    report.notes.push(usage(&java.display().to_string(), staging));
+    report.notes.push(usage(&java, staging));
+    report.notes.push("runs without et.args are not traced".into());
+    if home.path.join("jmods").is_dir() {
+        let advice = "jlink of the copy links its jmods, which are plain: link with the original, instrument the image";
+        report.notes.push(advice.into());
+    }
     Ok(report)
 }

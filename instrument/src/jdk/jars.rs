@@ -7,7 +7,7 @@ use std::path::Path;
 use et_names::{ArtifactKind, PATH_IN_JDK};
 use rayon::prelude::*;
 
-use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home};
+use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home, quoted};
 use crate::app::{create_folder, write_file};
 use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::container::class_file;
@@ -110,7 +110,8 @@ pub(super) fn prepend(
     write_file(&out.join(ARGS_FILE), args.as_bytes())?;
     report.artifacts.push(done.report);
     let args = staging.target().join(ARGS_FILE);
-    report.notes.push(format!("run with: java $(cat {}) -jar app-et.jar", args.display()));
+    let args = quoted(&args.display().to_string());
+    report.notes.push(format!("run with: java $(cat {args}) -Det.traceFile=app.ettrace -jar app-et.jar"));
     report.notes.push("(JDK 8 reads no @file; et.args holds plain options)".into());
     if lib.join("jce.jar").is_file() {
         report.notes.push("jce.jar is left as it is: it is signed".into());

@@ -9,7 +9,7 @@ mod jars;
 mod patch;
 mod runtime_dir;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use home::{JdkHome, Layout};
 pub use runtime_dir::RuntimeDir;
@@ -51,7 +51,7 @@ impl JdkJob {
             Layout::Image(image) => image::copy(self, &home, image, &runtime, &staging, settings),
             Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
         };
-        finish(staging, done, settings)
+        self.finish(staging, done, settings)
     }
 
     /// Patches for modules of the JDK.
@@ -61,7 +61,16 @@ impl JdkJob {
             Layout::Image(image) => patch::patch(self, &home, image, modules, &runtime, &staging, settings),
             Layout::Jars(lib) => jars::prepend(self, &home, lib, &runtime, &staging, settings),
         };
-        finish(staging, done, settings)
+        self.finish(staging, done, settings)
+    }
+
+    fn finish(&self, staging: Staging, done: Result<Report, Error>, settings: &Settings) -> Result<Report, Error> {
+        let mut report = done.map_err(|error| staging.explain(error))?;
+        report.checked(staging.check(settings, std::slice::from_ref(&self.home))?);
+        report.notes.extend(settings.filter.unused());
+        report.output = staging.target().display().to_string();
+        staging.commit()?;
+        Ok(report)
     }
 
     fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), Error> {
@@ -84,15 +93,27 @@ impl JdkJob {
     }
 }
 
-fn finish(staging: Staging, done: Result<Report, Error>, settings: &Settings) -> Result<Report, Error> {
-    let mut report = done.map_err(|error| staging.explain(error))?;
-    report.checked(staging.check(settings)?);
-    report.output = staging.target().display().to_string();
-    staging.commit()?;
-    Ok(report)
+/// The line that tells how to use an output.
+fn usage(java: &Path, staging: &Staging) -> String {
+    let args = format!("@{}", staging.target().join(ARGS_FILE).display());
+    let java = quoted(&java.display().to_string());
+    format!("run with: {java} {} -Det.traceFile=app.ettrace -jar app-et.jar", quoted(&args))
 }
 
-/// The line that tells how to use an output.
-fn usage(java: &str, staging: &Staging) -> String {
-    format!("run with: {java} @{} -jar app-et.jar", staging.target().join(ARGS_FILE).display())
+/// A word as a shell takes it.
+fn quoted(word: &str) -> String {
+    let plain = |character: char| character.is_alphanumeric() || "/@._-+=:,%".contains(character);
+    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_quoted_for_a_shell() {
+        assert_eq!(quoted("/opt/jdk-17.0.1/bin/java"), "/opt/jdk-17.0.1/bin/java");
+        assert_eq!(quoted("@/my jdk/et.args"), "'@/my jdk/et.args'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
 }

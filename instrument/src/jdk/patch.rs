@@ -92,6 +92,6 @@ pub(super) fn patch(
     write_file(&out.join(ARGS_FILE), args_file::text(staging.target(), feature, &options).as_bytes())?;
     report.artifacts.push(done.report);
     let java = home.path.join("bin/java");
-    report.notes.push(usage(&java.display().to_string(), staging));
+    report.notes.push(usage(&java, staging));
     Ok(report)
 }

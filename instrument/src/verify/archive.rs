@@ -188,11 +188,12 @@ impl File {
         self.name.ends_with('/')
     }
 
-    /// The content, with its size and checksum checked.
-    pub(super) fn content<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+    /// The content, with its size and checksum checked; `None` if it is encrypted, or compressed in another way than
+    /// Java knows.
+    pub(super) fn content<'a>(&self, data: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, String> {
         let stored = &data[self.data.clone()];
         if self.flags & ENCRYPTED != 0 {
-            return Err("it is encrypted".into());
+            return Ok(None);
         }
         let content = match self.method {
             0 => Cow::Borrowed(stored),
@@ -203,7 +204,7 @@ impl File {
                 reader.read_to_end(&mut content).map_err(|_| "its compressed data are damaged")?;
                 Cow::Owned(content)
             }
-            other => return Err(format!("it is compressed by method {other}")),
+            _ => return Ok(None),
         };
         if content.len() as u64 != self.size {
             return Err(format!("it has not the size {} that the directory says", self.size));
@@ -211,6 +212,6 @@ impl File {
         if crc32fast::hash(&content) != self.crc {
             return Err("its checksum is wrong".into());
         }
-        Ok(content)
+        Ok(Some(content))
     }
 }

@@ -2,14 +2,9 @@
 
 use std::collections::HashMap;
 
-use et_names::{ClassFlags, ENTRY_IN_JAR, NamesTable};
+use et_names::{ClassFlags, NamesTable};
 
 use super::class::{Checked, Fault, Method};
-
-/// Whether an entry is the artifact's names table.
-pub(super) fn is_names_table(entry: &str) -> bool {
-    entry == ENTRY_IN_JAR
-}
 
 /// A names table, by class name.
 pub(super) struct Artifact<'t> {

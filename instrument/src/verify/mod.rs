@@ -20,7 +20,7 @@ use walkdir::WalkDir;
 pub use finding::{Finding, Verdict};
 
 use crate::container::class_file;
-use crate::container::jar::is_archive;
+use crate::container::jar::{is_archive, is_names_table};
 use crate::container::jimage::{Image, Resource};
 use crate::error::Error;
 use crate::input::Input;
@@ -288,7 +288,9 @@ impl Content {
         for (file, content) in listing.files.iter().zip(read) {
             self.entries += 1;
             let content = match content {
-                Ok(content) => content,
+                Ok(Some(content)) => content,
+                // Legal, only not to be looked into.
+                Ok(None) => continue,
                 Err(what) => {
                     self.faults.push((label(&file.name), what));
                     continue;
@@ -297,7 +299,7 @@ impl Content {
             if file.is_folder() {
             } else if class_file::has_class_name(file.name.as_ref()) {
                 self.classes.push((label(&file.name), Cow::Owned(content.into_owned())));
-            } else if depth == 0 && artifact::is_names_table(&file.name) {
+            } else if depth == 0 && is_names_table(&file.name) {
                 self.names = Some(content.into_owned());
             } else if is_archive(&file.name) && depth < MAX_DEPTH {
                 self.read(&content, &format!("{prefix}{}!/", file.name), depth + 1);

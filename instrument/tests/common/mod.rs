@@ -87,6 +87,96 @@ pub fn jar(items: &[Item<'_>]) -> Vec<u8> {
     writer.finish().unwrap().into_inner()
 }
 
+/// An entry as no library writes it.
+#[derive(Clone, Default)]
+pub struct RawEntry<'a> {
+    pub name: &'a [u8],
+    pub content: Vec<u8>,
+    pub deflated: bool,
+    pub flags: u16,
+    pub local_extra: &'a [u8],
+    pub central_extra: &'a [u8],
+    pub comment: &'a [u8],
+    /// Sizes behind the data (flag bit 3 is set).
+    pub descriptor: bool,
+}
+
+impl<'a> RawEntry<'a> {
+    pub fn new(name: &'a str, content: Vec<u8>) -> Self {
+        Self { name: name.as_bytes(), content, ..Self::default() }
+    }
+}
+
+/// A zip archive of entries with all the freedom that the format gives.
+pub fn raw_jar(entries: &[RawEntry<'_>]) -> Vec<u8> {
+    let (mut out, mut central) = (Vec::new(), Vec::new());
+    for entry in entries {
+        let data = if entry.deflated {
+            let mut encoder = flate2::write::DeflateEncoder::new(Vec::new(), flate2::Compression::fast());
+            encoder.write_all(&entry.content).unwrap();
+            encoder.finish().unwrap()
+        } else {
+            entry.content.clone()
+        };
+        let offset = out.len() as u32;
+        let flags = entry.flags | if entry.descriptor { 8 } else { 0 };
+        let numbers = [crc32fast::hash(&entry.content), data.len() as u32, entry.content.len() as u32];
+        let head = |out: &mut Vec<u8>, numbers: [u32; 3], extra: usize| {
+            for value in [20, flags, if entry.deflated { 8 } else { 0 }, 0x1234, 0x5678] {
+                out.extend(u16::to_le_bytes(value));
+            }
+            numbers.iter().for_each(|value| out.extend(value.to_le_bytes()));
+            out.extend((entry.name.len() as u16).to_le_bytes());
+            out.extend((extra as u16).to_le_bytes());
+        };
+        out.extend(b"PK\x03\x04");
+        head(&mut out, if entry.descriptor { [0; 3] } else { numbers }, entry.local_extra.len());
+        out.extend([entry.name, entry.local_extra, &data].concat());
+        if entry.descriptor {
+            out.extend(b"PK\x07\x08");
+            numbers.iter().for_each(|value| out.extend(value.to_le_bytes()));
+        }
+        central.extend(b"PK\x01\x02\x14\x03");
+        head(&mut central, numbers, entry.central_extra.len());
+        central.extend((entry.comment.len() as u16).to_le_bytes());
+        central.extend([0; 4]);
+        central.extend(0x81a4_0000_u32.to_le_bytes());
+        central.extend(offset.to_le_bytes());
+        central.extend([entry.name, entry.central_extra, entry.comment].concat());
+    }
+    let start = out.len() as u32;
+    out.extend(&central);
+    out.extend(b"PK\x05\x06\0\0\0\0");
+    out.extend((entries.len() as u16).to_le_bytes());
+    out.extend((entries.len() as u16).to_le_bytes());
+    out.extend((central.len() as u32).to_le_bytes());
+    out.extend(start.to_le_bytes());
+    out.extend(b"\x07\0comment");
+    out
+}
+
+/// Where an entry's data are, how its extra fields look, and its comment: data offset, local extra, central extra,
+/// comment. Told by the bytes alone.
+pub fn raw_entry(jar: &[u8], name: &[u8]) -> (usize, Vec<u8>, Vec<u8>, Vec<u8>) {
+    let number =
+        |at: usize, length| (0..length).rev().fold(0, |value, index| value << 8 | usize::from(jar[at + index]));
+    let mut at = number(jar.windows(4).rposition(|four| four == b"PK\x05\x06").unwrap() + 16, 4);
+    loop {
+        assert_eq!(&jar[at..at + 4], b"PK\x01\x02", "{} is not there", String::from_utf8_lossy(name));
+        let (named, extra, comment) = (number(at + 28, 2), number(at + 30, 2), number(at + 32, 2));
+        let extra_at = at + 46 + named;
+        if &jar[at + 46..extra_at] == name {
+            let local = number(at + 42, 4);
+            let local_extra = local + 30 + number(local + 26, 2);
+            let data = local_extra + number(local + 28, 2);
+            let central = jar[extra_at..extra_at + extra].to_vec();
+            let comment = jar[extra_at + extra..extra_at + extra + comment].to_vec();
+            return (data, jar[local_extra..data].to_vec(), central, comment);
+        }
+        at = extra_at + extra + comment;
+    }
+}
+
 /// Reads a jar with an independent reader.
 pub fn open(bytes: &[u8]) -> ZipArchive<Cursor<&[u8]>> {
     ZipArchive::new(Cursor::new(bytes)).unwrap()

@@ -4,6 +4,7 @@
 //! name, bytes before the first entry (launch scripts, the header of a jmod), extra fields and attributes as
 //! they were. Compression is flate2's. The format is PKWARE's APPNOTE.TXT; section numbers below are its.
 
+mod align;
 mod read;
 mod write;
 

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 
+use super::align::Alignment;
 use super::{
     Archive, CENTRAL, DEFLATED, END, END64, END64_LOCATOR, Entry, FLAG_DESCRIPTOR, LOCAL, STORED, ZIP64_EXTRA,
 };
@@ -69,6 +70,7 @@ struct Header<'a> {
     comment: &'a [u8],
     internal: u16,
     external: u32,
+    alignment: Alignment,
 }
 
 impl<W: Write> Writer<W> {
@@ -114,6 +116,7 @@ impl<W: Write> Writer<W> {
             comment: &[],
             internal: 0,
             external: 0,
+            alignment: Alignment::NONE,
         };
         self.write(&header, &packed.data)
     }
@@ -132,6 +135,7 @@ impl<W: Write> Writer<W> {
             local_extra.extend_from_slice(&size.to_le_bytes());
             local_extra.extend_from_slice(&stored.to_le_bytes());
         }
+        header.alignment.pad(&mut local_extra, self.at + 30 + name.len() as u64);
         let mut central64 = Vec::new();
         let (clip_size, clip_stored) = if wide { (MAX32, MAX32) } else { (size, stored) };
         if wide {
@@ -236,6 +240,7 @@ fn header<'a>(entry: &Entry, data: &'a [u8]) -> Header<'a> {
         comment: &data[entry.comment.clone()],
         internal: entry.internal,
         external: entry.external,
+        alignment: Alignment::of(entry, data),
     }
 }
 

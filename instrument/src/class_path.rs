@@ -1,0 +1,99 @@
+//! `Class-Path` of a jar's manifest: the jars it names run with it, but are no part of it.
+
+use std::path::{Path, PathBuf};
+
+use crate::container::zip::Archive;
+use crate::container::{class_file, jar};
+use crate::input::Input;
+use crate::report::counted;
+use crate::staging::Staging;
+
+/// What a jar's manifest names.
+#[derive(Debug)]
+pub(crate) struct ClassPath {
+    /// The jar, for people.
+    pub jar: String,
+    /// Where the jar lies.
+    pub from: PathBuf,
+    /// Where it is written, for the time being.
+    pub to: PathBuf,
+    /// Relative URLs (JAR specification, "Class-Path Attribute").
+    pub names: Vec<String>,
+}
+
+impl ClassPath {
+    /// A line on those that will be run without hooks, or not be found; `None` if there are none.
+    pub(crate) fn note(&self, staging: &Staging) -> Option<String> {
+        let (mut lost, mut plain) = (Vec::new(), Vec::new());
+        for name in &self.names {
+            let path = decoded(name);
+            let source = self.from.parent()?.join(&path);
+            if !source.exists() {
+                continue; // nor was it there before
+            }
+            let staged = self.to.parent()?.join(&path);
+            // Beside a jar by itself lies what is there already.
+            let beside = staging.target().parent()?.join(&path);
+            match [staged, beside].into_iter().find(|path| path.exists()) {
+                None => lost.push(name.as_str()),
+                Some(found) if is_plain(&found) => plain.push(name.as_str()),
+                Some(_) => {}
+            }
+        }
+        let advice = "instrument the folder that holds them all";
+        match (lost.as_slice(), plain.as_slice()) {
+            ([first, ..], _) => Some(format!(
+                "{}: its Class-Path names {}, which the output does not have beside it ({first}): {advice}",
+                self.jar,
+                counted(lost.len() as u64, "file"),
+            )),
+            (_, [first, ..]) => Some(format!(
+                "{}: its Class-Path names {} that will run without hooks ({first}): {advice}",
+                self.jar,
+                counted(plain.len() as u64, "file"),
+            )),
+            _ => None,
+        }
+    }
+}
+
+/// A relative URL as a path; other URLs as something that does not exist.
+fn decoded(url: &str) -> PathBuf {
+    let mut bytes = Vec::new();
+    let mut rest = url.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let hex = |at: usize| tail.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+        match (first, hex(0), hex(1)) {
+            (b'%', Some(high), Some(low)) => {
+                bytes.push((high * 16 + low) as u8);
+                rest = &tail[2..];
+            }
+            _ => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    PathBuf::from(text.strip_prefix("file:").unwrap_or(&text))
+}
+
+/// A jar with classes that is not instrumented.
+fn is_plain(path: &Path) -> bool {
+    let Ok(bytes) = Input::open(path) else { return false };
+    let Ok(archive) = Archive::read(&bytes) else { return false };
+    let mut names = archive.entries.iter().map(|entry| entry.name.as_str());
+    names.clone().any(|name| class_file::has_class_name(name.as_ref())) && !names.any(jar::is_names_table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_become_paths() {
+        assert_eq!(decoded("lib/my%20jar.jar"), PathBuf::from("lib/my jar.jar"));
+        assert_eq!(decoded("50%.jar"), PathBuf::from("50%.jar"));
+        assert_eq!(decoded("file:/opt/a.jar"), PathBuf::from("/opt/a.jar"));
+    }
+}
