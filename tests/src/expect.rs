@@ -54,6 +54,8 @@ pub struct Source {
     /// A file in C beside the program that holds its native methods, which it loads as library `native`:
     /// `// library: Program.c`.
     pub library: Option<String>,
+    /// The Java version whose API and language it needs: `// needs: 21`. Without, 11 will do.
+    pub needs: Option<u32>,
 }
 
 impl Source {
@@ -79,6 +81,8 @@ impl Source {
                 source.options.extend(options.split_whitespace().map(str::to_owned));
             } else if let Some(library) = trimmed.strip_prefix("// library:") {
                 source.library = Some(library.trim().to_owned());
+            } else if let Some(version) = trimmed.strip_prefix("// needs:") {
+                source.needs = Some(version.trim().parse().with_context(|| format!("line {line_number}"))?);
             } else if let Some((_, label)) = trimmed.rsplit_once("// @") {
                 let others = source.labels.values();
                 ensure!(!others.clone().any(|other| other == label), "line {line_number}: label @{label} stands twice");
@@ -111,10 +115,10 @@ mod tests {
 
     #[test]
     fn a_program_with_all_of_it() {
-        let text =
-            "// instrument: --events alloc\nx(); // @here\n/* expect one own first\n * N #1 Leaf @here\n *\n */\n";
+        let text = "// instrument: --events alloc\n// needs: 21\nx(); // @here\n/* expect one own first\n * N #1 Leaf @here\n *\n */\n";
         let source = Source::parse(text).unwrap();
         assert_eq!(source.options, ["--events", "alloc"]);
+        assert_eq!(source.needs, Some(21));
         assert_eq!(source.labels[&2], "here");
         let [expectation] = &source.expectations[..] else { panic!("one expectation") };
         assert_eq!(expectation.lines, ["N #1 Leaf @here"]);
@@ -127,6 +131,7 @@ mod tests {
             ("/* expect one twice\n*/", "unknown word"),
             ("/* expect one\n", "no end"),
             ("// @a\n// @a\n", "stands twice"),
+            ("// needs: much\n", "line 1"),
         ] {
             let error = format!("{:#}", Source::parse(text).unwrap_err());
             assert!(error.contains(why), "{text:?}: {error}");

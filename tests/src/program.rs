@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use xtask::command;
 use xtask::instrumented;
-use xtask::jdks::Jdk;
+use xtask::jdks::{self, Jdk};
 use xtask::programs;
 
 use crate::expect::Source;
@@ -35,21 +35,48 @@ pub fn programs(lab: &Lab) -> PathBuf {
     lab.layout.repo.join("tests/java")
 }
 
+/// What a program's source says about it.
+fn source(lab: &Lab, program: &str) -> Result<Source> {
+    let file = programs(lab).join(format!("{program}.java"));
+    let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    Source::parse(&text).with_context(|| format!("{}", file.display()))
+}
+
+/// The Java version to compile a program for, and what can compile it.
+fn compiler(lab: &Lab, source: &Source) -> Result<(u32, PathBuf)> {
+    let release = source.needs.unwrap_or_default().max(OLDEST);
+    let others = || jdks::find(&lab.layout).into_iter().filter(|jdk| jdk.feature >= release);
+    let all = std::iter::once(lab.compiler.clone()).filter(|jdk| jdk.feature >= release).chain(others());
+    let javac = all.filter_map(|jdk| jdk.javac()).next();
+    Ok((release, javac.with_context(|| format!("no JDK with a javac for Java {release} found"))?))
+}
+
+/// The oldest Java version that tests run on.
+const OLDEST: u32 = 11;
+
+/// Why a program cannot run on a JDK, if it cannot.
+pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
+    // Whatever is wrong with the source is for the test itself to say.
+    let source = source(lab, program).ok()?;
+    match source.needs {
+        Some(needs) if needs > jdk.feature => Some(format!("{program} needs Java {needs}")),
+        _ => compiler(lab, &source).err().map(|error| error.to_string()),
+    }
+}
+
 impl Run {
     /// Runs `tests/java/<program>.java` in the folder of a test.
     pub fn of(lab: &Lab, jdk: &Jdk, test: &str, program: &str) -> Result<Self> {
-        let file = programs(lab).join(format!("{program}.java"));
+        let source = source(lab, program)?;
         let name = program.rsplit('/').next().unwrap_or(program);
-        let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        let source = Source::parse(&text).with_context(|| format!("{}", file.display()))?;
         let folder = lab.folder(jdk, test)?;
         let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
-        let javac = lab.compiler.javac().context("the compiler has no javac")?;
+        let (release, javac) = compiler(lab, &source)?;
         command::quiet(
             Command::new(javac)
-                .args(["-g", "-nowarn", "--release", "11", "-encoding", "UTF-8", "-d"])
+                .args(["-g", "-nowarn", "--release", &release.to_string(), "-encoding", "UTF-8", "-d"])
                 .arg(&classes)
-                .arg(&file),
+                .arg(programs(lab).join(format!("{program}.java"))),
         )?;
         let mut rewrite = Command::new(lab.tools.et_instrument());
         command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;

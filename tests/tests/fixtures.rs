@@ -4,7 +4,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
-use et_tests::{lab, program};
+use et_tests::lab::{self, Lab};
+use et_tests::program;
+use xtask::jdks::Jdk;
 use xtask::layout::Layout;
 
 fn main() -> Result<ExitCode> {
@@ -17,8 +19,10 @@ fn main() -> Result<ExitCode> {
         }
     }
     names.sort();
-    let trials = names
-        .into_iter()
-        .flat_map(|name| lab::on_each_jdk(&name.clone(), move |lab, jdk| program::check(lab, jdk, &name)));
+    let trials = names.into_iter().flat_map(|name| {
+        let (own, other) = (name.clone(), name.clone());
+        let obstacle = move |lab: &Lab, jdk: &Jdk| program::obstacle(lab, jdk, &own);
+        lab::on_each_jdk_unless(&name, obstacle, move |lab, jdk| program::check(lab, jdk, &other))
+    });
     Ok(lab::run(trials.collect()).exit_code())
 }

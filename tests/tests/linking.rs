@@ -4,11 +4,11 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program;
 use xtask::command;
 use xtask::jdks::Jdk;
+use xtask::linking::{Comparison, Linker};
 use xtask::workloads;
 
 fn main() -> ExitCode {
@@ -19,38 +19,20 @@ fn main() -> ExitCode {
     lab::run_in_turn(trials).exit_code()
 }
 
-/// The JVM trusts its boot classes; only these options have it verify them, and an archive of classes skips it.
-const VERIFY: [&str; 6] = [
-    "-Xshare:off",
-    "-XX:+UnlockDiagnosticVMOptions",
-    "-XX:+BytecodeVerificationLocal",
-    "-XX:+BytecodeVerificationRemote",
-    "--add-modules",
-    "ALL-SYSTEM",
-];
-
-fn compiled(lab: &Lab, jdk: &Jdk, test: &str) -> Result<PathBuf> {
-    let folder = lab.folder(jdk, test)?;
-    let javac = lab.compiler.javac().context("the compiler has no javac")?;
-    let source = program::programs(lab).join("facts/LinkAll.java");
-    command::quiet(
-        Command::new(javac)
-            .args(["-nowarn", "--release", "11", "-encoding", "UTF-8", "-d"])
-            .arg(folder.join("classes"))
-            .arg(source),
-    )?;
-    Ok(folder)
+fn every_class_of_the_jdk(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "link_jdk")?;
+    let linker = Linker::new(&lab.layout, &lab.compiler, &folder)?;
+    let comparison = linker.jdk(&jdk.java())?.compare(&linker.jdk(&lab.instrumented(jdk)?.java())?);
+    check(&comparison)?;
+    // JDKs that only run have fewer modules.
+    let least = if jdk.javac().is_some() { 20_000 } else { 5_000 };
+    ensure!(comparison.all_linked() > least, "only {} classes were linked", comparison.all_linked());
+    Ok(())
 }
 
-fn every_class_of_the_jdk(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = compiled(lab, jdk, "link_jdk")?;
-    // Without the stub: the hooks are there and do nothing.
-    let mut java = Command::new(lab.instrumented(jdk)?.java());
-    let output = command::quiet(java.args(VERIFY).arg("-cp").arg(folder.join("classes")).arg("LinkAll"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    ensure!(said.trim_end().ends_with(" 0 refused"), "{said}");
-    let linked: usize = said.split_whitespace().next().and_then(|word| word.parse().ok()).context("no count")?;
-    ensure!(linked > 10_000, "only {linked} classes were linked");
+fn check(comparison: &Comparison) -> Result<()> {
+    let failures = &comparison.failures;
+    ensure!(failures.is_empty(), "{} classes were refused, such as {:#?}", failures.len(), failures.first());
     Ok(())
 }
 
@@ -69,26 +51,18 @@ fn jars(lab: &Lab) -> Vec<PathBuf> {
 }
 
 fn every_class_of_the_jars(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = compiled(lab, jdk, "link_jars")?;
-    let (plain, rewritten) = (folder.join("plain"), folder.join("rewritten"));
-    fs::create_dir(&plain)?;
+    let folder = lab.folder(jdk, "link_jars")?;
+    let linker = Linker::new(&lab.layout, &lab.compiler, &folder)?;
     let jars = jars(lab);
-    for jar in &jars {
-        // Copies, because the originals have neighbours that the rewritten ones lack.
-        fs::copy(jar, plain.join(jar.file_name().context("a jar has a name")?))?;
-    }
+    let rewritten = folder.join("rewritten");
     command::quiet(Command::new(lab.tools.et_instrument()).args(&jars).arg("-o").arg(&rewritten))?;
-    let traced_jdk = lab.instrumented(jdk)?;
-    for jar in &jars {
-        let name = jar.file_name().context("a jar has a name")?;
-        let link = |java: PathBuf, folder: &PathBuf| {
-            let mut command = Command::new(java);
-            command.arg("-cp").arg(plain.with_file_name("classes")).arg("LinkAll").arg(folder.join(name));
-            command::quiet(&mut command).map(|output| String::from_utf8_lossy(&output.stdout).into_owned())
-        };
-        let (before, after) = (link(jdk.java(), &plain)?, link(traced_jdk.java(), &rewritten)?);
-        ensure!(before == after, "{}\nplain: {before}\nrewritten: {after}", jar.display());
-    }
+    let names = jars.iter().filter_map(|jar| jar.file_name());
+    let rewritten: Vec<PathBuf> = names.map(|name| rewritten.join(name)).collect();
+    let before = linker.jars(&jdk.java(), &jars, &[])?;
+    let after = linker.jars(&lab.instrumented(jdk)?.java(), &rewritten, &[])?;
+    let comparison = before.compare(&after);
+    check(&comparison)?;
+    ensure!(comparison.all_linked() > 5_000, "only {} classes were linked", comparison.all_linked());
     fs::remove_dir_all(&folder)?;
     Ok(())
 }

@@ -11,6 +11,9 @@ use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
 
+/// Where the report of et-instrument is kept, in the copy's home.
+const REPORT: &str = "et-instrument.json";
+
 /// An instrumented JDK and how to start programs on it.
 #[derive(Clone, Debug)]
 pub struct InstrumentedJdk {
@@ -30,12 +33,14 @@ impl InstrumentedJdk {
         let lock_path = cache.join(format!("{prefix}lock"));
         let lock = File::create(&lock_path).with_context(|| format!("cannot write {}", lock_path.display()))?;
         lock.lock().with_context(|| format!("cannot lock {}", lock_path.display()))?;
-        if !home.is_dir() {
+        if !home.join(REPORT).is_file() {
             remove_outdated(&cache, &prefix)?;
             let mut instrument = Command::new(tools.et_instrument());
             instrument.arg("jdk").arg("--java-home").arg(&jdk.home).arg("-o").arg(&home).args(options);
+            instrument.args(["--report", "json", "--quiet"]);
             eprintln!("instrumenting JDK {} ({})", jdk.version, jdk.home.display());
-            command::quiet(&mut instrument)?;
+            let report = command::quiet(&mut instrument)?.stdout;
+            fs::write(home.join(REPORT), report).with_context(|| format!("cannot write {}", home.display()))?;
         }
         Ok(Self { home })
     }
@@ -43,6 +48,13 @@ impl InstrumentedJdk {
     /// The launcher.
     pub fn java(&self) -> PathBuf {
         self.home.join("bin/java")
+    }
+
+    /// What et-instrument said when it made the copy.
+    pub fn report(&self) -> Result<serde_json::Value> {
+        let path = self.home.join(REPORT);
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_slice(&text).with_context(|| format!("{} is no JSON", path.display()))
     }
 
     /// What comes before the program's own options: the stub, and where its trace goes.

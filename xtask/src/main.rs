@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{bench, build, completeness, demo, jdks, layout::Layout, programs, setup, test};
+use xtask::{bench, build, completeness, demo, jdks, layout::Layout, programs, setup, test, verify_world};
 
 /// The project's chores.
 #[derive(Parser)]
@@ -26,6 +26,8 @@ enum Chore {
     Programs(programs::Options),
     /// What traces hold of the objects that the VM says it made
     Completeness(completeness::Options),
+    /// Rewrite all classes of four JDKs and of hundreds of jars, and have a JVM verify each
+    VerifyWorld(verify_world::Options),
     /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
     Jdks(jdks::Options),
     /// Install, or name, what the tests need: a JDK, the workloads' packages
@@ -51,6 +53,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::Bench(options) => bench::run(&layout, &options),
         Chore::Programs(options) => programs::run(&layout, &options),
         Chore::Completeness(options) => completeness::run(&layout, &options),
+        Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Setup => setup::for_tests(&layout),
     }

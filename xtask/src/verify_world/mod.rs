@@ -1,0 +1,185 @@
+//! `cargo xtask verify-world`: every class of several JDKs and of hundreds of jars is rewritten, and a JVM verifies it.
+
+mod jars;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::instrumented::InstrumentedJdk;
+use crate::jdks::{self, Jdk};
+use crate::layout::{Layout, Tools};
+use crate::linking::{Comparison, Linker, Outcomes};
+use crate::{build, setup};
+
+use jars::RewrittenJar;
+
+/// Options of `cargo xtask verify-world`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Java versions whose classes to rewrite, and on which to link those of the jars
+    #[arg(long, value_delimiter = ',', default_value = "11,17,21,25")]
+    jdk: Vec<u32>,
+    /// Leave out the JDKs' own classes
+    #[arg(long)]
+    no_jdks: bool,
+    /// Leave out the jars
+    #[arg(long, conflicts_with = "no_jdks")]
+    no_jars: bool,
+    /// Take these jars instead of those of Debian's packages
+    #[arg(long, value_delimiter = ',', conflicts_with = "no_jars")]
+    jars: Vec<PathBuf>,
+    /// Where to write the tables as well
+    #[arg(long)]
+    markdown: Option<PathBuf>,
+}
+
+/// Jars linked in one JVM: enough to share its start, few enough to keep its memory small.
+const JARS_AT_ONCE: usize = 40;
+
+/// A JDK's own classes.
+struct JdkResult {
+    version: String,
+    rewriting: Rewriting,
+    comparison: Comparison,
+    seconds: f64,
+}
+
+/// What et-instrument reports.
+#[derive(Clone, Debug, Default)]
+struct Rewriting {
+    classes: u64,
+    methods: u64,
+    hooks: u64,
+    shortfalls: Vec<Shortfall>,
+    skipped: Vec<String>,
+}
+
+/// A method that went without some hooks.
+#[derive(Clone, Debug)]
+struct Shortfall {
+    hooks: String,
+    why: String,
+}
+
+impl Rewriting {
+    fn of_report(report: &serde_json::Value) -> Self {
+        let mut sum = Self::default();
+        for artifact in report["artifacts"].as_array().into_iter().flatten() {
+            let number = |name: &str| artifact[name].as_u64().unwrap_or_default();
+            let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+            sum.classes += number("classes");
+            sum.methods += number("methods");
+            let hooks = artifact["hooks"].as_object().into_iter().flatten();
+            sum.hooks += hooks.filter_map(|(_, count)| count.as_u64()).sum::<u64>();
+            for shortfall in artifact["shortfalls"].as_array().into_iter().flatten() {
+                sum.shortfalls.push(Shortfall { hooks: text(&shortfall["hooks"]), why: text(&shortfall["why"]) });
+            }
+            for skip in artifact["skipped"].as_array().into_iter().flatten() {
+                sum.skipped.push(format!("{}: {}", text(&skip["entry"]), text(&skip["reason"])));
+            }
+        }
+        sum
+    }
+}
+
+/// Rewrites, links, prints the tables; an error if a class failed.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    let from_debian = !options.no_jars && options.jars.is_empty();
+    let packages = jars::packages(layout)?;
+    if from_debian {
+        setup::ensure_packages(&packages)?;
+    }
+    let tools = build::run(layout)?;
+    let compiler = jdks::compiler(layout)?;
+    if let Err(error) = jdks::fetch_missing(layout) {
+        eprintln!("note: some JDKs are left out: {error:#}");
+    }
+    let mut notes = Vec::new();
+    let mut found: Vec<Jdk> = Vec::new();
+    for feature in &options.jdk {
+        match jdks::of_feature(layout, *feature) {
+            Some(jdk) => found.push(jdk),
+            None => notes.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature))),
+        }
+    }
+    let folder = layout.target.join("verify-world");
+    let _ = fs::remove_dir_all(&folder);
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let linker = Linker::new(layout, &compiler, &folder)?;
+
+    let mut of_jdks = Vec::new();
+    if !options.no_jdks {
+        for jdk in &found {
+            of_jdks.push(whole_jdk(layout, &tools, &linker, jdk)?);
+        }
+    }
+    let mut of_jars = Vec::new();
+    let mut jars = Vec::new();
+    if !options.no_jars {
+        let originals = if from_debian { jars::of_packages(&packages)? } else { options.jars.clone() };
+        jars = jars::rewrite_all(&tools, &originals, &folder, &mut notes)?;
+        for jdk in &found {
+            of_jars.push(all_jars(layout, &tools, &linker, jdk, &jars)?);
+        }
+    }
+    let text = table::markdown(&of_jdks, &jars, &of_jars, &notes);
+    println!("{text}");
+    if let Some(path) = &options.markdown {
+        table::write(path, &text)?;
+    }
+    fs::remove_dir_all(&folder)?;
+    let failures: usize = of_jdks.iter().map(|jdk| jdk.comparison.failures.len()).sum::<usize>()
+        + of_jars.iter().map(|result| result.comparison.failures.len()).sum::<usize>();
+    ensure!(failures == 0, "{failures} classes were refused");
+    ensure!(jars.iter().all(|jar| jar.failure.is_none()), "some jars could not be rewritten");
+    Ok(())
+}
+
+fn whole_jdk(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk) -> Result<JdkResult> {
+    eprintln!("the classes of JDK {}", jdk.version);
+    let start = Instant::now();
+    let traced_jdk = InstrumentedJdk::of(layout, tools, jdk, &[])?;
+    let (plain, rewritten) = (linker.jdk(&jdk.java())?, linker.jdk(&traced_jdk.java())?);
+    Ok(JdkResult {
+        version: jdk.version.clone(),
+        rewriting: Rewriting::of_report(&traced_jdk.report()?),
+        comparison: plain.compare(&rewritten),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
+
+/// The jars' classes on one JDK.
+struct JarsResult {
+    version: String,
+    feature: u32,
+    comparison: Comparison,
+    seconds: f64,
+}
+
+fn all_jars(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk, jars: &[RewrittenJar]) -> Result<JarsResult> {
+    let start = Instant::now();
+    let traced_jdk = InstrumentedJdk::of(layout, tools, jdk, &[])?;
+    let whole: Vec<&RewrittenJar> = jars.iter().filter(|jar| jar.failure.is_none()).collect();
+    let paths =
+        |of: fn(&RewrittenJar) -> &PathBuf| -> Vec<PathBuf> { whole.iter().map(|jar| of(jar).clone()).collect() };
+    let link = |java: &Path, all: &[PathBuf]| -> Result<Outcomes> {
+        let mut outcomes = Outcomes::default();
+        for some in all.chunks(JARS_AT_ONCE) {
+            outcomes.extend(linker.jars(java, some, all)?);
+            eprintln!("JDK {}: {} classes of jars looked at", jdk.version, outcomes.len());
+        }
+        Ok(outcomes)
+    };
+    let plain = link(&jdk.java(), &paths(|jar| &jar.plain))?;
+    let rewritten = link(&traced_jdk.java(), &paths(|jar| &jar.rewritten))?;
+    Ok(JarsResult {
+        version: jdk.version.clone(),
+        feature: jdk.feature,
+        comparison: plain.compare(&rewritten),
+        seconds: start.elapsed().as_secs_f64(),
+    })
+}
