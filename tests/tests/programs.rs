@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use et_tests::lab::{self, Lab};
 use xtask::jdks::Jdk;
-use xtask::programs;
+use xtask::programs::Stage;
 use xtask::workloads::{self, Runner, Workload};
 
 fn main() -> ExitCode {
@@ -27,8 +27,9 @@ fn runner(lab: &Lab, jdk: &Jdk) -> Result<Runner> {
 
 fn runs_as_before(lab: &Lab, jdk: &Jdk, workload: &Workload) -> Result<()> {
     let folder = lab.folder(jdk, workload.name)?;
-    let traced_jdk = lab.instrumented(jdk)?;
-    programs::runs_as_before(&runner(lab, jdk)?, &lab.tools, jdk, &traced_jdk, workload, &folder, &[])?;
+    let (runner, traced_jdk) = (runner(lab, jdk)?, lab.instrumented(jdk)?);
+    let stage = Stage { runner: &runner, tools: &lab.tools, jdk, traced_jdk: &traced_jdk };
+    stage.runs_as_before(workload, &folder)?;
     if !lab::keep_traces() {
         fs::remove_dir_all(&folder)?;
     }

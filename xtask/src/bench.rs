@@ -12,7 +12,7 @@ use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
 use crate::workloads::{self, Runner, Workload};
-use crate::{build, command, jdks};
+use crate::{build, command, jdks, markdown as docs};
 
 /// Options of `cargo xtask bench`.
 #[derive(Clone, Debug, clap::Args)]
@@ -121,7 +121,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let table = markdown(options, &jdk, &measured, &rewriting);
     println!("{table}");
     if let Some(path) = &options.markdown {
-        fs::write(path, &table).with_context(|| format!("cannot write {}", path.display()))?;
+        docs::write(path, &table)?;
     }
     let figures = folder.join(format!("jdk-{}-scale-{}.json", jdk.version, options.scale));
     fs::write(&figures, format!("{:#}\n", as_json(options, &jdk, &measured, &rewriting)))?;

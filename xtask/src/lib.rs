@@ -9,6 +9,7 @@ pub mod instrumented;
 pub mod jdks;
 pub mod layout;
 pub mod linking;
+pub mod markdown;
 pub mod programs;
 pub mod runtime_java;
 pub mod setup;

@@ -11,7 +11,7 @@ use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
 use crate::workloads::{self, Runner, Workload};
-use crate::{build, command, setup};
+use crate::{build, command, markdown, setup};
 
 /// Options of `cargo xtask programs`.
 #[derive(Clone, Debug, clap::Args)]
@@ -25,6 +25,9 @@ pub struct Options {
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17,25")]
     jdk: Vec<u32>,
+    /// Use the tools as they were built last
+    #[arg(long)]
+    no_build: bool,
     /// Where to write the table as well
     #[arg(long)]
     markdown: Option<PathBuf>,
@@ -44,38 +47,65 @@ pub struct Passed {
     pub trace: PathBuf,
 }
 
-/// Runs a program plain and traced: the same output and files, a valid trace, nothing lost. `agents` are more
-/// options for the traced run. The trace stays in `folder`.
-pub fn runs_as_before(
-    runner: &Runner,
-    tools: &Tools,
-    jdk: &Jdk,
-    traced_jdk: &InstrumentedJdk,
-    workload: &Workload,
-    folder: &Path,
-    agents: &[String],
-) -> Result<Passed> {
-    runner.prepare(workload, &jdk.java())?;
-    let start = Instant::now();
-    let plain = command::quiet(&mut runner.plain(workload, &jdk.java()))?;
-    let plain_seconds = start.elapsed().as_secs_f64();
-    let plain_files = runner.written(workload)?;
-    ensure!(!plain.stdout.is_empty(), "{} printed nothing", workload.name);
+/// What a program printed, and how long it took.
+struct Ran {
+    stdout: Vec<u8>,
+    seconds: f64,
+}
 
-    let parts = runner.instrument(workload, tools, &folder.join("rewritten"), &[])?;
-    let trace = folder.join("trace.ettrace");
-    let _ = fs::remove_file(&trace);
-    let options = [agents, &traced_jdk.options(&trace)].concat();
+fn ran(command: &mut Command) -> Result<Ran> {
     let start = Instant::now();
-    let rewritten = command::quiet(&mut runner.rewritten(workload, &traced_jdk.java(), &parts, &options))?;
-    let traced_seconds = start.elapsed().as_secs_f64();
-    if plain.stdout != rewritten.stdout {
-        let (plain, rewritten) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&rewritten.stdout));
-        bail!("{} printed something else\nplain:\n{plain}\nrewritten:\n{rewritten}", workload.name);
+    let stdout = command::quiet(command)?.stdout;
+    Ok(Ran { stdout, seconds: start.elapsed().as_secs_f64() })
+}
+
+/// Programs on one JDK, and on its instrumented copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Stage<'a> {
+    /// The programs' inputs.
+    pub runner: &'a Runner,
+    /// The tools under test.
+    pub tools: &'a Tools,
+    /// The plain JDK.
+    pub jdk: &'a Jdk,
+    /// Its copy.
+    pub traced_jdk: &'a InstrumentedJdk,
+}
+
+impl Stage<'_> {
+    /// Runs a program plain and traced: the same output and files, a valid trace, nothing lost. The trace stays in
+    /// `folder`.
+    pub fn runs_as_before(&self, workload: &Workload, folder: &Path) -> Result<Passed> {
+        self.runner.prepare(workload, &self.jdk.java())?;
+        let plain = ran(&mut self.runner.plain(workload, &self.jdk.java()))?;
+        let plain_files = self.runner.written(workload)?;
+        ensure!(!plain.stdout.is_empty(), "{} printed nothing", workload.name);
+        let trace = folder.join("trace.ettrace");
+        let traced = self.rewritten(workload, folder, &trace, &[])?;
+        if plain.stdout != traced.stdout {
+            let (plain, traced) = (String::from_utf8_lossy(&plain.stdout), String::from_utf8_lossy(&traced.stdout));
+            bail!("{} printed something else\nplain:\n{plain}\nrewritten:\n{traced}", workload.name);
+        }
+        ensure!(plain_files == self.runner.written(workload)?, "{} wrote other files than before", workload.name);
+        validate(self.tools, &trace)?;
+        Ok(Passed { plain: plain.seconds, traced: traced.seconds, trace })
     }
-    ensure!(plain_files == runner.written(workload)?, "{} wrote other files than before", workload.name);
-    validate(tools, &trace)?;
-    Ok(Passed { plain: plain_seconds, traced: traced_seconds, trace })
+
+    /// Only runs it traced, with more options for the JVM.
+    pub fn trace(&self, workload: &Workload, folder: &Path, jvm_options: &[String]) -> Result<PathBuf> {
+        self.runner.prepare(workload, &self.jdk.java())?;
+        let trace = folder.join("trace.ettrace");
+        self.rewritten(workload, folder, &trace, jvm_options)?;
+        Ok(trace)
+    }
+
+    /// `jvm_options` come before those of tracing.
+    fn rewritten(&self, workload: &Workload, folder: &Path, trace: &Path, jvm_options: &[String]) -> Result<Ran> {
+        let parts = self.runner.instrument(workload, self.tools, &folder.join("rewritten"), &[])?;
+        let _ = fs::remove_file(trace);
+        let options = [jvm_options, &self.traced_jdk.options(trace)].concat();
+        ran(&mut self.runner.rewritten(workload, &self.traced_jdk.java(), &parts, &options))
+    }
 }
 
 /// `et-trace validate` finds nothing, and nothing was lost.
@@ -91,7 +121,7 @@ pub fn validate(tools: &Tools, trace: &Path) -> Result<()> {
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let programs = workloads::chosen(&options.programs)?;
     setup::programs(layout)?;
-    let tools = build::run(layout)?;
+    let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     let mut table = format!("`cargo xtask programs --scale {}`\n\n", options.scale);
     table += "| program | JDK | plain s | traced s | M records | trace MB | outcome |\n|---|---|--:|--:|--:|--:|---|\n";
@@ -101,6 +131,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
         let folder = layout.target.join("programs");
         let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
+        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk };
         for workload in &programs {
             let name = workload.name;
             if let Some(obstacle) = runner.obstacle(workload, &jdk) {
@@ -110,7 +141,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             eprintln!("{name} on JDK {}", jdk.version);
             let own = folder.join(format!("run-{feature}-{name}"));
             fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
-            table += &match runs_as_before(&runner, &tools, &jdk, &traced_jdk, workload, &own, &[]) {
+            table += &match stage.runs_as_before(workload, &own) {
                 Ok(passed) => {
                     let records = instrumented::records(&tools, &passed.trace)? as f64 / 1e6;
                     let size = fs::metadata(&passed.trace)?.len() as f64 / 1e6;
@@ -132,7 +163,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     }
     println!("{table}");
     if let Some(path) = &options.markdown {
-        fs::write(path, &table).with_context(|| format!("cannot write {}", path.display()))?;
+        markdown::write(path, &table)?;
     }
     ensure!(failures.is_empty(), "failed: {}", failures.join(", "));
     Ok(())

@@ -14,9 +14,9 @@ use anyhow::{Context, Result, ensure};
 use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::{self, Jdk};
 use crate::layout::Layout;
-use crate::programs;
+use crate::programs::Stage;
 use crate::workloads::{self, Runner};
-use crate::{build, command, setup};
+use crate::{build, command, markdown, setup};
 
 pub use counts::{Comparison, Counted, Recorded};
 
@@ -41,6 +41,9 @@ pub struct Options {
     /// An error if less than this share of the objects, in per cent, is recorded
     #[arg(long)]
     at_least: Option<f64>,
+    /// Use the tools as they were built last
+    #[arg(long)]
+    no_build: bool,
     /// Where to write the tables as well
     #[arg(long)]
     markdown: Option<PathBuf>,
@@ -80,7 +83,7 @@ pub fn compare(tools: &crate::layout::Tools, trace: &Path, counts: &Path) -> Res
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let programs = workloads::chosen(&options.programs)?;
     setup::programs(layout)?;
-    let tools = build::run(layout)?;
+    let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     let counter = counter(layout, &compiler)?;
     let folder = layout.target.join("completeness");
@@ -93,6 +96,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         };
         let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
+        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk };
         for workload in &programs {
             let what = format!("{} on JDK {}", workload.name, jdk.version);
             if let Some(obstacle) = runner.obstacle(workload, &jdk) {
@@ -104,8 +108,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
             let counts = own.join("counts.tsv");
             let agents = [counter_option(&counter, &counts, options.stacks)];
-            let compared = programs::runs_as_before(&runner, &tools, &jdk, &traced_jdk, workload, &own, &agents)
-                .and_then(|passed| compare(&tools, &passed.trace, &counts));
+            let compared = stage.trace(workload, &own, &agents).and_then(|trace| compare(&tools, &trace, &counts));
             match compared {
                 Ok(comparison) => {
                     eprintln!("{what}: {}", table::share(comparison.recorded(), comparison.made()));
@@ -119,7 +122,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let text = table::markdown(options, &results, &notes);
     println!("{text}");
     if let Some(path) = &options.markdown {
-        fs::write(path, &text).with_context(|| format!("cannot write {}", path.display()))?;
+        markdown::write(path, &text)?;
     }
     ensure!(notes.iter().all(|note| !note.contains(" failed: ")), "a program failed");
     if let Some(least) = options.at_least {

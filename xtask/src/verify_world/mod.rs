@@ -13,7 +13,7 @@ use crate::instrumented::InstrumentedJdk;
 use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
 use crate::linking::{Comparison, Linker, Outcomes};
-use crate::{build, setup};
+use crate::{build, markdown, setup};
 
 use jars::RewrittenJar;
 
@@ -32,6 +32,9 @@ pub struct Options {
     /// Take these jars instead of those of Debian's packages
     #[arg(long, value_delimiter = ',', conflicts_with = "no_jars")]
     jars: Vec<PathBuf>,
+    /// Use the tools as they were built last
+    #[arg(long)]
+    no_build: bool,
     /// Where to write the tables as well
     #[arg(long)]
     markdown: Option<PathBuf>,
@@ -93,7 +96,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if from_debian {
         setup::ensure_packages(&packages)?;
     }
-    let tools = build::run(layout)?;
+    let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     if let Err(error) = jdks::fetch_missing(layout) {
         eprintln!("note: some JDKs are left out: {error:#}");
@@ -129,7 +132,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let text = table::markdown(&of_jdks, &jars, &of_jars, &notes);
     println!("{text}");
     if let Some(path) = &options.markdown {
-        table::write(path, &text)?;
+        markdown::write(path, &text)?;
     }
     fs::remove_dir_all(&folder)?;
     let failures: usize = of_jdks.iter().map(|jdk| jdk.comparison.failures.len()).sum::<usize>()

@@ -1,31 +1,10 @@
 //! The tables of `cargo xtask verify-world`.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::Path;
-
-use anyhow::{Context, Result, ensure};
 
 use super::jars::RewrittenJar;
 use super::{JarsResult, JdkResult, Rewriting};
 use crate::linking::Failure;
-
-/// In a file that says more than the tables, they stand between lines with these.
-const MARKS: [&str; 2] = ["<!-- tables: begin -->", "<!-- tables: end -->"];
-
-/// Writes the tables to a file of their own, or into their place in one that has it.
-pub fn write(path: &Path, tables: &str) -> Result<()> {
-    let text = match fs::read_to_string(path) {
-        Ok(old) if old.contains(MARKS[0]) => {
-            let (before, rest) = old.split_once(MARKS[0]).unwrap_or_default();
-            ensure!(rest.contains(MARKS[1]), "{} has no line {}", path.display(), MARKS[1]);
-            let after = rest.split_once(MARKS[1]).unwrap_or_default().1;
-            format!("{before}{}\n{}\n{}{after}", MARKS[0], tables.trim_end(), MARKS[1])
-        }
-        _ => tables.to_owned(),
-    };
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
-}
 
 /// Everything in one text.
 pub fn markdown(jdks: &[JdkResult], jars: &[RewrittenJar], of_jars: &[JarsResult], notes: &[String]) -> String {
@@ -139,15 +118,5 @@ mod tests {
     #[test]
     fn reasons_are_counted_without_their_numbers() {
         assert_eq!(without_numbers("the code would have 65720 bytes of 65535"), "the code would have N bytes of N");
-    }
-
-    #[test]
-    fn tables_go_between_the_marks() {
-        let path = std::env::temp_dir().join(format!("et-table-{}", std::process::id()));
-        fs::write(&path, format!("# Title\n{}\nold\n{}\nend\n", MARKS[0], MARKS[1])).unwrap();
-        write(&path, "new\n").unwrap();
-        let text = fs::read_to_string(&path).unwrap();
-        fs::remove_file(&path).unwrap();
-        assert_eq!(text, format!("# Title\n{}\nnew\n{}\nend\n", MARKS[0], MARKS[1]));
     }
 }
