@@ -67,6 +67,11 @@ pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
 impl Run {
     /// Runs `tests/java/<program>.java` in the folder of a test.
     pub fn of(lab: &Lab, jdk: &Jdk, test: &str, program: &str) -> Result<Self> {
+        Self::with_options(lab, jdk, test, program, &[])
+    }
+
+    /// As [`Run::of`], with options for the JVM that come before those of tracing.
+    pub fn with_options(lab: &Lab, jdk: &Jdk, test: &str, program: &str, jvm_options: &[String]) -> Result<Self> {
         let source = source(lab, program)?;
         let name = program.rsplit('/').next().unwrap_or(program);
         let folder = lab.folder(jdk, test)?;
@@ -83,7 +88,7 @@ impl Run {
 
         let mut library = Vec::new();
         if let Some(code) = &source.library {
-            let code = file.with_file_name(code);
+            let code = programs(lab).join(program).with_file_name(code);
             build_library(&lab.compiler, &code, &folder.join("libnative.so"))?;
             library.push(format!("-Djava.library.path={}", folder.display()));
             if jdk.feature >= 17 {
@@ -98,6 +103,7 @@ impl Run {
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
         traced
+            .args(jvm_options)
             .args(traced_jdk.options(&trace))
             .args(&library)
             .arg("-cp")
