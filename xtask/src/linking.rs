@@ -23,6 +23,9 @@ const VERIFY_BOOT_CLASSES: [&str; 6] = [
     "ALL-SYSTEM",
 ];
 
+/// Each class is used once: compiling it well, or collecting in parallel, does not pay.
+const IN_A_HURRY: [&str; 3] = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xmx2g"];
+
 /// The outcome of each class: jar and name to `linked` or the error.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes(BTreeMap<(String, String), String>);
@@ -151,14 +154,14 @@ impl Linker {
     pub fn jdk(&self, java: &Path) -> Result<Outcomes> {
         let mut command = Command::new(java);
         // Without the stub: the hooks are there and do nothing.
-        command.args(VERIFY_BOOT_CLASSES).arg("-Xmx2g").arg("-cp").arg(&self.classes).arg("LinkAll");
+        command.args(IN_A_HURRY).args(VERIFY_BOOT_CLASSES).arg("-cp").arg(&self.classes).arg("LinkAll");
         self.outcomes(command, "jdk", |command| command)
     }
 
     /// Every class of the jars; `neighbours` are more jars to find classes in.
     pub fn jars(&self, java: &Path, jars: &[PathBuf], neighbours: &[PathBuf]) -> Result<Outcomes> {
         let mut command = Command::new(java);
-        command.arg("-Xmx2g").arg("-cp").arg(&self.classes).arg("LinkAll");
+        command.args(IN_A_HURRY).arg("-cp").arg(&self.classes).arg("LinkAll");
         self.outcomes(command, "jars", |command| command.args(jars).arg("-neighbours").args(neighbours))
     }
 
