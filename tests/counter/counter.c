@@ -12,9 +12,14 @@
  *   C descriptor objects bytes ours
  *
  * `ours` are objects made by the threads of the runtime itself; they are not among `objects`. With `stacks`, there
- * follow the innermost frames of the allocations, counted, to tell where objects come from:
+ * follow the innermost frames of the allocations that the trace missed, counted, to tell where they come from:
  *
  *   S descriptor objects frame;frame;...
+ *
+ * An object that the runtime has seen has an identity hash, since that is its id. So each object is looked at once
+ * its thread has made some more, and by then any hook had its turn. That reads object headers as HotSpot has them (not
+ * compact ones), and may take a moved object for a missed one if another thread collects just then: good enough to look
+ * for causes, and not what `objects` are counted by.
  *
  * While it counts, nothing here draws an identity hash or allocates a Java object: that would change what is measured.
  */
@@ -25,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_CLASSES = 1 << 17, STACK_SLOTS = 1 << 18, DEPTH = 5 };
+enum { MAX_CLASSES = 1 << 17, STACK_SLOTS = 1 << 18, DEPTH = 6, RECENT = 256 };
 
 struct class_count {
     char *descriptor;
@@ -37,6 +42,12 @@ struct stack_count {
     jint depth;
     jmethodID frames[DEPTH];
     jlong objects;
+};
+
+/* An object that may yet be seen. */
+struct recent {
+    jobject object;
+    struct stack_count made;
 };
 
 static struct class_count classes[MAX_CLASSES]; /* index 0 is not used: a tag of 0 is none */
@@ -54,6 +65,9 @@ static char *path;
 static __thread int is_ours = -1;
 static __thread long seen_by_thread;
 static __thread int is_busy;
+static __thread struct recent *recent; /* a ring; not freed: threads are few */
+static __thread unsigned recent_next;
+static __thread jvmtiFrameInfo frame_buffer[DEPTH];
 
 static void failed(const char *what, int code) {
     fprintf(stderr, "object counter: %s failed with error %d\n", what, code);
@@ -93,23 +107,19 @@ static jlong index_of(jvmtiEnv *jvmti, jclass class) {
     return index;
 }
 
-static void count_stack(jvmtiEnv *jvmti, jthread thread, jlong class_index) {
-    jvmtiFrameInfo frames[DEPTH];
-    struct stack_count found = {.class_index = class_index};
-    if ((*jvmti)->GetStackTrace(jvmti, thread, 0, DEPTH, frames, &found.depth) != JVMTI_ERROR_NONE) found.depth = 0;
-    unsigned long hash = (unsigned long)class_index;
-    for (jint i = 0; i < found.depth; i++) {
-        found.frames[i] = frames[i].method;
-        hash = (hash ^ (unsigned long)frames[i].method) * 0x9e3779b97f4a7c15ul;
+static void count_stack(const struct stack_count *found) {
+    unsigned long hash = (unsigned long)found->class_index;
+    for (jint i = 0; i < found->depth; i++) {
+        hash = (hash ^ (unsigned long)found->frames[i]) * 0x9e3779b97f4a7c15ul;
     }
     hash ^= hash >> 29;
     pthread_mutex_lock(&lock);
     int done = 0;
     for (int probe = 0; probe < 64 && !done; probe++) {
         struct stack_count *slot = &stacks[(hash + probe) % STACK_SLOTS];
-        if (slot->class_index == 0) *slot = found;
-        if (slot->class_index == class_index && slot->depth == found.depth &&
-            memcmp(slot->frames, found.frames, sizeof found.frames) == 0) {
+        if (slot->class_index == 0) *slot = *found;
+        if (slot->class_index == found->class_index && slot->depth == found->depth &&
+            memcmp(slot->frames, found->frames, sizeof found->frames) == 0) {
             slot->objects++;
             done = 1;
         }
@@ -118,8 +128,32 @@ static void count_stack(jvmtiEnv *jvmti, jthread thread, jlong class_index) {
     pthread_mutex_unlock(&lock);
 }
 
+/* Whether an object has no identity hash. A handle is the address of the object's address, with tag bits. */
+static int is_unhashed(jobject handle) {
+    const unsigned long *object = *(const unsigned long **)((unsigned long)handle & ~3ul);
+    unsigned long mark = object[0];
+    /* Unlocked, and nothing but age bits: the hash is above them in every release. */
+    return (mark & 3) == 1 && mark >> 11 == 0;
+}
+
+/* Remembers an object for later, and looks at the one whose place it takes. */
+static void remember(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object, jlong class_index) {
+    if (recent == NULL) recent = calloc(RECENT, sizeof *recent);
+    if (recent == NULL) return;
+    struct recent *place = &recent[recent_next++ % RECENT];
+    if (place->object != NULL) {
+        if (is_unhashed(place->object)) count_stack(&place->made);
+        (*env)->DeleteGlobalRef(env, place->object);
+    }
+    memset(place, 0, sizeof *place);
+    place->object = (*env)->NewGlobalRef(env, object);
+    place->made.class_index = class_index;
+    jvmtiError error = (*jvmti)->GetStackTrace(jvmti, thread, 0, DEPTH, frame_buffer, &place->made.depth);
+    if (error != JVMTI_ERROR_NONE) place->made.depth = 0;
+    for (jint i = 0; i < place->made.depth; i++) place->made.frames[i] = frame_buffer[i].method;
+}
+
 static void JNICALL allocated(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobject object, jclass class, jlong size) {
-    (void)object;
     seen_by_thread++;
     int now = atomic_load_explicit(&state, memory_order_relaxed);
     if (is_busy || now == OFF) return;
@@ -134,7 +168,7 @@ static void JNICALL allocated(jvmtiEnv *jvmti, JNIEnv *env, jthread thread, jobj
     } else {
         atomic_fetch_add_explicit(&classes[index].objects, 1, memory_order_relaxed);
         atomic_fetch_add_explicit(&classes[index].bytes, size, memory_order_relaxed);
-        if (with_stacks) count_stack(jvmti, thread, index);
+        if (with_stacks) remember(jvmti, env, thread, object, index);
     }
     is_busy = 0;
 }

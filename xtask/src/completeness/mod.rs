@@ -32,7 +32,7 @@ pub struct Options {
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17,25")]
     jdk: Vec<u32>,
-    /// Show where the objects of incompletely recorded classes are made; slower
+    /// Show where the missing objects are made; slower
     #[arg(long)]
     stacks: bool,
     /// How many classes to list for each program
