@@ -3,6 +3,7 @@
 use std::env;
 use std::fs;
 use std::path::PathBuf;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result};
 use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
@@ -63,25 +64,32 @@ pub fn on_each_jdk_unless(
     obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
     case: impl Fn(&Lab, &Jdk) -> Result<()> + Clone + Send + 'static,
 ) -> Vec<Trial> {
+    JDKS.into_iter().map(|feature| on_jdk_unless(feature, name, &obstacle, case.clone())).collect()
+}
+
+/// As [`on_each_jdk_unless`], for one JDK.
+pub fn on_jdk_unless(
+    feature: u32,
+    name: &str,
+    obstacle: impl Fn(&Lab, &Jdk) -> Option<String>,
+    case: impl Fn(&Lab, &Jdk) -> Result<()> + Send + 'static,
+) -> Trial {
     // Without the tools every case fails, and says why.
-    let lab = Lab::open().map_err(|error| format!("{error:#}"));
-    let trial = |feature: u32| {
-        let (lab, case) = (lab.clone(), case.clone());
-        let found = lab.as_ref().ok().and_then(|lab| jdks::of_feature(&lab.layout, feature));
-        let skipped = lab.as_ref().ok().and_then(|lab| match &found {
-            Some(jdk) => obstacle(lab, jdk),
-            None => Some(format!("no JDK {feature} found: cargo xtask jdks, or set ET_JDK_{feature}")),
-        });
-        let is_skipped = skipped.is_some();
-        let run = move || match (lab, found, skipped) {
-            (Err(error), ..) => Err(Failed::from(error)),
-            (_, _, Some(reason)) => Err(Failed::from(reason)),
-            (Ok(lab), Some(jdk), None) => outcome(case(&lab, &jdk)),
-            (Ok(_), None, None) => Err(Failed::from("no JDK")),
-        };
-        Trial::test(format!("jdk{feature}::{name}"), run).with_ignored_flag(is_skipped)
+    static LAB: OnceLock<Result<Lab, String>> = OnceLock::new();
+    let lab = LAB.get_or_init(|| Lab::open().map_err(|error| format!("{error:#}"))).clone();
+    let found = lab.as_ref().ok().and_then(|lab| jdks::of_feature(&lab.layout, feature));
+    let skipped = lab.as_ref().ok().and_then(|lab| match &found {
+        Some(jdk) => obstacle(lab, jdk),
+        None => Some(jdks::missing(feature)),
+    });
+    let is_skipped = skipped.is_some();
+    let run = move || match (lab, found, skipped) {
+        (Err(error), ..) => Err(Failed::from(error)),
+        (_, _, Some(reason)) => Err(Failed::from(reason)),
+        (Ok(lab), Some(jdk), None) => outcome(case(&lab, &jdk)),
+        (Ok(_), None, None) => Err(Failed::from("no JDK")),
     };
-    JDKS.map(trial).into()
+    Trial::test(format!("jdk{feature}::{name}"), run).with_ignored_flag(is_skipped)
 }
 
 /// An error in full, as a failed test shows it.

@@ -7,15 +7,15 @@ use anyhow::Result;
 use et_tests::lab::{self, Lab};
 use xtask::jdks::Jdk;
 use xtask::programs::Stage;
+use xtask::test::JDKS;
 use xtask::workloads::{self, Runner, Workload};
 
 fn main() -> ExitCode {
-    let trials = workloads::ALL.into_iter().flat_map(|workload| {
-        lab::on_each_jdk_unless(
-            workload.name,
-            move |lab, jdk| runner(lab, jdk).ok()?.obstacle(&workload, jdk),
-            move |lab, jdk| runs_as_before(lab, jdk, &workload),
-        )
+    let trials = JDKS.into_iter().flat_map(|feature| {
+        workloads::in_tests(feature).into_iter().map(move |workload| {
+            let obstacle = move |lab: &Lab, jdk: &Jdk| runner(lab, jdk).ok()?.obstacle(&workload, jdk);
+            lab::on_jdk_unless(feature, workload.name, obstacle, move |lab, jdk| runs_as_before(lab, jdk, &workload))
+        })
     });
     // They are large: one at a time.
     lab::run_in_turn(trials.collect()).exit_code()

@@ -49,7 +49,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     command::run(tests.args(["--workspace", "--locked"]).args(&options.runner))
 }
 
-/// Test runners count skipped tests and keep the reasons to themselves.
+/// Test runners count skipped tests and keep the reasons to themselves. Programs of `tests/java` that need a newer
+/// JDK say so in a line that starts with `// needs:`.
 fn say_what_is_skipped(layout: &Layout) -> Result<()> {
     let compiler = jdks::compiler(layout)?;
     for feature in JDKS {
@@ -59,7 +60,7 @@ fn say_what_is_skipped(layout: &Layout) -> Result<()> {
         };
         eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display());
         let runner = Runner::new(layout, &layout.target.join("e2e"), TEST_SCALE, &compiler, &jdk)?;
-        for workload in workloads::ALL {
+        for workload in workloads::in_tests(feature) {
             if let Some(reason) = runner.obstacle(&workload, &jdk) {
                 eprintln!("JDK {feature}: {} is skipped: {reason}", workload.name);
             }

@@ -96,6 +96,16 @@ pub const ALL: [Workload; 10] = [
     Workload { name: "tomcat_threads", driver: Some("TomThreads"), ..TOMCAT },
 ];
 
+/// Those that tests run on a JDK. All on all of them would take CI hours; `cargo xtask programs` runs the rest.
+pub fn in_tests(feature: u32) -> Vec<Workload> {
+    let names: &[&str] = match feature {
+        17 => return ALL.to_vec(),
+        25 => &["javac", "xalan", "jython", "tomcat_threads"],
+        _ => &["h2"],
+    };
+    ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
+}
+
 /// Those of the given names; all if there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
     if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
