@@ -170,12 +170,13 @@ enum Format {
 /// Runs the command line and says what went wrong.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
+    let misplaced = misplaced(&arguments);
     let (cli, rules) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
             let _ = error.print();
-            if error.kind() == ErrorKind::ArgumentConflict {
-                eprintln!("\n  tip: options of a subcommand come behind it: et-instrument jdk --events alloc …");
+            if let Some(subcommand) = misplaced {
+                eprintln!("\n  tip: options come behind the subcommand: et-instrument {subcommand} …");
             }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(if asked { 0 } else { 2 });
@@ -192,6 +193,14 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// A subcommand that stands behind options, where it is taken for an input.
+fn misplaced(arguments: &[OsString]) -> Option<String> {
+    let behind = arguments.get(1).filter(|first| first.to_string_lossy().starts_with('-')).and(arguments.get(2..))?;
+    let command = Cli::command();
+    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
+    behind.iter().filter_map(|word| word.to_str()).find(|word| names.contains(word)).map(str::to_owned)
 }
 
 /// A rule of the filter: whether it includes, and its pattern.

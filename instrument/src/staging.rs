@@ -46,8 +46,9 @@ impl Staging {
                 None => break,
             }
         }
-        let part = beside.join(format!(".{name}.et-part-{}", std::process::id()));
-        remove(&part);
+        let prefix = format!(".{name}.et-part-");
+        remove_orphans(beside, &prefix);
+        let part = beside.join(format!("{prefix}{}", std::process::id()));
         Ok(Self { part, target, replace })
     }
 
@@ -133,6 +134,21 @@ impl Staging {
 impl Drop for Staging {
     fn drop(&mut self) {
         remove(&self.part);
+    }
+}
+
+/// Removes what runs for the same target have left that were killed, and our own process id's, whoever had it.
+fn remove_orphans(folder: &Path, prefix: &str) {
+    for item in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = item.file_name();
+        let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
+        // `-old` is what a `--force` was replacing: whoever killed that run may want it back.
+        let Ok(process) = rest.parse::<u32>() else { continue };
+        let procfs = Path::new("/proc");
+        let is_gone = procfs.join("self").exists() && !procfs.join(rest).exists();
+        if is_gone || process == std::process::id() {
+            remove(&item.path());
+        }
     }
 }
 

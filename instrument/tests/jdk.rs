@@ -145,6 +145,15 @@ fn a_jdk_is_copied_and_left_as_it_was() {
         assert_eq!(fs::metadata(home.join("lib/modules")).unwrap().modified().unwrap(), before.modified().unwrap());
         assert!(!out.join("lib/server/classes.jsa").exists());
 
+        let verdict = report(folder.path(), &["verify", "my jdk"]);
+        assert!(
+            verdict["classes"].as_u64().unwrap() > 5000 && verdict["findings"] == serde_json::json!([]),
+            "{verdict}"
+        );
+        let notes = said["notes"].to_string();
+        assert!(notes.contains("run with: '") && notes.contains("-Det.traceFile=app.ettrace"), "{notes}");
+        assert_eq!(notes.contains("jlink"), home.join("jmods").is_dir(), "{notes}");
+
         let again = run(folder.path(), &["jdk", "--java-home", "my jdk", "-o", "x", "--runtime-dir", runtime]);
         assert_eq!(again.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&again.stderr).contains("already instrumented"));

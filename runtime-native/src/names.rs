@@ -39,6 +39,9 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
     }
     let mut done = HashSet::new();
     let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();
+    // Those of instrumented jmods, in an image that was linked from them.
+    let own = places.java_home.join(PATH_IN_JDK);
+    waiting.extend(own.parent().map(children).unwrap_or_default().into_iter().filter(|path| *path != own));
     while let Some(path) = waiting.pop() {
         if !done.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
             continue;
@@ -68,13 +71,28 @@ fn is_table(path: &Path) -> bool {
     path.extension().is_some_and(|ext| ext == "etn")
 }
 
-/// Modules and names tables that lie in a folder without a table of its own.
+/// Folders to look into below one of the class path: it may be `.` in a place with a great many.
+const MOST_FOLDERS: usize = 10_000;
+
+/// Modules that lie in a folder without a table of its own, and names tables in it or below: classes that were
+/// instrumented one by one lie in the folders of their packages.
 fn children(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_wanted = |path: &PathBuf| {
-        path.extension().is_some_and(|ext| ext == "jar") || is_table(path) || path.join("module-info.class").exists()
-    };
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_wanted).collect();
+    let is_module =
+        |path: &Path| path.extension().is_some_and(|ext| ext == "jar") || path.join("module-info.class").exists();
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    let mut next = 0;
+    while next < folders.len().min(MOST_FOLDERS) {
+        for entry in fs::read_dir(&folders[next]).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if is_table(&path) || (next == 0 && is_module(&path)) {
+                found.push(path);
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+                folders.push(path); // not through links, which may lead in circles
+            }
+        }
+        next += 1;
+    }
     found.sort();
     found
 }
@@ -219,14 +237,16 @@ mod tests {
         jar(&at("lib/b.jar"), &[(ENTRY_IN_JAR, &table(4, 7_000_000)), (MANIFEST, b"Class-Path: ../a.jar\n")]);
         fs::write(at("damaged.jar"), b"no zip").unwrap();
         let mut places = Places { java_home: at("jdk"), ..Places::default() };
-        fs::create_dir_all(at("singles")).unwrap();
+        fs::create_dir_all(at("singles/com/acme")).unwrap();
         fs::write(at("singles/Main.class.etn"), table(5, 8_000_000)).unwrap();
+        fs::write(at("singles/com/acme/Deep.class.etn"), table(6, 9_000_000)).unwrap();
+        fs::write(at("jdk/lib/elephant-tracks/module.etn"), table(7, 10_000_000)).unwrap();
         for name in ["a.jar", "classes", "mods", "damaged.jar", "classes", "singles"] {
             places.add_list(at(name).to_str().unwrap());
         }
         let blocks = found(&places);
-        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 5, "{blocks:?}");
-        assert_eq!(blocks.len(), 5);
+        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 7, "{blocks:?}");
+        assert_eq!(blocks.len(), 7);
     }
 
     #[test]
