@@ -18,7 +18,8 @@ pub struct Proxy {
     layout_helper: StaticMethod,
     peek_hash: StaticMethod,
     skip_hashes: StaticMethod,
-    made: Option<StaticMethod>,
+    /// `HeapProxyCalls.madeFresh`.
+    made: Option<(Global, StaticMethod)>,
     put_field: StaticMethod,
     put_static: StaticMethod,
     put_element: StaticMethod,
@@ -43,6 +44,7 @@ impl Proxy {
     /// None if this JDK is not instrumented.
     pub fn find(env: Env) -> Option<Self> {
         let class = env.find_class(c"java/lang/HeapProxy")?;
+        let calls = env.find_class(c"java/lang/HeapProxyCalls");
         let thread = env.find_class(c"java/lang/Thread")?;
         // What the rewriter adds to Thread: a HeapProxy beside a plain Thread would fail at its first event.
         let field = |name: &CStr| env.field(thread, name, c"J");
@@ -56,7 +58,9 @@ impl Proxy {
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
             peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
             skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
-            made: env.static_method(class, c"made", c"(Ljava/lang/Object;)V"),
+            made: calls.and_then(|calls| {
+                Some((env.global(calls)?, env.static_method(calls, c"madeFresh", c"(Ljava/lang/Object;)V")?))
+            }),
             put_field: env.static_method(class, c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
             put_static: env.static_method(class, c"putStatic", c"(Ljava/lang/Object;I)V")?,
             put_element: env.static_method(class, c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
@@ -129,10 +133,10 @@ impl Proxy {
         jni_table::switch(on);
     }
 
-    /// Hook: native code has made an object.
+    /// Hook: native code has made an object, which nobody else has seen yet.
     pub fn made(&self, env: Env, object: Object) {
-        if let Some(made) = self.made {
-            env.call_static_void(self.class(), made, &[jvalue { l: object.raw() }]);
+        if let Some((calls, made)) = self.made {
+            env.call_static_void(calls.get(), made, &[jvalue { l: object.raw() }]);
         }
     }
 
