@@ -10,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::file::ReadError;
 use crate::file::format::FILE_MAGIC;
+use crate::summary::counted;
 use crate::text::TextError;
 use crate::trace::Trace;
 use crate::{summary, text, validate};
@@ -241,14 +242,15 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     for note in &report.notes {
         out += &format!("note: {note}\n");
     }
-    let records = report.totals.sum();
+    let records = counted(report.totals.sum(), "record");
     out += &match report.breach_count {
-        0 => format!("{}: {records} records, all promises kept, lost {}\n", args.trace.display(), report.lost),
-        count => format!("{}: {records} records, {count} breaches, lost {}\n", args.trace.display(), report.lost),
+        0 => format!("{}: {records}, all promises kept, lost {}\n", args.trace.display(), report.lost),
+        count => format!("{}: {records}, {}, lost {}\n", args.trace.display(), counted(count, "breach"), report.lost),
     };
     print(&out)?;
     if !report.is_clean() && cut_off == OK {
-        eprintln!("et-trace: {}: {} promises are not kept", args.trace.display(), report.breach_count);
+        let kept = counted(report.breach_count, "promise");
+        eprintln!("et-trace: {}: not kept: {kept}", args.trace.display());
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
 }

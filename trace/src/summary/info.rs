@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use et_names::ArtifactKind;
 
-use super::render::{bytes, number};
+use super::render::{bytes, counted, number};
 use crate::file::format::BlockKind;
 use crate::trace::Trace;
 
@@ -28,9 +28,10 @@ pub fn info(trace: &Trace) -> String {
         line("option", format!("{name}={value}"));
     }
     match (file.end(), file.cut_off()) {
-        (Some(end), _) => {
-            line("end", format!("{}, after {:.2} s, {} events lost", end.reason, end.seconds, number(end.lost_events)))
-        }
+        (Some(end), _) => line(
+            "end",
+            format!("{}, after {:.2} s, {} lost", end.reason, end.seconds, counted(end.lost_events, "event")),
+        ),
         (None, Some(cut)) => line("end", cut.to_string()),
         (None, None) => {}
     }
@@ -46,22 +47,20 @@ pub fn info(trace: &Trace) -> String {
         line(
             "artifact",
             format!(
-                "{}, {} classes, {} methods, {} sites, ids {:#x} to {:#x}",
+                "{}, {}, {}, {}, ids {:#x} to {:#x}",
                 table.artifact.name,
-                number(table.classes.len() as u64),
-                number(table.methods.len() as u64),
-                number(table.sites.len() as u64),
+                counted(table.classes.len() as u64, "class"),
+                counted(table.methods.len() as u64, "method"),
+                counted(table.sites.len() as u64, "site"),
                 block.base,
                 block.base + block.size
             ),
         );
     }
     if dynamic > 0 {
-        let (tables, classes, methods) = (number(dynamic), number(dynamic_classes), number(dynamic_methods));
-        line(
-            "run time",
-            format!("{tables} names tables made as the program ran, {classes} classes, {methods} methods"),
-        );
+        let tables = counted(dynamic, "names table");
+        let (classes, methods) = (counted(dynamic_classes, "class"), counted(dynamic_methods, "method"));
+        line("run time", format!("{tables} made as the program ran, {classes}, {methods}"));
     }
     let mut kinds: BTreeMap<BlockKind, (u64, u64, u64)> = BTreeMap::new();
     for block in file.blocks() {

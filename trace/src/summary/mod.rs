@@ -13,6 +13,7 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 pub use info::info;
+pub(crate) use render::counted;
 pub use render::render;
 
 use crate::file::ReadError;

@@ -32,6 +32,16 @@ pub fn number(count: u64) -> String {
     text
 }
 
+/// `1 class`, `2 classes`, `1,234 events`.
+pub fn counted(count: u64, what: &str) -> String {
+    let ending = match what.as_bytes() {
+        _ if count == 1 => "",
+        [.., b's' | b'h' | b'x'] => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", number(count))
+}
+
 fn seconds(value: f64) -> String {
     if value < 0.001 {
         format!("{:.0} µs", value * 1e6)
@@ -140,11 +150,11 @@ fn objects(out: &mut String, summary: &Summary) {
     let whole = summary.allocated;
     let _ = writeln!(
         out,
-        "\nObjects made: {}, {}, of {} classes at {} sites",
+        "\nObjects made: {}, {}, of {} at {}",
         number(whole.objects),
         bytes(whole.bytes),
-        number(summary.class_count as u64),
-        number(summary.site_count as u64)
+        counted(summary.class_count as u64, "class"),
+        counted(summary.site_count as u64, "site")
     );
     let rows: Vec<_> = summary.classes.iter().map(|line| amount_row(line.amount, whole, &[&line.ty])).collect();
     if !rows.is_empty() {
@@ -162,8 +172,8 @@ fn objects(out: &mut String, summary: &Summary) {
     if summary.without_site.objects > 0 {
         let _ = writeln!(
             out,
-            "\nWithout a site: {} objects, {}",
-            number(summary.without_site.objects),
+            "\nWithout a site: {}, {}",
+            counted(summary.without_site.objects, "object"),
             bytes(summary.without_site.bytes)
         );
     }
@@ -181,8 +191,7 @@ fn threads(out: &mut String, summary: &Summary) {
             let state = match (line.ended, line.frames_left) {
                 (true, 0) => String::new(),
                 (_, 0) => "still there at the end".to_owned(),
-                (_, 1) => "1 frame on its stack at the end".to_owned(),
-                (_, frames) => format!("{frames} frames on its stack at the end"),
+                (_, frames) => format!("{} on its stack at the end", counted(frames as u64, "frame")),
             };
             let id = format!("{:x}", line.id);
             vec![number(line.records), number(line.allocated.objects), id, line.name.clone(), state]
@@ -242,8 +251,12 @@ fn not_seen(out: &mut String, summary: &Summary) {
     let lost = &summary.lost_details;
     let _ = write!(out, "\nLost: {}", number(summary.lost));
     if lost.undecodable_pieces > 0 {
-        let _ =
-            write!(out, " ({} blocks, {} undecodable)", number(lost.undecodable_pieces), bytes(lost.undecodable_bytes));
+        let _ = write!(
+            out,
+            " ({}, {} undecodable)",
+            counted(lost.undecodable_pieces, "block"),
+            bytes(lost.undecodable_bytes)
+        );
     }
     out.push('\n');
 }

@@ -18,6 +18,7 @@ pub use checker::{Breach, Checker};
 
 use crate::file::ReadError;
 use crate::record::{Alloc, ObjectId, Record, ThreadId, Totals};
+use crate::summary::counted;
 use crate::text::{Line, ParseError, TextReader, push_record};
 use crate::trace::Trace;
 use crate::types::Types;
@@ -97,7 +98,11 @@ pub fn trace(trace: &Trace, limit: usize) -> Result<Report, ValidateError> {
     report.notes.extend(outcome.anomalies.iter().map(|(what, count)| format!("{count} {what}")));
     report.notes.extend(outcome.cut_off.iter().map(|stack| {
         let name = trace.thread_name(stack.thread.0).unwrap_or_default();
-        format!("thread {:x} {name:?} was cut off with {} frames on its stack", stack.thread.0, stack.frames)
+        format!(
+            "thread {:x} {name:?} was cut off with {} on its stack",
+            stack.thread.0,
+            counted(stack.frames as u64, "frame")
+        )
     }));
     report.notes.extend(trace.problems.iter().map(|problem| format!("{} {}", problem.count, problem.what)));
     for overlap in trace.names.overlaps() {
@@ -108,7 +113,7 @@ pub fn trace(trace: &Trace, limit: usize) -> Result<Report, ValidateError> {
     }
     report.lost = outcome.lost.total();
     if report.lost > 0 {
-        report.add(format!("{} events were lost", report.lost));
+        report.add(format!("lost: {}", counted(report.lost, "event")));
     }
     Ok(report)
 }
@@ -160,7 +165,7 @@ pub fn text(path: &Path, limit: usize) -> Result<Report, ValidateError> {
         Some(0) => {}
         Some(lost) => {
             report.lost = lost;
-            report.add(format!("{lost} events were lost"));
+            report.add(format!("lost: {}", counted(lost, "event")));
         }
         None => report.add("the text does not end with `# lost`: it is cut off".to_owned()),
     }
