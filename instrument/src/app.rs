@@ -241,11 +241,16 @@ impl Job<'_> {
             let bytes = Input::open(&from)?;
             match self.jar(&from, &bytes, &jar.display().to_string(), &to) {
                 Ok(artifact) => jars.push(artifact),
-                Err(Error::Zip { source, .. }) if !self.settings.strict => {
+                // What is no jar, and a JDK's own java.base in the middle of an application.
+                Err(error @ (Error::Zip { .. } | Error::Input { .. })) if !self.settings.strict => {
                     let size = folder::copy(&from, &to)?;
                     self.report.bytes_in += size;
                     self.report.bytes_out += size;
-                    let reason = source.to_string();
+                    let reason = match error {
+                        Error::Zip { source, .. } => source.to_string(),
+                        Error::Input { why, .. } => why,
+                        other => other.to_string(),
+                    };
                     loose.skipped.push(Skip { entry: jar.display().to_string(), reason });
                 }
                 Err(error) => return Err(error),

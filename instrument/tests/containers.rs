@@ -276,6 +276,11 @@ fn a_jmod_keeps_its_header_and_takes_its_table_where_it_may() {
     fs::write(folder.path().join("java.base.jmod"), base.concat()).unwrap();
     let refused = run(folder.path(), &["java.base.jmod", "-o", "b.jmod"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("et-instrument jdk"), "{refused:?}");
+    fs::create_dir(folder.path().join("app")).unwrap();
+    fs::rename(folder.path().join("java.base.jmod"), folder.path().join("app/java.base.jmod")).unwrap();
+    fs::copy(folder.path().join("in/a.jmod"), folder.path().join("app/a.jmod")).unwrap();
+    let said = report(folder.path(), &["app", "-o", "app-et", "--check"]);
+    assert_eq!(skipped(&said), ["java.base.jmod"], "{said}");
 }
 
 #[test]
