@@ -74,7 +74,7 @@ pub struct Alloc {
 }
 
 /// A slot that holds a reference.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Slot {
     /// A field of an object, or a static field.
     Field(FieldId),
@@ -110,10 +110,24 @@ pub enum Record {
     Throw { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
     /// `H`.
     Handle { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
+    /// `D`: unreachable from here on; the thread's action was the last that kept it.
+    Death { object: ObjectId, thread: ThreadId },
+    /// `R`: a stack of that thread held the object here.
+    Root { object: ObjectId, thread: ThreadId },
 }
 
 /// The letters of all records, in the order in which totals are listed.
-pub const LETTERS: [char; 11] = ['A', 'I', 'N', 'P', 'V', 'U', 'M', 'E', 'X', 'T', 'H'];
+pub const LETTERS: [char; 13] = ['A', 'I', 'N', 'P', 'V', 'U', 'M', 'E', 'X', 'T', 'H', 'D', 'R'];
+
+/// What the logical clock counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Clock {
+    /// Method entries and exits: `M`, `E`, `X`.
+    #[default]
+    Methods,
+    /// `T` and `H` as well, as the first Elephant Tracks had it.
+    MethodsAndExceptions,
+}
 
 impl Record {
     /// The record's letter.
@@ -138,6 +152,8 @@ impl Record {
             Self::ExitThrow { .. } => 8,
             Self::Throw { .. } => 9,
             Self::Handle { .. } => 10,
+            Self::Death { .. } => 11,
+            Self::Root { .. } => 12,
         }
     }
 
@@ -145,6 +161,29 @@ impl Record {
     #[inline]
     pub fn ticks(&self) -> bool {
         matches!(self, Self::Entry { .. } | Self::Exit { .. } | Self::ExitThrow { .. })
+    }
+
+    /// Whether that clock ticks at this record.
+    #[inline]
+    pub fn ticks_of(&self, clock: Clock) -> bool {
+        self.ticks()
+            || clock == Clock::MethodsAndExceptions && matches!(self, Self::Throw { .. } | Self::Handle { .. })
+    }
+
+    /// The objects that the record names, null where it has fewer: of an update the old target, the origin and the new
+    /// target.
+    #[inline]
+    pub fn objects(&self) -> [ObjectId; 3] {
+        const NULL: ObjectId = ObjectId::NULL;
+        match *self {
+            Self::Alloc(alloc) => [alloc.object, NULL, NULL],
+            Self::Update { old, origin, target, .. } => [old, origin, target],
+            Self::Entry { receiver, .. } | Self::Exit { receiver, .. } => [receiver, NULL, NULL],
+            Self::ExitThrow { receiver, exception, .. }
+            | Self::Throw { receiver, exception, .. }
+            | Self::Handle { receiver, exception, .. } => [receiver, exception, NULL],
+            Self::Death { object, .. } | Self::Root { object, .. } => [object, NULL, NULL],
+        }
     }
 
     /// The thread it happened in.
@@ -156,7 +195,9 @@ impl Record {
             | Self::Exit { thread, .. }
             | Self::ExitThrow { thread, .. }
             | Self::Throw { thread, .. }
-            | Self::Handle { thread, .. } => thread,
+            | Self::Handle { thread, .. }
+            | Self::Death { thread, .. }
+            | Self::Root { thread, .. } => thread,
         }
     }
 }

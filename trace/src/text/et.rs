@@ -111,6 +111,10 @@ pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
                 hex(out, value);
             }
         }
+        Record::Death { object, thread } | Record::Root { object, thread } => {
+            hex(out, object.0);
+            hex(out, thread.0.into());
+        }
     }
 }
 

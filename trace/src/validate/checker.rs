@@ -138,7 +138,7 @@ impl Checker {
                 self.in_flight(record, types, thread, exception);
                 self.stacks.entry(thread).or_default().in_flight = ObjectId::NULL;
             }
-            Record::Alloc(_) => {}
+            Record::Alloc(_) | Record::Death { .. } | Record::Root { .. } => {}
         }
     }
 

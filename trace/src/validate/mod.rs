@@ -234,14 +234,7 @@ impl Histories {
 
 /// The objects that a record names, each once.
 fn mentions(record: &Record) -> impl Iterator<Item = ObjectId> + use<> {
-    let objects = match *record {
-        Record::Alloc(alloc) => [alloc.object, ObjectId::NULL, ObjectId::NULL],
-        Record::Update { old, origin, target, .. } => [old, origin, target],
-        Record::Entry { receiver, .. } | Record::Exit { receiver, .. } => [receiver, ObjectId::NULL, ObjectId::NULL],
-        Record::ExitThrow { receiver, exception, .. }
-        | Record::Throw { receiver, exception, .. }
-        | Record::Handle { receiver, exception, .. } => [receiver, exception, ObjectId::NULL],
-    };
+    let objects = record.objects();
     (0..3).filter(move |&at| !objects[at].is_null() && !objects[..at].contains(&objects[at])).map(move |at| objects[at])
 }
 

@@ -1,0 +1,100 @@
+//! Which mention of each object is its last: found by going through the steps backward. An object is remembered only
+//! between its allocation and its last mention, so memory is bounded by what is in use at a time.
+
+use std::io;
+use std::sync::mpsc::sync_channel;
+
+use rustc_hash::FxHashSet;
+
+use super::spool::Spool;
+use super::step::Step;
+use super::store::{Piece, Store};
+use crate::record::{ObjectId, Record};
+
+const RECENT: usize = 1 << 12;
+
+/// The objects that will be mentioned again, seen from the end.
+struct Seen {
+    all: FxHashSet<ObjectId>,
+    /// Objects surely in `all`: spares most questions.
+    recent: Box<[ObjectId; RECENT]>,
+}
+
+impl Seen {
+    #[inline]
+    fn insert(&mut self, object: ObjectId) -> bool {
+        let recent = &mut self.recent[object.0 as usize % RECENT];
+        if *recent == object {
+            return false;
+        }
+        *recent = object;
+        self.all.insert(object)
+    }
+
+    #[inline]
+    fn remove(&mut self, object: ObjectId) {
+        let recent = &mut self.recent[object.0 as usize % RECENT];
+        if *recent == object {
+            *recent = ObjectId::NULL;
+        }
+        self.all.remove(&object);
+    }
+}
+
+/// For each step a byte: bit `n` says that the n-th of [`Step::mentions`] is the last mention of that object.
+#[derive(Debug)]
+pub struct LastMentions {
+    store: Store,
+    pieces: Vec<Piece>,
+}
+
+impl LastMentions {
+    /// Goes through the whole spool. What is `held_at_end` has no last mention.
+    pub fn find(spool: &Spool, held_at_end: impl IntoIterator<Item = ObjectId>) -> io::Result<Self> {
+        let mut seen =
+            Seen { all: held_at_end.into_iter().collect(), recent: Box::new([ObjectId::NULL; RECENT]) };
+        let mut store = Store::new(spool.limits().memory_bytes);
+        let mut pieces = Vec::with_capacity(spool.pieces());
+        std::thread::scope(|scope| {
+            let (send, receive) = sync_channel(1);
+            let reader = scope.spawn(move || {
+                for piece in (0..spool.pieces()).rev() {
+                    let mut steps = Vec::new();
+                    spool.read(piece, &mut steps)?;
+                    if send.send(steps).is_err() {
+                        break;
+                    }
+                }
+                io::Result::Ok(())
+            });
+            let mut bits = Vec::new();
+            for steps in &receive {
+                bits.clear();
+                bits.resize(steps.len(), 0u8);
+                for (step, bits) in steps.iter().zip(&mut bits).rev() {
+                    for (place, object) in step.mentions().into_iter().enumerate() {
+                        if !object.is_null() && seen.insert(object) {
+                            *bits |= 1 << place;
+                        }
+                    }
+                    if let Step::Record(Record::Alloc(alloc)) = step {
+                        seen.remove(alloc.object);
+                    }
+                }
+                pieces.push(store.append(&bits)?);
+            }
+            drop(receive);
+            match reader.join() {
+                Ok(done) => done,
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        })?;
+        pieces.reverse();
+        Ok(Self { store, pieces })
+    }
+
+    /// The bytes of the steps of a piece.
+    pub fn read(&self, piece: usize) -> io::Result<Vec<u8>> {
+        self.store.read(self.pieces[piece])
+    }
+}

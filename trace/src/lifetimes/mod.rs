@@ -1,0 +1,45 @@
+//! When each object died (`docs/semantics.md`, "Deaths"), for a trace of whatever kind.
+//!
+//! 1. [`Recorder`] takes down, in order, the records and what else is known to hold objects. The source is read
+//!    once; the steps go to a [spool](spool), which is a temporary file when they are many.
+//! 2. Backward through the spool each object's [last mention](last_mention) is marked.
+//! 3. Forward again, [`Graph`] keeps what may be alive, and every so often finds those that died, by Merlin. Behind it
+//!    the records are read from the spool for the last time, and the deaths put between them.
+//!
+//! Memory holds the objects alive at a time and a few pieces of the spool, however long the trace. Steps 1 and 3 use two
+//! threads each, one that packs or finds and one that reads or gives out, and so does step 2.
+
+mod graph;
+mod last_mention;
+mod recorder;
+mod recording;
+mod refs;
+mod spool;
+mod step;
+mod store;
+#[cfg(test)]
+mod tests;
+
+use std::io;
+
+use thiserror::Error;
+
+pub use graph::{Extra, Found, Graph, Node};
+pub use recorder::{Recorder, Special};
+pub use recording::{Cost, Recording};
+pub use refs::Refs;
+pub use spool::Limits;
+pub use step::Step;
+
+use crate::file::ReadError;
+
+/// Why deaths could not be worked out.
+#[derive(Debug, Error)]
+pub enum LifetimesError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The disk is full, or worse.
+    #[error("cannot keep the records in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Spool(#[from] io::Error),
+}

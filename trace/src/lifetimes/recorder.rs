@@ -1,0 +1,136 @@
+//! Takes down what happens to objects, and what no record says of what holds them.
+
+use et_names::FieldId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::spool::{Limits, SpoolWriter};
+use super::step::Step;
+use super::{LifetimesError, Recording};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::types::TypeId;
+
+/// Types and fields that are not like others.
+#[derive(Clone, Debug, Default)]
+pub struct Special {
+    /// `java.lang.Class`: mirrors live as long as their classes.
+    pub class: Option<TypeId>,
+    /// `java.lang.String`: those made by the VM are constants.
+    pub string: Option<TypeId>,
+    /// `java.lang.ref.Reference.referent`: does not keep its target.
+    pub referent: Option<FieldId>,
+    /// `java.lang.ref.FinalReference` and its subclasses: theirs does.
+    pub final_references: FxHashSet<TypeId>,
+}
+
+#[derive(Debug, Default)]
+struct Stack {
+    receivers: Vec<ObjectId>,
+    in_flight: ObjectId,
+}
+
+/// Takes steps and keeps account of what the end of the trace holds.
+#[derive(Debug)]
+pub struct Recorder {
+    special: Special,
+    writer: SpoolWriter,
+    /// References whose referent is held.
+    final_references: FxHashSet<ObjectId>,
+    held_at_end: FxHashSet<ObjectId>,
+    stack_of: FxHashMap<ThreadId, usize>,
+    stacks: Vec<Stack>,
+    current: (ThreadId, usize),
+}
+
+impl Recorder {
+    /// Nothing taken down yet.
+    pub fn new(special: Special, limits: Limits) -> Self {
+        Self {
+            special,
+            writer: SpoolWriter::new(limits),
+            final_references: FxHashSet::default(),
+            held_at_end: FxHashSet::default(),
+            stack_of: FxHashMap::default(),
+            stacks: vec![Stack::default()],
+            current: (ThreadId(0), 0),
+        }
+    }
+
+    fn stack(&mut self, thread: ThreadId) -> &mut Stack {
+        if thread != self.current.0 {
+            let stacks = &mut self.stacks;
+            let index = *self.stack_of.entry(thread).or_insert_with(|| {
+                stacks.push(Stack::default());
+                stacks.len() - 1
+            });
+            self.current = (thread, index);
+        }
+        &mut self.stacks[self.current.1]
+    }
+
+    /// Whether that slot of that object keeps its target alive.
+    pub fn is_weak(&self, origin: ObjectId, slot: Slot) -> bool {
+        matches!((slot, self.special.referent), (Slot::Field(field), Some(referent)) if field == referent)
+            && !self.final_references.contains(&origin)
+    }
+
+    /// The next record. `false`: the disk takes no more, and [`finish`](Self::finish) says why.
+    #[inline]
+    pub fn record(&mut self, record: &Record) -> bool {
+        let mut step = Step::Record(*record);
+        match *record {
+            Record::Alloc(Alloc { kind, object, ty, .. }) => {
+                let is_constant = kind == AllocKind::Vm && Some(ty) == self.special.string;
+                if is_constant || Some(ty) == self.special.class {
+                    self.held_at_end.insert(object);
+                }
+                if self.special.final_references.contains(&ty) {
+                    self.final_references.insert(object);
+                }
+            }
+            Record::Update { old, origin, target, slot, thread } if self.is_weak(origin, slot) => {
+                step = Step::WeakUpdate { old, origin, target, slot, thread };
+            }
+            Record::Entry { receiver, thread, .. } => self.stack(thread).receivers.push(receiver),
+            Record::Exit { thread, .. } => {
+                self.stack(thread).receivers.pop();
+            }
+            Record::ExitThrow { thread, exception, .. } => {
+                let stack = self.stack(thread);
+                stack.receivers.pop();
+                stack.in_flight = if stack.receivers.is_empty() { ObjectId::NULL } else { exception };
+            }
+            Record::Throw { thread, exception, .. } => self.stack(thread).in_flight = exception,
+            Record::Handle { thread, .. } => self.stack(thread).in_flight = ObjectId::NULL,
+            _ => {}
+        }
+        self.writer.push(&step)
+    }
+
+    /// A slot held this when tracing began.
+    pub fn initial(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
+        let weak = self.is_weak(origin, slot);
+        self.writer.push(&Step::Initial { origin, target, slot, weak })
+    }
+
+    /// The VM held the object until here.
+    pub fn held(&mut self, object: ObjectId, thread: ThreadId) -> bool {
+        self.writer.push(&Step::Held { object, thread })
+    }
+
+    /// The VM holds the object to the end of the trace.
+    pub fn held_to_the_end(&mut self, object: ObjectId) {
+        self.held_at_end.insert(object);
+    }
+
+    /// Ends the taking down.
+    pub fn finish(mut self) -> Result<Recording, LifetimesError> {
+        // The stacks of threads that were cut off still hold what they held.
+        for stack in &self.stacks {
+            self.held_at_end.extend(stack.receivers.iter().copied());
+            if !stack.receivers.is_empty() {
+                self.held_at_end.insert(stack.in_flight);
+            }
+        }
+        Recording::new(self.writer.finish()?, self.held_at_end)
+    }
+}

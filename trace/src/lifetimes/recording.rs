@@ -1,0 +1,130 @@
+//! All steps of a trace, with the last mentions marked: from here deaths are found, and merged into the records.
+
+use std::io;
+use std::ops::{ControlFlow, Range};
+use std::sync::mpsc::{SyncSender, sync_channel};
+
+use super::LifetimesError;
+use super::graph::{Found, Graph};
+use super::last_mention::LastMentions;
+use super::spool::Spool;
+use super::step::Step;
+use crate::record::{ObjectId, Record};
+
+/// A trace taken down.
+#[derive(Debug)]
+pub struct Recording {
+    spool: Spool,
+    last: LastMentions,
+}
+
+/// Steps all of whose dead are known.
+struct Window {
+    pieces: Range<usize>,
+    found: Found,
+}
+
+/// What it took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Most objects that were alive, or not yet known to be dead, at a time.
+    pub most_objects: usize,
+    /// Steps taken down.
+    pub steps: u64,
+    /// Bytes of temporary files (or memory, while they are few).
+    pub spool_bytes: u64,
+}
+
+impl Recording {
+    pub(super) fn new(spool: Spool, held_at_end: impl IntoIterator<Item = ObjectId>) -> Result<Self, LifetimesError> {
+        let last = LastMentions::find(&spool, held_at_end)?;
+        Ok(Self { spool, last })
+    }
+
+    /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
+    /// dead, this one reads the steps again behind it.
+    pub fn replay(&self, mut visit: impl FnMut(&Record) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
+        std::thread::scope(|scope| {
+            let (send, windows) = sync_channel(1);
+            let finder = scope.spawn(move || self.find(&send));
+            let mut steps = Vec::new();
+            let mut result = Ok(());
+            for window in &windows {
+                match self.merge(window, &mut steps, &mut visit) {
+                    Ok(ControlFlow::Continue(())) => {}
+                    Ok(ControlFlow::Break(())) => break,
+                    Err(error) => {
+                        result = Err(error);
+                        break;
+                    }
+                }
+            }
+            drop(windows);
+            let found = match finder.join() {
+                Ok(found) => found,
+                Err(panic) => std::panic::resume_unwind(panic),
+            };
+            result?;
+            let cost = Cost { most_objects: found?, steps: self.spool.steps(), spool_bytes: self.spool.stored_bytes() };
+            Ok(cost)
+        })
+    }
+
+    /// Sends window after window; says how many objects there were at most.
+    fn find(&self, windows: &SyncSender<Window>) -> io::Result<usize> {
+        let mut graph = Graph::default();
+        let mut most = 0;
+        let mut steps = Vec::new();
+        let mut first = 0;
+        for piece in 0..self.spool.pieces() {
+            self.spool.read(piece, &mut steps)?;
+            let last = self.last.read(piece)?;
+            let number = self.spool.first(piece);
+            for ((number, step), &last) in (number..).zip(&steps).zip(&last) {
+                graph.step(number, step, last);
+            }
+            most = most.max(graph.len());
+            let end = self.spool.first(piece + 1);
+            let enough = self.spool.limits().window_steps.max(graph.len() as u64);
+            if end - self.spool.first(first) >= enough || piece + 1 == self.spool.pieces() {
+                let window = Window { pieces: first..piece + 1, found: graph.collect() };
+                first = piece + 1;
+                if windows.send(window).is_err() {
+                    break;
+                }
+            }
+        }
+        Ok(most)
+    }
+
+    fn merge(
+        &self,
+        window: Window,
+        steps: &mut Vec<Step>,
+        visit: &mut impl FnMut(&Record) -> ControlFlow<()>,
+    ) -> io::Result<ControlFlow<()>> {
+        let mut extras = window.found.extras.into_iter().peekable();
+        let mut cleared = window.found.cleared_before.into_iter().peekable();
+        for piece in window.pieces {
+            self.spool.read(piece, steps)?;
+            for (number, step) in (self.spool.first(piece)..).zip(steps.iter()) {
+                if let Some(mut record) = step.record() {
+                    if cleared.next_if_eq(&number).is_some()
+                        && let Record::Update { old, .. } = &mut record
+                    {
+                        *old = ObjectId::NULL;
+                    }
+                    if visit(&record).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+                while let Some(extra) = extras.next_if(|extra| extra.after == number) {
+                    if visit(&extra.record).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
+            }
+        }
+        Ok(ControlFlow::Continue(()))
+    }
+}

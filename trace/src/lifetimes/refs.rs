@@ -1,0 +1,128 @@
+//! What one object holds.
+
+use rustc_hash::FxHashMap;
+
+use super::graph::Node;
+use crate::record::Slot;
+
+/// The references of an object, by slot. Nearly all objects have a few fields, nearly all arrays are filled from the start.
+#[derive(Debug, Default)]
+pub enum Refs {
+    /// No slot holds anything, or none ever did.
+    #[default]
+    None,
+    /// Fields in no order.
+    Few(Vec<(u32, Node)>),
+    /// Elements; [`NOTHING`] where there is none.
+    Elements(Vec<Node>),
+    /// Many scattered slots.
+    Many(Box<FxHashMap<u32, Node>>),
+}
+
+const NOTHING: Node = Node(u32::MAX);
+/// More than these are not searched one by one.
+const FEW: usize = 32;
+/// An array this much longer than it is filled is not kept as one.
+const GAP: usize = 64;
+
+impl Refs {
+    /// Stores into a slot and returns what it held.
+    pub fn put(&mut self, slot: Slot, target: Option<Node>) -> Option<Node> {
+        let number = slot.number();
+        match self {
+            Self::None => {
+                let target = target?;
+                *self = match slot {
+                    Slot::Element(index) if (index as usize) < GAP => {
+                        let mut elements = vec![NOTHING; index as usize + 1];
+                        elements[index as usize] = target;
+                        Self::Elements(elements)
+                    }
+                    _ => Self::Few(vec![(number, target)]),
+                };
+                None
+            }
+            Self::Few(few) => match (few.iter().position(|&(known, _)| known == number), target) {
+                (Some(at), Some(target)) => Some(std::mem::replace(&mut few[at].1, target)),
+                (Some(at), None) => Some(few.swap_remove(at).1),
+                (None, None) => None,
+                (None, Some(target)) if few.len() < FEW => {
+                    few.push((number, target));
+                    None
+                }
+                (None, Some(target)) => {
+                    let mut many: FxHashMap<u32, Node> = few.drain(..).collect();
+                    many.insert(number, target);
+                    *self = Self::Many(Box::new(many));
+                    None
+                }
+            },
+            Self::Elements(elements) => {
+                let index = number as usize;
+                if let Some(place) = elements.get_mut(index) {
+                    let old = std::mem::replace(place, target.unwrap_or(NOTHING));
+                    return (old != NOTHING).then_some(old);
+                }
+                let target = target?;
+                if index < elements.len() * 2 + GAP {
+                    elements.resize(index + 1, NOTHING);
+                    elements[index] = target;
+                } else {
+                    let filled = (0..).zip(elements.iter().copied()).filter(|&(_, node)| node != NOTHING);
+                    let mut many: FxHashMap<u32, Node> = filled.collect();
+                    many.insert(number, target);
+                    *self = Self::Many(Box::new(many));
+                }
+                None
+            }
+            Self::Many(many) => match target {
+                Some(target) => many.insert(number, target),
+                None => many.remove(&number),
+            },
+        }
+    }
+
+    /// All targets, as often as they are held.
+    #[inline]
+    pub fn for_each(&self, mut visit: impl FnMut(Node)) {
+        match self {
+            Self::None => {}
+            Self::Few(few) => few.iter().for_each(|&(_, target)| visit(target)),
+            Self::Elements(elements) => elements.iter().filter(|&&node| node != NOTHING).for_each(|&node| visit(node)),
+            Self::Many(many) => many.values().for_each(|&target| visit(target)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_names::FieldId;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map(
+            are_elements: bool,
+            puts in prop::collection::vec((prop_oneof![0..6u32, 0..200u32, any::<u32>()], 0..4u32), 0..300),
+        ) {
+            let (mut refs, mut model) = (Refs::default(), BTreeMap::new());
+            for (number, target) in puts {
+                let slot = if are_elements { Slot::Element(number) } else { Slot::Field(FieldId(number)) };
+                let target = target.checked_sub(1).map(Node);
+                let old = match target {
+                    Some(target) => model.insert(number, target),
+                    None => model.remove(&number),
+                };
+                prop_assert_eq!(refs.put(slot, target), old);
+            }
+            let mut held = Vec::new();
+            refs.for_each(|node| held.push(node.0));
+            held.sort_unstable();
+            let mut expected: Vec<_> = model.values().map(|node| node.0).collect();
+            expected.sort_unstable();
+            prop_assert_eq!(held, expected);
+        }
+    }
+}

@@ -1,0 +1,299 @@
+//! What lifetimes are worked out from, one step after the other, and its form in the spool.
+
+use et_names::{FieldId, MethodId, SiteId};
+
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::types::TypeId;
+
+/// One thing that happens to objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// A record as the source gave it.
+    Record(Record),
+    /// An update of a slot that does not keep its target alive.
+    WeakUpdate { old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot, thread: ThreadId },
+    /// The VM held the object until here; no record says so.
+    Held { object: ObjectId, thread: ThreadId },
+    /// A slot held this when tracing began; no record says so.
+    Initial { origin: ObjectId, target: ObjectId, slot: Slot, weak: bool },
+}
+
+impl Step {
+    /// The record that this step is to readers.
+    #[inline]
+    pub fn record(&self) -> Option<Record> {
+        match *self {
+            Self::Record(record) => Some(record),
+            Self::WeakUpdate { old, origin, target, slot, thread } => {
+                Some(Record::Update { old, origin, target, slot, thread })
+            }
+            Self::Held { .. } | Self::Initial { .. } => None,
+        }
+    }
+
+    /// The thread that it happened in.
+    #[inline]
+    pub fn thread(&self) -> ThreadId {
+        match self {
+            Self::Record(record) => record.thread(),
+            Self::WeakUpdate { thread, .. } | Self::Held { thread, .. } => *thread,
+            Self::Initial { .. } => ThreadId(0),
+        }
+    }
+
+    /// The objects that must have been reachable until here because the step names them. What a weak slot held before need
+    /// not have been.
+    #[inline]
+    pub fn mentions(&self) -> [ObjectId; 3] {
+        match *self {
+            Self::Record(record) => record.objects(),
+            Self::WeakUpdate { origin, target, .. } => [ObjectId::NULL, origin, target],
+            Self::Held { object, .. } => [object, ObjectId::NULL, ObjectId::NULL],
+            Self::Initial { .. } => [ObjectId::NULL; 3],
+        }
+    }
+}
+
+// The first byte of a step: its kind, and what its fields look like.
+const KIND: u8 = 15;
+/// The thread is that of the step before.
+const SAME_THREAD: u8 = 1 << 4;
+/// Object ids and sizes take eight bytes, not four.
+const WIDE: u8 = 1 << 5;
+/// The slot is an element.
+const ELEMENT: u8 = 1 << 6;
+/// The slot is weak.
+const WEAK: u8 = 1 << 7;
+
+const UPDATE: u8 = 5;
+const ENTRY: u8 = 6;
+const EXIT: u8 = 7;
+const EXIT_THROW: u8 = 8;
+const THROW: u8 = 9;
+const HANDLE: u8 = 10;
+const DEATH: u8 = 11;
+const ROOT: u8 = 12;
+const HELD: u8 = 13;
+const INITIAL: u8 = 14;
+
+fn slot_flag(slot: Slot) -> u8 {
+    if matches!(slot, Slot::Element(_)) { ELEMENT } else { 0 }
+}
+
+/// Appends steps; `thread` is that of the step before in this piece.
+#[derive(Debug, Default)]
+pub struct StepEncoder {
+    thread: Option<ThreadId>,
+}
+
+impl StepEncoder {
+    /// Appends one step.
+    #[inline]
+    pub fn push(&mut self, out: &mut Vec<u8>, step: &Step) {
+        let (kind, ids, small): (u8, &[u64], &[u32]) = match *step {
+            Step::Record(Record::Alloc(alloc)) => {
+                let kind = Record::Alloc(alloc).letter_index() as u8;
+                (kind, &[alloc.object.0, alloc.size], &[alloc.ty.0, alloc.site.0, alloc.length])
+            }
+            Step::Record(Record::Update { old, origin, target, slot, .. }) => {
+                (UPDATE | slot_flag(slot), &[old.0, origin.0, target.0], &[slot.number()])
+            }
+            Step::WeakUpdate { old, origin, target, slot, .. } => {
+                (UPDATE | WEAK | slot_flag(slot), &[old.0, origin.0, target.0], &[slot.number()])
+            }
+            Step::Record(Record::Entry { method, receiver, .. }) => (ENTRY, &[receiver.0], &[method.0]),
+            Step::Record(Record::Exit { method, receiver, .. }) => (EXIT, &[receiver.0], &[method.0]),
+            Step::Record(Record::ExitThrow { method, receiver, exception, .. }) => {
+                (EXIT_THROW, &[receiver.0, exception.0], &[method.0])
+            }
+            Step::Record(Record::Throw { method, receiver, exception, .. }) => {
+                (THROW, &[receiver.0, exception.0], &[method.0])
+            }
+            Step::Record(Record::Handle { method, receiver, exception, .. }) => {
+                (HANDLE, &[receiver.0, exception.0], &[method.0])
+            }
+            Step::Record(Record::Death { object, .. }) => (DEATH, &[object.0], &[]),
+            Step::Record(Record::Root { object, .. }) => (ROOT, &[object.0], &[]),
+            Step::Held { object, .. } => (HELD, &[object.0], &[]),
+            Step::Initial { origin, target, slot, weak } => {
+                let weak = if weak { WEAK } else { 0 };
+                (INITIAL | weak | slot_flag(slot), &[origin.0, target.0], &[slot.number()])
+            }
+        };
+        let thread = step.thread();
+        let wide = ids.iter().fold(0, |all, id| all | id) >> 32 != 0;
+        let same = self.thread == Some(thread);
+        out.push(kind | if wide { WIDE } else { 0 } | if same { SAME_THREAD } else { 0 });
+        if !same {
+            out.extend_from_slice(&thread.0.to_le_bytes());
+            self.thread = Some(thread);
+        }
+        for &value in small {
+            out.extend_from_slice(&value.to_le_bytes());
+        }
+        for &id in ids {
+            if wide {
+                out.extend_from_slice(&id.to_le_bytes());
+            } else {
+                out.extend_from_slice(&(id as u32).to_le_bytes());
+            }
+        }
+    }
+}
+
+/// The spool does not hold what was written to it: the disk lies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the temporary file of the lifetimes is damaged")]
+pub struct Damaged;
+
+struct Bytes<'a> {
+    rest: &'a [u8],
+    wide: bool,
+}
+
+impl Bytes<'_> {
+    #[inline]
+    fn small(&mut self) -> Result<u32, Damaged> {
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Damaged)?;
+        self.rest = rest;
+        Ok(u32::from_le_bytes(*bytes))
+    }
+
+    #[inline]
+    fn id(&mut self) -> Result<u64, Damaged> {
+        if !self.wide {
+            return self.small().map(u64::from);
+        }
+        let (bytes, rest) = self.rest.split_first_chunk().ok_or(Damaged)?;
+        self.rest = rest;
+        Ok(u64::from_le_bytes(*bytes))
+    }
+
+    #[inline]
+    fn object(&mut self) -> Result<ObjectId, Damaged> {
+        self.id().map(ObjectId)
+    }
+}
+
+/// Reads the steps of one piece.
+pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
+    let mut bytes = Bytes { rest: piece, wide: false };
+    let mut thread = ThreadId(0);
+    while let Some((&first, rest)) = bytes.rest.split_first() {
+        bytes.rest = rest;
+        bytes.wide = first & WIDE != 0;
+        if first & SAME_THREAD == 0 {
+            thread = ThreadId(bytes.small()?);
+        }
+        let slot = |number| {
+            if first & ELEMENT != 0 { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
+        };
+        let weak = first & WEAK != 0;
+        let step = match first & KIND {
+            kind @ 0..=4 => {
+                let (ty, site, length) = (TypeId(bytes.small()?), SiteId(bytes.small()?), bytes.small()?);
+                let (object, size) = (bytes.object()?, bytes.id()?);
+                let kind = AllocKind::ALL[usize::from(kind)];
+                Step::Record(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }))
+            }
+            UPDATE => {
+                let slot = slot(bytes.small()?);
+                let (old, origin, target) = (bytes.object()?, bytes.object()?, bytes.object()?);
+                if weak {
+                    Step::WeakUpdate { old, origin, target, slot, thread }
+                } else {
+                    Step::Record(Record::Update { old, origin, target, slot, thread })
+                }
+            }
+            kind @ (ENTRY | EXIT) => {
+                let (method, receiver) = (MethodId(bytes.small()?), bytes.object()?);
+                Step::Record(if kind == ENTRY {
+                    Record::Entry { method, receiver, thread }
+                } else {
+                    Record::Exit { method, receiver, thread }
+                })
+            }
+            kind @ (EXIT_THROW | THROW | HANDLE) => {
+                let (method, receiver, exception) = (MethodId(bytes.small()?), bytes.object()?, bytes.object()?);
+                Step::Record(match kind {
+                    EXIT_THROW => Record::ExitThrow { method, receiver, exception, thread },
+                    THROW => Record::Throw { method, receiver, exception, thread },
+                    _ => Record::Handle { method, receiver, exception, thread },
+                })
+            }
+            DEATH => Step::Record(Record::Death { object: bytes.object()?, thread }),
+            ROOT => Step::Record(Record::Root { object: bytes.object()?, thread }),
+            HELD => Step::Held { object: bytes.object()?, thread },
+            INITIAL => {
+                let slot = slot(bytes.small()?);
+                let (origin, target) = (bytes.object()?, bytes.object()?);
+                Step::Initial { origin, target, slot, weak }
+            }
+            _ => return Err(Damaged),
+        };
+        steps.push(step);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn id() -> impl Strategy<Value = ObjectId> {
+        prop_oneof![Just(0), 1..100u64, any::<u64>()].prop_map(ObjectId)
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        let thread = (0..3u32).prop_map(ThreadId);
+        let slot = prop_oneof![
+            any::<u32>().prop_map(Slot::Element),
+            any::<u32>().prop_map(|field| Slot::Field(FieldId(field)))
+        ];
+        (0..15u8, (id(), id(), id()), any::<u32>(), slot, thread, any::<bool>()).prop_map(
+            |(kind, (a, b, c), n, slot, thread, weak)| {
+                let method = MethodId(n);
+                Step::Record(match kind {
+                    0..=4 => Record::Alloc(Alloc {
+                        kind: AllocKind::ALL[usize::from(kind)],
+                        object: a,
+                        size: b.0,
+                        ty: TypeId(n),
+                        site: SiteId(!n),
+                        length: n / 2,
+                        thread,
+                    }),
+                    UPDATE if weak => {
+                        return Step::WeakUpdate { old: a, origin: b, target: c, slot, thread };
+                    }
+                    UPDATE => Record::Update { old: a, origin: b, target: c, slot, thread },
+                    ENTRY => Record::Entry { method, receiver: a, thread },
+                    EXIT => Record::Exit { method, receiver: a, thread },
+                    EXIT_THROW => Record::ExitThrow { method, receiver: a, exception: b, thread },
+                    THROW => Record::Throw { method, receiver: a, exception: b, thread },
+                    HANDLE => Record::Handle { method, receiver: a, exception: b, thread },
+                    DEATH => Record::Death { object: a, thread },
+                    ROOT => Record::Root { object: a, thread },
+                    HELD if weak => return Step::Held { object: a, thread },
+                    _ => return Step::Initial { origin: a, target: b, slot, weak },
+                })
+            },
+        )
+    }
+
+    proptest! {
+        #[test]
+        fn steps_come_back(steps in prop::collection::vec(step(), 0..60)) {
+            let (mut bytes, mut back) = (Vec::new(), Vec::new());
+            let mut encoder = StepEncoder::default();
+            steps.iter().for_each(|step| encoder.push(&mut bytes, step));
+            decode(&bytes, &mut back).unwrap();
+            prop_assert_eq!(&back, &steps);
+            for cut in 0..bytes.len() {
+                back.clear();
+                let _ = decode(&bytes[..cut], &mut back);
+            }
+        }
+    }
+}
