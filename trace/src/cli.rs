@@ -1,18 +1,17 @@
 //! The command line of `et-trace`.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-use crate::file::ReadError;
-use crate::file::format::FILE_MAGIC;
+use crate::record::Clock;
+use crate::source::{Deaths, Ending, Reading, Source, SourceError};
 use crate::summary::counted;
-use crate::text::TextError;
-use crate::trace::Trace;
+use crate::text::{Dialect, TextError};
 use crate::{summary, text, validate};
 
 /// All went well.
@@ -33,7 +32,11 @@ Examples:
   et-trace summary app.ettrace                 what the program's objects did
   et-trace summary --json app.ettrace          the same for a program
   et-trace text app.ettrace --names app.names  every record, and what its ids mean
+  et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
   et-trace validate app.ettrace                does the trace keep its promises?
+  zcat app.trace.gz | et-trace summary -       texts are read as well
+
+Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
 
 Exit codes: 0 all went well; 1 bad input, or `validate` found something; 2 wrong usage;
 3 the trace is cut off (killed program, full disk): what there is was read and printed."
@@ -58,31 +61,108 @@ enum Command {
     },
 }
 
+/// What to read, and how.
+#[derive(Debug, Args)]
+struct InputArgs {
+    /// The trace: a file of the runtime or a text of any dialect, or - for standard input
+    trace: PathBuf,
+    /// What the ids of a text mean (a file that `text --names` wrote)
+    #[arg(long, value_name = "FILE")]
+    with_names: Option<PathBuf>,
+    /// Where deaths come from
+    #[arg(long, value_enum, default_value = "trace")]
+    deaths: DeathsArg,
+}
+
+impl InputArgs {
+    fn open(&self) -> Result<Source, CliError> {
+        Ok(Source::open(&self.trace, self.with_names.as_deref())?)
+    }
+
+    fn reading(&self, clock: ClockArg) -> Reading {
+        Reading { deaths: self.deaths.into(), clock: clock.into(), ..Reading::default() }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeathsArg {
+    /// The records: an object died where it could not be reached any more
+    Trace,
+    /// Nowhere: no D records
+    None,
+}
+
+impl From<DeathsArg> for Deaths {
+    fn from(arg: DeathsArg) -> Self {
+        match arg {
+            DeathsArg::Trace => Self::Trace,
+            DeathsArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ClockArg {
+    /// M, E and X
+    Et,
+    /// T and H as well
+    Et1,
+}
+
+impl From<ClockArg> for Clock {
+    fn from(arg: ClockArg) -> Self {
+        match arg {
+            ClockArg::Et => Self::Methods,
+            ClockArg::Et1 => Self::MethodsAndExceptions,
+        }
+    }
+}
+
 #[derive(Debug, Args)]
 struct SummaryArgs {
-    /// The trace, or - for standard input
-    trace: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// How many classes and sites to list
     #[arg(long, default_value_t = 10, value_name = "N")]
     top: usize,
+    /// What the clock counts, which lifetimes are measured by
+    #[arg(long, value_enum, default_value = "et")]
+    clock: ClockArg,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum Dialect {
-    /// Elephant Tracks
+enum DialectArg {
+    /// Elephant Tracks: hexadecimal
     Et,
+    /// Elephant Tracks 3 and its TraceReplayer: decimal
+    Replayer,
+    /// CSV of allocations and frees
+    Oracle,
+}
+
+impl From<DialectArg> for Dialect {
+    fn from(arg: DialectArg) -> Self {
+        match arg {
+            DialectArg::Et => Self::Et,
+            DialectArg::Replayer => Self::Replayer,
+            DialectArg::Oracle => Self::Oracle,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
 struct TextArgs {
-    /// The trace, or - for standard input
-    trace: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// Which text
     #[arg(long, value_enum, default_value = "et")]
-    dialect: Dialect,
+    dialect: DialectArg,
+    /// What the clock counts; dialect replayer writes it in D records
+    #[arg(long, value_enum, default_value = "et")]
+    clock: ClockArg,
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -96,8 +176,8 @@ struct TextArgs {
 
 #[derive(Debug, Args)]
 struct ValidateArgs {
-    /// A trace, or the text that `et-trace text` made of it
-    trace: PathBuf,
+    #[command(flatten)]
+    input: InputArgs,
     /// How many breaches to describe; all are counted
     #[arg(long, default_value_t = 20, value_name = "N")]
     limit: usize,
@@ -107,13 +187,13 @@ struct ValidateArgs {
 #[derive(Debug, thiserror::Error)]
 enum CliError {
     #[error(transparent)]
-    Read(#[from] ReadError),
+    Read(#[from] SourceError),
     #[error("{path}: {source}", path = path.display())]
     Output { path: PathBuf, source: io::Error },
     #[error("{path} is the trace itself (or the other output): write to another file", path = path.display())]
     SameFile { path: PathBuf },
-    #[error(transparent)]
-    Validate(#[from] validate::ValidateError),
+    #[error("{path} is a text: it has no names of its own to write", path = path.display())]
+    NoNames { path: PathBuf },
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
 }
@@ -150,7 +230,8 @@ fn print(text: &str) -> Result<(), CliError> {
 }
 
 /// Says that a trace is cut off, on one line; the exit code that goes with it.
-fn completeness(trace: &Trace) -> u8 {
+fn completeness(source: &Source) -> u8 {
+    let Source::Trace(trace) = source else { return OK };
     match trace.file.cut_off() {
         None => OK,
         Some(cut) => {
@@ -160,16 +241,24 @@ fn completeness(trace: &Trace) -> u8 {
     }
 }
 
+/// Tells what is odd in a text.
+fn warn(source: &Source, warnings: &[String]) {
+    for warning in warnings {
+        eprintln!("et-trace: {}: warning: {warning}", source.path().display());
+    }
+}
+
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
-    let trace = Trace::open(&args.trace)?;
-    let summary = summary::summarize(&trace, args.top)?;
+    let source = args.input.open()?;
+    let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
     if args.json {
         // Strings, numbers and lists: it cannot fail.
         print(&(serde_json::to_string_pretty(&summary).unwrap_or_default() + "\n"))?;
     } else {
         print(&summary::render(&summary))?;
     }
-    Ok(completeness(&trace))
+    warn(&source, &summary.warnings);
+    Ok(completeness(&source))
 }
 
 /// Creates an output file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
@@ -183,18 +272,22 @@ fn create(path: &Path, taken: &[&Path]) -> Result<File, CliError> {
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {
-    let Dialect::Et = args.dialect;
-    let trace = Trace::open(&args.trace)?;
+    let input = &args.input.trace;
+    let source = args.input.open()?;
+    if args.names.is_some() && matches!(source, Source::Text(_)) {
+        return Err(CliError::NoNames { path: input.clone() });
+    }
     // Both files are opened before the long work: a wrong path shows at once.
-    let names = args.names.as_deref().map(|path| create(path, &[&args.trace])).transpose()?;
+    let names = args.names.as_deref().map(|path| create(path, &[input])).transpose()?;
+    let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
     let written = match &args.output {
         Some(path) => {
-            let taken: Vec<&Path> = std::iter::once(&args.trace).chain(&args.names).map(PathBuf::as_path).collect();
-            text::write_trace(&trace, create(path, &taken)?)
+            let taken: Vec<&Path> = std::iter::once(input).chain(&args.names).map(PathBuf::as_path).collect();
+            text::write(&source, dialect, reading, create(path, &taken)?)
         }
-        None => text::write_trace(&trace, io::stdout().lock()),
+        None => text::write(&source, dialect, reading, io::stdout().lock()),
     };
-    let (outcome, used) = match written {
+    let (ending, used) = match written {
         Ok(done) => done,
         Err(TextError::Read(error)) => return Err(error.into()),
         Err(TextError::Write(source)) => {
@@ -204,33 +297,20 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
             });
         }
     };
-    if let (Some(file), Some(path)) = (names, &args.names) {
-        let used = (!args.all_names).then_some(&used);
-        text::write_names(&trace, used, &outcome.extra_fields, file)
+    if let (Some(file), Some(path), Source::Trace(trace)) = (names, &args.names, &source) {
+        let Ending { outcome, .. } = &ending;
+        let used = used.as_ref().filter(|_| !args.all_names);
+        text::write_names(trace, used, &outcome.extra_fields, file)
             .map_err(|source| CliError::Output { path: path.clone(), source })?;
     }
-    Ok(completeness(&trace))
-}
-
-/// Whether this is a text rather than a trace; anything unclear is left to the trace reader's messages.
-fn is_text(path: &Path) -> bool {
-    let mut start = Vec::new();
-    let regular = path.metadata().is_ok_and(|metadata| metadata.is_file());
-    let read = regular && File::open(path).is_ok_and(|file| file.take(64).read_to_end(&mut start).is_ok());
-    read && !start.is_empty()
-        && !start.starts_with(&FILE_MAGIC)
-        && start.iter().all(|byte| matches!(byte, b'\n' | b'\r' | b'\t' | b' '..=b'~') || *byte >= 0x80)
-        && std::str::from_utf8(&start).map_or_else(|error| error.valid_up_to() + 4 > start.len(), |_| true)
+    warn(&source, &ending.warnings);
+    Ok(completeness(&source))
 }
 
 fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
-    let (report, cut_off) = if is_text(&args.trace) {
-        (validate::text(&args.trace, args.limit)?, OK)
-    } else {
-        let trace = Trace::open(&args.trace)?;
-        let report = validate::trace(&trace, args.limit)?;
-        (report, completeness(&trace))
-    };
+    let source = args.input.open()?;
+    let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
+    let cut_off = completeness(&source);
     let mut out = String::new();
     for breach in &report.breaches {
         out += &format!("{breach}\n");
@@ -244,19 +324,24 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     }
     let records = counted(report.totals.sum(), "record");
     out += &match report.breach_count {
-        0 => format!("{}: {records}, all promises kept, lost {}\n", args.trace.display(), report.lost),
-        count => format!("{}: {records}, {}, lost {}\n", args.trace.display(), counted(count, "breach"), report.lost),
+        0 => format!("{}: {records}, all promises kept, lost {}\n", source.path().display(), report.lost),
+        count => {
+            format!("{}: {records}, {}, lost {}\n", source.path().display(), counted(count, "breach"), report.lost)
+        }
     };
     print(&out)?;
     if !report.is_clean() && cut_off == OK {
         let kept = counted(report.breach_count, "promise");
-        eprintln!("et-trace: {}: not kept: {kept}", args.trace.display());
+        eprintln!("et-trace: {}: not kept: {kept}", source.path().display());
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
 }
 
 fn run_info(path: &Path) -> Result<u8, CliError> {
-    let trace = Trace::open(path)?;
-    print(&summary::info(&trace))?;
-    Ok(completeness(&trace))
+    let source = Source::open(path, None)?;
+    match &source {
+        Source::Trace(trace) => print(&summary::info(trace))?,
+        Source::Text(text) => print(&summary::text_info(text))?,
+    }
+    Ok(completeness(&source))
 }

@@ -29,9 +29,13 @@ pub mod merge;
 #[cfg(feature = "read")]
 pub mod names;
 #[cfg(feature = "read")]
+mod object_set;
+#[cfg(feature = "read")]
 pub mod record;
 #[cfg(feature = "read")]
 pub mod resolve;
+#[cfg(feature = "read")]
+pub mod source;
 #[cfg(feature = "read")]
 pub mod summary;
 #[cfg(any(test, feature = "testing"))]

@@ -166,8 +166,7 @@ impl Record {
     /// Whether that clock ticks at this record.
     #[inline]
     pub fn ticks_of(&self, clock: Clock) -> bool {
-        self.ticks()
-            || clock == Clock::MethodsAndExceptions && matches!(self, Self::Throw { .. } | Self::Handle { .. })
+        self.ticks() || clock == Clock::MethodsAndExceptions && matches!(self, Self::Throw { .. } | Self::Handle { .. })
     }
 
     /// The objects that the record names, null where it has fewer: of an update the old target, the origin and the new

@@ -58,7 +58,14 @@ fn a_good_trace_is_good_to_all_commands() {
         &["text", "a.ettrace"],
         &["validate", "a.ettrace"],
         &["validate", "a.txt"],
+        &["validate", "--deaths", "none", "a.ettrace"],
+        &["summary", "a.txt", "--with-names", "a.names"],
+        &["text", "a.txt", "--dialect", "replayer", "--clock", "et1", "-o", "a.replayer"],
+        &["summary", "a.replayer"],
+        &["validate", "a.replayer"],
+        &["text", "a.replayer", "--dialect", "oracle"],
         &["info", "a.ettrace"],
+        &["info", "a.replayer"],
     ] {
         let output = tool(args, folder.path());
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()), "{args:?}");
@@ -66,6 +73,8 @@ fn a_good_trace_is_good_to_all_commands() {
     let records = fs::read_to_string(folder.path().join("a.txt")).unwrap();
     assert!(records.starts_with("# Elephant Tracks, dialect et\nM 1 0 1\nE 1 0 1\n"), "{records}");
     assert!(records.ends_with("# lost 0\n"), "{records}");
+    let back = text(&tool(&["text", "a.replayer"], folder.path()).stdout);
+    assert_eq!(back, records, "through the other dialect and back");
     let names = fs::read_to_string(folder.path().join("a.names")).unwrap();
     assert_eq!(names, "C 0x1 Main 0x0 I:\nN 0x1 0x1 Main main ()V S\nE 0x1 Main\n");
 }
@@ -81,6 +90,39 @@ fn a_trace_from_a_pipe_is_read() {
     child.stdin.take().unwrap().write_all(&trace(2)).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success() && text(&output.stdout).contains("4 records"), "{output:?}");
+}
+
+#[test]
+fn a_text_from_a_pipe_is_read_and_its_quirks_are_told() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
+        .args(["text", "-", "--dialect", "replayer"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Five fields, and an id that comes again.
+    let input = "N a 10 LA; 0 1\nC what\nN a 10 LA; 0 1\nM 7 a 1\nE 7 a 1\n";
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let (records, said) = (text(&output.stdout), text(&output.stderr));
+    let other = (1u64 << 63) + 1;
+    assert!(records.contains(&format!("D 10 1 0\nN {other} ")), "{records}");
+    assert!(records.contains(&format!("E 7 1\nD {other} 1 2\n")), "{records}");
+    assert_eq!(said.lines().filter(|line| line.contains("standard input: warning: ")).count(), 4, "{said}");
+}
+
+#[test]
+fn deaths_that_come_too_early_are_told_with_their_history() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = "N a 10 LA; 0 0 1\nN b 10 LA; 0 0 1\nU 0 a b 1 1\nD b 1\nM 7 a 1\nE 7 b 1\n# lost 0\n";
+    fs::write(folder.path().join("a.txt"), input).unwrap();
+    let output = tool(&["validate", "a.txt"], folder.path());
+    let found = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1));
+    let lines: Vec<_> = found.lines().collect();
+    assert!(lines[0].starts_with("4: object b died while a held it [object b: N at 2, U at 3"), "{found}");
+    assert!(lines[1].starts_with("6: E 7 b 1: object b is dead [object b: N at 2"), "{found}");
 }
 
 #[test]

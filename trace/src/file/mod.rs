@@ -1,8 +1,12 @@
 //! The trace file (`docs/inside/trace-file.md`).
 
+#[cfg(feature = "read")]
+mod bytes;
 pub mod format;
 #[cfg(feature = "read")]
 mod reader;
 
+#[cfg(feature = "read")]
+pub(crate) use bytes::Bytes;
 #[cfg(feature = "read")]
 pub use reader::{Block, CutOff, ReadError, ThreadEvents, TraceFile};

@@ -2,13 +2,14 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read, Seek};
-use std::ops::{Deref, Range};
+use std::io::{self, Read};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 
+use super::bytes::Bytes;
 use super::format::{
     self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
 };
@@ -55,30 +56,6 @@ pub enum ReadError {
         /// Why.
         source: et_names::DecodeError,
     },
-}
-
-/// The bytes of a file, mapped or in memory.
-#[derive(Debug)]
-enum Bytes {
-    Mapped(memmap2::Mmap),
-    Owned(Vec<u8>),
-}
-
-impl Deref for Bytes {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Owned(bytes) => bytes,
-        }
-    }
-}
-
-#[allow(unsafe_code)]
-fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: the mapping is private and only read. Whoever truncates a trace while it is being read gets a
-    // bus error, as with every mapping; growing it (a run that still goes on) is harmless.
-    unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.map(Bytes::Mapped)
 }
 
 /// A block of the file.
@@ -167,7 +144,7 @@ impl TraceFile {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let io = |source| ReadError::Io { path: path.to_owned(), source };
         if path == Path::new("-") {
-            return Self::spool(PathBuf::from("standard input"), io::stdin().lock());
+            return Self::from_stream(Path::new("standard input"), io::stdin().lock());
         }
         let file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
@@ -175,29 +152,24 @@ impl TraceFile {
             return Err(io(io::Error::other("is a directory, not a trace")));
         }
         if !metadata.is_file() {
-            return Self::spool(path.to_owned(), file);
+            return Self::from_stream(path, file);
         }
-        let bytes = if metadata.len() == 0 { Bytes::Owned(Vec::new()) } else { map(&file).map_err(io)? };
+        let bytes = Bytes::of_file(&file).map_err(io)?;
         let mut buffer_path = path.as_os_str().to_owned();
         buffer_path.push(".buf");
         let buffers = match File::open(&buffer_path) {
-            Ok(file) => Some(map(&file).map_err(|source| ReadError::Io { path: buffer_path.into(), source })?),
+            Ok(file) => {
+                Some(Bytes::of_file(&file).map_err(|source| ReadError::Io { path: buffer_path.into(), source })?)
+            }
             Err(_) => None,
         };
         Self::new(path.to_owned(), bytes, buffers)
     }
 
-    fn spool(path: PathBuf, mut from: impl Read) -> Result<Self, ReadError> {
-        let copied = (|| {
-            let mut file = tempfile::tempfile()?;
-            if io::copy(&mut from, &mut file)? == 0 {
-                return Ok(Bytes::Owned(Vec::new()));
-            }
-            file.rewind()?;
-            map(&file)
-        })();
-        let bytes = copied.map_err(|source| ReadError::Io { path: path.clone(), source })?;
-        Self::new(path, bytes, None)
+    /// Reads a trace from a stream.
+    pub fn from_stream(name: &Path, stream: impl Read) -> Result<Self, ReadError> {
+        let bytes = Bytes::of_stream(stream).map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
+        Self::new(name.to_owned(), bytes, None)
     }
 
     /// Reads a trace that is in memory, with the buffer file if there is one.

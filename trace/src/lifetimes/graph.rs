@@ -92,7 +92,7 @@ impl Default for Graph {
 
 impl Graph {
     /// Objects not yet found dead.
-    pub fn len(&self) -> usize {
+    pub fn alive(&self) -> usize {
         self.alive
     }
 

@@ -51,8 +51,7 @@ pub struct LastMentions {
 impl LastMentions {
     /// Goes through the whole spool. What is `held_at_end` has no last mention.
     pub fn find(spool: &Spool, held_at_end: impl IntoIterator<Item = ObjectId>) -> io::Result<Self> {
-        let mut seen =
-            Seen { all: held_at_end.into_iter().collect(), recent: Box::new([ObjectId::NULL; RECENT]) };
+        let mut seen = Seen { all: held_at_end.into_iter().collect(), recent: Box::new([ObjectId::NULL; RECENT]) };
         let mut store = Store::new(spool.limits().memory_bytes);
         let mut pieces = Vec::with_capacity(spool.pieces());
         std::thread::scope(|scope| {

@@ -3,7 +3,7 @@
 //! 1. [`Recorder`] takes down, in order, the records and what else is known to hold objects. The source is read
 //!    once; the steps go to a [spool](spool), which is a temporary file when they are many.
 //! 2. Backward through the spool each object's [last mention](last_mention) is marked.
-//! 3. Forward again, [`Graph`] keeps what may be alive, and every so often finds those that died, by Merlin. Behind it
+//! 3. Forward again, a [graph] keeps what may be alive, and every so often finds those that died, by Merlin. Behind it
 //!    the records are read from the spool for the last time, and the deaths put between them.
 //!
 //! Memory holds the objects alive at a time and a few pieces of the spool, however long the trace. Steps 1 and 3 use two
@@ -19,17 +19,19 @@ mod step;
 mod store;
 #[cfg(test)]
 mod tests;
+mod vm;
 
 use std::io;
 
 use thiserror::Error;
 
-pub use graph::{Extra, Found, Graph, Node};
+pub(crate) use graph::Node;
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Recording};
-pub use refs::Refs;
+pub(crate) use refs::Refs;
 pub use spool::Limits;
 pub use step::Step;
+pub use vm::record;
 
 use crate::file::ReadError;
 

@@ -83,9 +83,9 @@ impl Recording {
             for ((number, step), &last) in (number..).zip(&steps).zip(&last) {
                 graph.step(number, step, last);
             }
-            most = most.max(graph.len());
+            most = most.max(graph.alive());
             let end = self.spool.first(piece + 1);
-            let enough = self.spool.limits().window_steps.max(graph.len() as u64);
+            let enough = self.spool.limits().window_steps.max(graph.alive() as u64);
             if end - self.spool.first(first) >= enough || piece + 1 == self.spool.pieces() {
                 let window = Window { pieces: first..piece + 1, found: graph.collect() };
                 first = piece + 1;

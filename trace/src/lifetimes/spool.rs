@@ -117,7 +117,7 @@ impl Spool {
 
     /// Bytes that they take.
     pub fn stored_bytes(&self) -> u64 {
-        self.store.len()
+        self.store.stored_bytes()
     }
 
     /// The limits it was written with.

@@ -49,7 +49,8 @@ impl Step {
             Self::Record(record) => record.objects(),
             Self::WeakUpdate { origin, target, .. } => [ObjectId::NULL, origin, target],
             Self::Held { object, .. } => [object, ObjectId::NULL, ObjectId::NULL],
-            Self::Initial { .. } => [ObjectId::NULL; 3],
+            // Both were there when tracing began, which is here.
+            Self::Initial { origin, target, .. } => [ObjectId::NULL, origin, target],
         }
     }
 }

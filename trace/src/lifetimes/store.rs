@@ -73,7 +73,7 @@ impl Store {
     }
 
     /// Bytes stored.
-    pub fn len(&self) -> u64 {
+    pub fn stored_bytes(&self) -> u64 {
         self.end
     }
 }

@@ -9,10 +9,18 @@ use proptest::prelude::*;
 
 use super::{Limits, Recorder, Step};
 use crate::record::Record;
-use crate::text::push_record;
+use crate::source::{Deaths, Reading, Source};
+use crate::text::{self, Dialect, TextNames, TextTrace, push_record};
 use crate::types::Types;
+use crate::validate::validate;
 use generate::{Program, program, special};
 use oracle::deaths;
+
+/// So many, or as many as PROPTEST_CASES says.
+fn cases(count: u32) -> ProptestConfig {
+    let wanted = std::env::var("PROPTEST_CASES").ok().and_then(|count| count.parse().ok());
+    ProptestConfig::with_cases(wanted.unwrap_or(count))
+}
 
 /// The records that readers see, with the deaths between them.
 fn replayed(program: &Program, limits: Limits) -> Vec<Record> {
@@ -66,8 +74,113 @@ fn shown(records: &[Record]) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
+/// What the program's types and fields are called.
+const NAMES: &str = "\
+C 0x1 Plain 0x0 I:
+C 0x2 java/lang/Class 0x0 I:
+C 0x3 java/lang/String 0x0 I:
+C 0x7 java/lang/ref/Reference 0x0 I:
+C 0x4 java/lang/ref/WeakReference 0x7 I:
+C 0x5 java/lang/ref/FinalReference 0x7 I:
+C 0x6 [LPlain; 0x0 I:
+F I 0x9 referent 0x7 java/lang/ref/Reference Ljava/lang/Object;
+";
+
+fn types() -> Types {
+    let mut types = Types::default();
+    for name in ["Plain", "java/lang/Class", "java/lang/String", "java/lang/ref/WeakReference"] {
+        types.intern_class(name);
+    }
+    types.intern_class("java/lang/ref/FinalReference");
+    types.intern("[LPlain;");
+    types
+}
+
+fn written(records: &[Record]) -> String {
+    let (types, mut text) = (types(), Vec::new());
+    for record in records {
+        push_record(&mut text, record, &types);
+        text.push(b'\n');
+    }
+    String::from_utf8(text).unwrap()
+}
+
+fn read(text: &str) -> Source {
+    let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
+    TextTrace::from_text(text, Some(names)).into()
+}
+
+fn converted(source: &Source, dialect: Dialect, deaths: Deaths) -> String {
+    let mut text = Vec::new();
+    text::write(source, dialect, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+/// Comments apart, deaths of one place in order.
+fn lines(text: &str) -> Vec<&str> {
+    let mut lines: Vec<_> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    lines.chunk_by_mut(|a, b| a.starts_with("D ") && b.starts_with("D ")).for_each(<[&str]>::sort);
+    lines
+}
+
+/// Object, thread and time of each.
+fn deaths_of(replayer: &str) -> Vec<&str> {
+    let mut deaths: Vec<_> = replayer.lines().filter(|line| line.starts_with("D ")).collect();
+    deaths.sort();
+    deaths
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(cases(64))]
+    /// Without deaths in, with deaths out, and through both dialects.
+    #[test]
+    fn texts_have_the_same_deaths(program in program()) {
+        let program = program.without_vm();
+        let plain: Vec<Record> = program.steps.iter().filter_map(Step::record).collect();
+        let expected = written(&expected(&program));
+        let header = "# Elephant Tracks, dialect et\n";
+        let et = converted(&read(&format!("{header}{}", written(&plain))), Dialect::Et, Deaths::Trace);
+        prop_assert_eq!(lines(&et), lines(&expected));
+        let source = read(&et);
+        prop_assert_eq!(&converted(&source, Dialect::Et, Deaths::Trace), &et, "read back it is the same");
+        prop_assert_eq!(validate(&source, Deaths::Trace, 5).unwrap().breaches, Vec::<String>::new());
+        let replayer = converted(&source, Dialect::Replayer, Deaths::Trace);
+        let back = read(&replayer);
+        prop_assert_eq!(validate(&back, Deaths::Trace, 5).unwrap().breaches, Vec::<String>::new());
+        prop_assert_eq!(&converted(&back, Dialect::Et, Deaths::Trace), &et, "the replayer's dialect loses nothing");
+        prop_assert_eq!(&converted(&back, Dialect::Replayer, Deaths::Trace), &replayer);
+        // Deaths dropped and worked out again are the same, from either dialect. (The clearing of weak references stays when
+        // deaths are dropped, and comes once more.)
+        for dialect in [Dialect::Et, Dialect::Replayer] {
+            let again = converted(&read(&converted(&source, dialect, Deaths::None)), Dialect::Replayer, Deaths::Trace);
+            prop_assert_eq!(deaths_of(&again), deaths_of(&replayer));
+        }
+    }
+
+    /// A death in the wrong place is noticed.
+    #[test]
+    fn deaths_too_early_are_breaches(program in program(), which: prop::sample::Index) {
+        let program = program.without_vm();
+        let records = expected(&program);
+        let deaths: Vec<usize> =
+            (0..records.len()).filter(|&at| matches!(records[at], Record::Death { .. })).collect();
+        prop_assume!(!deaths.is_empty());
+        let at = deaths[which.index(deaths.len())];
+        let object = records[at].objects()[0];
+        // Before its last mention, which is not its allocation.
+        let last = records[..at].iter().rposition(|record| record.objects().contains(&object)).unwrap();
+        prop_assume!(!matches!(records[last], Record::Alloc(_)));
+        let mut early = records.clone();
+        let death = early.remove(at);
+        early.insert(last, death);
+        let text = format!("# Elephant Tracks, dialect et\n{}# lost 0\n", written(&early));
+        let breaches = validate(&read(&text), Deaths::Trace, 5).unwrap().breaches;
+        prop_assert!(breaches.iter().any(|line| line.contains("is dead") || line.contains("died while")), "{breaches:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(256))]
     #[test]
     fn every_death_is_where_brute_force_finds_it(
         program in program(),

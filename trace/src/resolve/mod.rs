@@ -111,6 +111,68 @@ pub(crate) fn run(
     })
 }
 
+/// A slot and what it holds.
+type Reference = (ObjectId, Slot, ObjectId);
+
+/// Calls `visit` with each reference that slots held when tracing began, their fields named as records name them;
+/// `current` gives the objects their ids.
+pub(crate) fn initial_references(
+    trace: &Trace,
+    current: impl FnMut(ObjectHash) -> Option<ObjectId>,
+    mut visit: impl FnMut(ObjectId, Slot, ObjectId),
+) -> Result<(), ReadError> {
+    // Nothing else is resolved before these, so fields without a table are numbered as in `run`.
+    each_initial_reference(trace, &mut Fields::new(&trace.names), current, |reference| {
+        if let Some((origin, slot, target)) = reference {
+            visit(origin, slot, target);
+        }
+    })
+}
+
+/// `visit` gets `None` for a reference of or to an object that is not known.
+fn each_initial_reference(
+    trace: &Trace,
+    all_fields: &mut Fields,
+    mut current: impl FnMut(ObjectHash) -> Option<ObjectId>,
+    mut visit: impl FnMut(Option<Reference>),
+) -> Result<(), ReadError> {
+    trace.initial_references(|block| {
+        let fields: Vec<_> = block
+            .fields
+            .iter()
+            .map(|field| {
+                let class = trace.classes.at(field.class, Ticket(0)).map(|class| trace.classes.get(class));
+                let class = class.and_then(|class| class_name(&class.record.signature)).unwrap_or("?");
+                let extra = |is_static| ExtraField {
+                    class: class.to_owned(),
+                    name: field.name.clone(),
+                    descriptor: field.descriptor.clone(),
+                    is_static,
+                };
+                (extra(false), extra(true))
+            })
+            .collect();
+        let mut resolved = vec![[None; 2]; fields.len()];
+        for reference in &block.references {
+            let (origin, target) = (reference.origin, reference.target);
+            let mut field = |index: u32, is_static: bool| {
+                let index = index as usize;
+                *resolved[index][usize::from(is_static)].get_or_insert_with(|| {
+                    let (instance, of_class) = &fields[index];
+                    let field = if is_static { of_class } else { instance };
+                    all_fields.declared(field.clone(), &trace.names, &trace.types)
+                })
+            };
+            let (origin, slot) = match reference.slot {
+                InitialSlot::Field(index) => (current(origin), Slot::Field(field(index, false))),
+                InitialSlot::Static(index) => (Some(ObjectId::NULL), Slot::Field(field(index, true))),
+                InitialSlot::Element(index) => (current(origin), Slot::Element(index)),
+            };
+            visit(origin.zip(current(target)).map(|(origin, target)| (origin, slot, target)));
+        }
+    })
+}
+
 #[derive(Debug)]
 struct Stack {
     thread: ThreadId,
@@ -215,46 +277,18 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                 thread: ThreadId(0),
             }));
         })?;
-        trace.initial_references(|block| {
-            let fields: Vec<_> = block
-                .fields
-                .iter()
-                .map(|field| {
-                    let class = trace.classes.at(field.class, Ticket(0)).map(|class| trace.classes.get(class));
-                    let class = class.and_then(|class| class_name(&class.record.signature)).unwrap_or("?");
-                    let extra = |is_static| ExtraField {
-                        class: class.to_owned(),
-                        name: field.name.clone(),
-                        descriptor: field.descriptor.clone(),
-                        is_static,
-                    };
-                    (extra(false), extra(true))
-                })
-                .collect();
-            let mut resolved = vec![[None; 2]; fields.len()];
-            for reference in &block.references {
-                let (origin, target) = (reference.origin, reference.target);
-                let mut field = |index: u32, is_static: bool| {
-                    let index = index as usize;
-                    *resolved[index][usize::from(is_static)].get_or_insert_with(|| {
-                        let (instance, of_class) = &fields[index];
-                        let field = if is_static { of_class } else { instance };
-                        self.fields.declared(field.clone(), &trace.names, &trace.types)
-                    })
-                };
-                let (origin, slot) = match reference.slot {
-                    InitialSlot::Field(index) => (self.objects.current(origin), Slot::Field(field(index, false))),
-                    InitialSlot::Static(index) => (Some(ObjectId::NULL), Slot::Field(field(index, true))),
-                    InitialSlot::Element(index) => (self.objects.current(origin), Slot::Element(index)),
-                };
-                match (origin, self.objects.current(target)) {
-                    (Some(origin), Some(target)) => {
-                        self.slots.put(origin, slot, target);
-                    }
-                    _ => anomalies.bad_initial_references += 1,
+        let (objects, slots) = (&mut self.objects, &mut self.slots);
+        each_initial_reference(
+            trace,
+            &mut self.fields,
+            |hash| objects.current(hash),
+            |reference| match reference {
+                Some((origin, slot, target)) => {
+                    slots.put(origin, slot, target);
                 }
-            }
-        })
+                None => anomalies.bad_initial_references += 1,
+            },
+        )
     }
 
     /// V records for the mirrors of classes prepared before `ticket`.

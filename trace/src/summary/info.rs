@@ -7,6 +7,7 @@ use et_names::ArtifactKind;
 
 use super::render::{bytes, counted, number};
 use crate::file::format::BlockKind;
+use crate::text::{Radix, TextTrace};
 use crate::trace::Trace;
 
 /// The text of `et-trace info`.
@@ -76,4 +77,19 @@ pub fn info(trace: &Trace) -> String {
         let _ = writeln!(out, "{name:<18} {:>9} {:>12} {:>12} {ratio:>7.2}", number(count), bytes(stored), bytes(raw));
     }
     out
+}
+
+/// The text of `et-trace info` of a text.
+pub fn text_info(text: &TextTrace) -> String {
+    let form = text.form();
+    let dialect = if form.is_replayer { "replayer" } else { "et" };
+    let numbers = if form.radix == Radix::Decimal { "decimal" } else { "hexadecimal" };
+    let deaths = if text.has_deaths() { "with deaths" } else { "without deaths" };
+    format!(
+        "{:<13}{}, {}\n{:<13}{dialect}, {numbers}, {deaths}\n",
+        "file",
+        text.path().display(),
+        bytes(text.size()),
+        "text"
+    )
 }

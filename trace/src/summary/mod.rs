@@ -1,6 +1,7 @@
 //! What a user wants to know of a trace at first.
 
 mod info;
+mod lifetimes;
 mod render;
 #[cfg(test)]
 mod tests;
@@ -12,16 +13,21 @@ use et_names::SiteId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-pub use info::info;
+pub use info::{info, text_info};
+pub use lifetimes::{LifetimeLine, LifetimesPart};
 pub(crate) use render::counted;
 pub use render::render;
 
-use crate::file::ReadError;
 use crate::file::format::{Problem, class_flags};
 use crate::record::{AllocKind, Record};
-use crate::resolve::{Anomalies, Lost};
-use crate::trace::Trace;
+use crate::resolve::{Anomalies, Lost, Outcome};
+use crate::source::{Deaths, Reading, Source, SourceError};
+use crate::text::TextNames;
+use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, for_people};
+
+/// Threads from here up are stacks of virtual threads.
+const FIRST_CONTINUATION: u32 = 1 << 31;
 
 /// Objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -109,7 +115,7 @@ pub struct ShortfallLine {
 }
 
 /// The program.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Program {
@@ -151,6 +157,8 @@ pub struct Summary {
     pub sites_by_objects: Vec<SiteLine>,
     /// Objects made while tracing was on that no site is known of.
     pub without_site: Amount,
+    /// Without `--deaths=none`.
+    pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
     pub not_instrumented: NotInstrumented,
@@ -161,134 +169,214 @@ pub struct Summary {
     pub overlaps: Vec<String>,
     pub lost: u64,
     pub lost_details: Lost,
+    /// What is not as it should be in a text.
+    pub warnings: Vec<String>,
+}
+
+/// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
+type KindCounts = [u64; AllocKind::ALL.len()];
+
+fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
+    let letters = AllocKind::ALL.iter().map(|kind| kind.letter());
+    letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
+}
+
+/// What the records add up to.
+#[derive(Debug, Default)]
+struct Tally {
+    by_type: FxHashMap<TypeId, (Amount, KindCounts)>,
+    by_site: FxHashMap<SiteId, (TypeId, Amount)>,
+    without_site: Amount,
+    kinds: [Amount; 5],
+    threads: FxHashMap<u32, (u64, Amount)>,
+    /// Records of one thread come in runs: it is looked up once a run.
+    run: (u32, u64, Amount),
+}
+
+impl Tally {
+    fn record(&mut self, record: &Record) {
+        // Whose the death of an object is does not make it work of that thread.
+        if matches!(record, Record::Death { .. }) {
+            return;
+        }
+        let thread = record.thread().0;
+        if thread != self.run.0 {
+            close_run(&mut self.threads, self.run);
+            self.run = (thread, 0, Amount::default());
+        }
+        self.run.1 += 1;
+        let Record::Alloc(alloc) = record else { return };
+        self.kinds[record.letter_index()].add(alloc.size);
+        if alloc.kind == AllocKind::Initial {
+            return;
+        }
+        let (amount, kinds) = self.by_type.entry(alloc.ty).or_default();
+        amount.add(alloc.size);
+        kinds[record.letter_index()] += 1;
+        self.run.2.add(alloc.size);
+        if alloc.site.0 == 0 {
+            self.without_site.add(alloc.size);
+        } else {
+            self.by_site.entry(alloc.site).or_insert((alloc.ty, Amount::default())).1.add(alloc.size);
+        }
+    }
+
+    fn allocated(&self) -> Amount {
+        let mut all = Amount::default();
+        for (kind, amount) in AllocKind::ALL.iter().zip(&self.kinds) {
+            if *kind != AllocKind::Initial {
+                all.objects += amount.objects;
+                all.bytes += amount.bytes;
+            }
+        }
+        all
+    }
+}
+
+fn site_text(source: &Source, site: SiteId) -> String {
+    match source {
+        Source::Trace(trace) => trace.names.site_text(site),
+        Source::Text(text) => text
+            .names()
+            .and_then(|names| names.site_text(site.0.into()))
+            .unwrap_or_else(|| format!("site {:x}", site.0)),
+    }
 }
 
 /// Reads a whole trace; lists are cut to `top` entries.
-pub fn summarize(trace: &Trace, top: usize) -> Result<Summary, ReadError> {
-    let (method_count, site_count, ..) = trace.names.counts();
-    let mut by_type = vec![Amount::default(); trace.types.len()];
-    let mut kinds_by_type = vec![[0u64; AllocKind::ALL.len()]; trace.types.len()];
-    let mut by_site = vec![Amount::default(); site_count];
-    let mut site_ids: Vec<SiteId> = vec![SiteId(0); site_count];
-    let mut without_site = Amount::default();
-    let mut kinds = [Amount::default(); 5];
-    let mut ran = vec![false; method_count];
-    let mut threads: FxHashMap<u32, (u64, Amount)> = FxHashMap::default();
-    // Records of one thread come in runs: look the thread up once a run.
-    let mut run = (u32::MAX, 0u64, Amount::default());
-    let outcome = trace.for_each(|record, _| {
-        let thread = record.thread().0;
-        if thread != run.0 {
-            close_run(&mut threads, run);
-            run = (thread, 0, Amount::default());
+pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
+    let mut tally = Tally::default();
+    let mut lifetimes = (reading.deaths != Deaths::None).then(lifetimes::LifetimesTally::default);
+    let names = match source {
+        Source::Trace(trace) => Some(&trace.names),
+        Source::Text(_) => None,
+    };
+    let mut ran = vec![false; names.map_or(0, |names| names.counts().0)];
+    let ending = source.for_each(reading, |record, at| {
+        tally.record(record);
+        if let Some(lifetimes) = &mut lifetimes {
+            lifetimes.record(record, at.tick);
         }
-        run.1 += 1;
-        match record {
-            Record::Alloc(alloc) => {
-                kinds[record.letter_index()].add(alloc.size);
-                if alloc.kind != AllocKind::Initial {
-                    by_type[alloc.ty.0 as usize].add(alloc.size);
-                    kinds_by_type[alloc.ty.0 as usize][record.letter_index()] += 1;
-                    run.2.add(alloc.size);
-                    match trace.names.site_index(alloc.site).filter(|_| alloc.site.0 != 0) {
-                        Some(index) => {
-                            by_site[index].add(alloc.size);
-                            site_ids[index] = alloc.site;
-                        }
-                        None => without_site.add(alloc.size),
-                    }
-                }
-            }
-            Record::Entry { method, .. } => {
-                if let Some(index) = trace.names.method_index(*method) {
-                    ran[index] = true;
-                }
-            }
-            _ => {}
+        if let (Record::Entry { method, .. }, Some(names)) = (record, names)
+            && let Some(index) = names.method_index(*method)
+        {
+            ran[index] = true;
         }
         ControlFlow::Continue(())
     })?;
-    close_run(&mut threads, run);
+    close_run(&mut tally.threads, tally.run);
 
-    let mut allocated = Amount::default();
-    for (kind, amount) in AllocKind::ALL.iter().zip(&kinds) {
-        if *kind != AllocKind::Initial {
-            allocated.objects += amount.objects;
-            allocated.bytes += amount.bytes;
+    let types = match source {
+        Source::Trace(trace) => &trace.types,
+        Source::Text(_) => &ending.text_types,
+    };
+    let type_text = |ty: TypeId| for_people(types.descriptor(ty));
+    // What a site makes; the types that it was seen to make say the same of all but inner arrays.
+    let made_at = |site: SiteId, seen: TypeId| match source {
+        Source::Trace(trace) => type_text(trace.names.site_type(site, 0).unwrap_or(TypeId::UNKNOWN)),
+        Source::Text(text) => {
+            let known = text.names().and_then(|names: &TextNames| names.site_type(site.0.into()));
+            known.map_or_else(|| type_text(seen), for_people)
         }
-    }
-    let type_text = |ty: usize| for_people(trace.types.descriptor(TypeId(ty as u32)));
-    let class_lines = |order: Vec<usize>| -> Vec<ClassLine> {
-        let line =
-            |ty: usize| ClassLine { ty: type_text(ty), amount: by_type[ty], kinds: by_letter(&kinds_by_type[ty]) };
-        order.into_iter().map(line).collect()
     };
-    let site_lines = |order: Vec<usize>| -> Vec<SiteLine> {
-        let line = |index: usize| {
-            let id = site_ids[index];
-            let ty = trace.names.site_type(id, 0).unwrap_or(TypeId::UNKNOWN);
-            SiteLine { site: trace.names.site_text(id), ty: type_text(ty.0 as usize), amount: by_site[index] }
-        };
-        order.into_iter().map(line).collect()
+    let site_lines = |key: fn(&Amount) -> (u64, u64)| -> Vec<SiteLine> {
+        let amounts = tally.by_site.iter().map(|(&site, &(ty, amount))| ((site, ty), amount));
+        let line = |((site, ty), amount)| SiteLine { site: site_text(source, site), ty: made_at(site, ty), amount };
+        largest(amounts, top, key, |&(site, _)| site.0.to_string()).into_iter().map(line).collect()
     };
-    let (shortfalls, shortfall_count) = shortfalls(trace, &ran, top);
-    let file = &trace.file;
-    let meta = file.meta();
+    let classes = largest(
+        tally.by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
+        top,
+        |amount| (amount.bytes, amount.objects),
+        |&ty| type_text(ty),
+    );
+    let outcome = &ending.outcome;
     let totals = &outcome.totals;
     let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
     records.insert("total".into(), totals.sum());
-    Ok(Summary {
-        trace: file.path().display().to_string(),
-        trace_bytes: file.size(),
-        program: Program {
-            command: meta.command.clone(),
-            pid: meta.pid,
-            jvm: format!("{} {}", meta.jvm.name, meta.jvm.version).trim().to_owned(),
-            java_home: meta.java_home.clone(),
-            id_scheme: meta.id_scheme.clone(),
-            tool: meta.tool.clone(),
-            start_unix_millis: meta.start_unix_millis,
-            options: meta.options.clone(),
-        },
-        seconds: file.end().map(|end| end.seconds),
-        complete: file.cut_off().is_none(),
-        cut_off: file.cut_off().map(ToString::to_string),
+    let mut summary = Summary {
+        trace: source.path().display().to_string(),
+        trace_bytes: 0,
+        program: Program::default(),
+        seconds: None,
+        complete: true,
+        cut_off: None,
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
-        bytes_per_record: file.size() as f64 / totals.sum().max(1) as f64,
-        allocated,
-        kinds: AllocKind::ALL.iter().zip(kinds).map(|(kind, amount)| (kind.letter().to_string(), amount)).collect(),
-        class_count: by_type.iter().filter(|amount| amount.objects > 0).count(),
-        classes: class_lines(largest(&by_type, top, |amount| (amount.bytes, amount.objects))),
-        site_count: by_site.iter().filter(|amount| amount.objects > 0).count(),
-        sites_by_bytes: site_lines(largest(&by_site, top, |amount| (amount.bytes, amount.objects))),
-        sites_by_objects: site_lines(largest(&by_site, top, |amount| (amount.objects, amount.bytes))),
-        without_site,
-        threads: thread_lines(trace, &threads, &outcome.cut_off),
-        gcs: trace
-            .gcs
+        bytes_per_record: 0.0,
+        allocated: tally.allocated(),
+        kinds: AllocKind::ALL
             .iter()
-            .map(|gc| GcLine {
-                start_seconds: gc.start_nanos as f64 / 1e9,
-                pause_seconds: gc.finish_nanos.saturating_sub(gc.start_nanos) as f64 / 1e9,
-                heap_used_bytes: gc.heap_used,
-                heap_committed_bytes: gc.heap_committed,
-            })
+            .zip(tally.kinds)
+            .map(|(kind, amount)| (kind.letter().to_string(), amount))
             .collect(),
-        not_instrumented: not_instrumented(trace, &by_type, &kinds_by_type, top),
-        shortfalls,
-        shortfall_count,
-        anomalies: outcome.anomalies,
-        problems: trace.problems.clone(),
-        overlaps: trace
-            .names
-            .overlaps()
-            .iter()
-            .map(|overlap| format!("{} and {}", overlap.kept, overlap.shadowed))
+        class_count: tally.by_type.len(),
+        classes: classes
+            .into_iter()
+            .map(|(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&tally.by_type[&ty].1) })
             .collect(),
+        site_count: tally.by_site.len(),
+        sites_by_bytes: site_lines(|amount| (amount.bytes, amount.objects)),
+        sites_by_objects: site_lines(|amount| (amount.objects, amount.bytes)),
+        without_site: tally.without_site,
+        lifetimes: lifetimes.map(|tally| tally.finish(top, type_text, |site| site_text(source, site))),
+        threads: Vec::new(),
+        gcs: Vec::new(),
+        not_instrumented: NotInstrumented::default(),
+        shortfalls: Vec::new(),
+        shortfall_count: 0,
+        anomalies: outcome.anomalies.clone(),
+        problems: Vec::new(),
+        overlaps: Vec::new(),
         lost: outcome.lost.total(),
         lost_details: outcome.lost,
-    })
+        warnings: ending.warnings.clone(),
+    };
+    match source {
+        Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &ran, outcome, top),
+        Source::Text(text) => {
+            summary.trace_bytes = text.size();
+            summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
+        }
+    }
+    summary.bytes_per_record = summary.trace_bytes as f64 / totals.sum().max(1) as f64;
+    Ok(summary)
+}
+
+/// What only the runtime's file tells.
+fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], outcome: &Outcome, top: usize) {
+    let file = &trace.file;
+    let meta = file.meta();
+    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, ran, top);
+    summary.trace_bytes = file.size();
+    summary.program = Program {
+        command: meta.command.clone(),
+        pid: meta.pid,
+        jvm: format!("{} {}", meta.jvm.name, meta.jvm.version).trim().to_owned(),
+        java_home: meta.java_home.clone(),
+        id_scheme: meta.id_scheme.clone(),
+        tool: meta.tool.clone(),
+        start_unix_millis: meta.start_unix_millis,
+        options: meta.options.clone(),
+    };
+    summary.seconds = file.end().map(|end| end.seconds);
+    summary.complete = file.cut_off().is_none();
+    summary.cut_off = file.cut_off().map(ToString::to_string);
+    summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
+    summary.gcs = trace
+        .gcs
+        .iter()
+        .map(|gc| GcLine {
+            start_seconds: gc.start_nanos as f64 / 1e9,
+            pause_seconds: gc.finish_nanos.saturating_sub(gc.start_nanos) as f64 / 1e9,
+            heap_used_bytes: gc.heap_used,
+            heap_committed_bytes: gc.heap_committed,
+        })
+        .collect();
+    summary.not_instrumented = not_instrumented(trace, &tally.by_type, top);
+    summary.problems.clone_from(&trace.problems);
+    summary.overlaps =
+        trace.names.overlaps().iter().map(|overlap| format!("{} and {}", overlap.kept, overlap.shadowed)).collect();
 }
 
 fn close_run(threads: &mut FxHashMap<u32, (u64, Amount)>, run: (u32, u64, Amount)) {
@@ -301,16 +389,21 @@ fn close_run(threads: &mut FxHashMap<u32, (u64, Amount)>, run: (u32, u64, Amount
     }
 }
 
-/// Indexes of the largest amounts, largest first; those without objects are left out.
-fn largest(amounts: &[Amount], top: usize, key: impl Fn(&Amount) -> (u64, u64)) -> Vec<usize> {
-    let mut order: Vec<usize> = (0..amounts.len()).filter(|&index| amounts[index].objects > 0).collect();
-    order.sort_by_key(|&index| (std::cmp::Reverse(key(&amounts[index])), index));
+/// The largest amounts, largest first; equal ones in the order of their texts.
+fn largest<T>(
+    amounts: impl Iterator<Item = (T, Amount)>,
+    top: usize,
+    key: impl Fn(&Amount) -> (u64, u64),
+    text: impl Fn(&T) -> String,
+) -> Vec<(T, Amount)> {
+    let mut order: Vec<_> = amounts.filter(|(_, amount)| amount.objects > 0).collect();
+    order.sort_by_cached_key(|(what, amount)| (std::cmp::Reverse(key(amount)), text(what)));
     order.truncate(top);
     order
 }
 
 fn thread_lines(
-    trace: &Trace,
+    threads: &[Thread],
     counts: &FxHashMap<u32, (u64, Amount)>,
     cut_off: &[crate::resolve::CutOffThread],
 ) -> Vec<ThreadLine> {
@@ -319,38 +412,26 @@ fn thread_lines(
         let frames_left = cut_off.iter().find(|stack| stack.thread.0 == id).map_or(0, |stack| stack.frames);
         ThreadLine { id, name, daemon, ended, records, allocated, frames_left }
     };
-    let mut lines: Vec<_> = trace
-        .threads
+    let mut lines: Vec<_> = threads
         .iter()
         .map(|thread| line(thread.index, thread.name.clone(), thread.is_daemon, thread.end.is_some()))
         .collect();
     let mut others: Vec<u32> =
         counts.keys().copied().filter(|&id| id != 0 && lines.iter().all(|line| line.id != id)).collect();
     others.sort_unstable();
-    lines.extend(others.into_iter().map(|id| line(id, "virtual thread".into(), true, true)));
+    let name = |id: u32| if id >= FIRST_CONTINUATION { "virtual thread".into() } else { String::new() };
+    lines.extend(others.into_iter().map(|id| line(id, name(id), id >= FIRST_CONTINUATION, true)));
     lines
 }
 
-/// The letters that occur.
-fn by_letter(counts: &[u64; AllocKind::ALL.len()]) -> BTreeMap<char, u64> {
-    let letters = AllocKind::ALL.iter().map(|kind| kind.letter());
-    letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
-}
-
-fn not_instrumented(
-    trace: &Trace,
-    by_type: &[Amount],
-    kinds_by_type: &[[u64; AllocKind::ALL.len()]],
-    top: usize,
-) -> NotInstrumented {
+fn not_instrumented(trace: &Trace, by_type: &FxHashMap<TypeId, (Amount, KindCounts)>, top: usize) -> NotInstrumented {
     let mut found = NotInstrumented::default();
     let mut lines = Vec::new();
     for class in trace.not_instrumented() {
         found.classes += 1;
         found.hidden += usize::from(class.record.flags & class_flags::HIDDEN != 0);
-        let amount = by_type.get(class.ty.0 as usize).copied().unwrap_or_default();
-        let kinds = kinds_by_type.get(class.ty.0 as usize).map(by_letter).unwrap_or_default();
-        lines.push(ClassLine { ty: for_people(&class.record.signature), amount, kinds });
+        let (amount, kinds) = by_type.get(&class.ty).copied().unwrap_or_default();
+        lines.push(ClassLine { ty: for_people(&class.record.signature), amount, kinds: by_letter(&kinds) });
     }
     lines.sort_by(|a, b| b.amount.objects.cmp(&a.amount.objects).then_with(|| a.ty.cmp(&b.ty)));
     lines.dedup_by(|a, b| a.ty == b.ty);

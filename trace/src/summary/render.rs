@@ -86,6 +86,7 @@ pub fn render(summary: &Summary) -> String {
     header(&mut out, summary);
     records(&mut out, summary);
     objects(&mut out, summary);
+    lifetimes(&mut out, summary);
     threads(&mut out, summary);
     collections(&mut out, summary);
     not_seen(&mut out, summary);
@@ -135,6 +136,8 @@ fn records(out: &mut String, summary: &Summary) {
         ("V", "objects by the VM"),
         ("P", "objects found later"),
         ("I", "objects there at the start"),
+        ("D", "deaths"),
+        ("R", "objects held by a stack"),
     ]
     .into_iter()
     .map(|(letter, meaning)| {
@@ -176,6 +179,56 @@ fn objects(out: &mut String, summary: &Summary) {
             counted(summary.without_site.objects, "object"),
             bytes(summary.without_site.bytes)
         );
+    }
+}
+
+/// A number of ticks, rounded.
+fn ticks(mean: f64) -> String {
+    if mean < 100.0 { format!("{mean:.1}") } else { number(mean.round() as u64) }
+}
+
+fn lifetimes(out: &mut String, summary: &Summary) {
+    let Some(part) = &summary.lifetimes else { return };
+    let _ = writeln!(
+        out,
+        "\nLifetimes: {} died ({}), alive at the end: {} ({})",
+        counted(part.died.objects, "object"),
+        bytes(part.died.bytes),
+        number(part.alive_at_end.objects),
+        bytes(part.alive_at_end.bytes)
+    );
+    if part.died.objects == 0 {
+        return;
+    }
+    let _ = writeln!(
+        out,
+        "  mean lifetime {} ticks, of which {} after the last use (drag)",
+        ticks(part.mean_lifetime),
+        ticks(part.mean_drag)
+    );
+    let all = part.drag_byte_ticks;
+    for (title, lines, last) in
+        [("Drag by class", &part.classes, "class"), ("Drag by site", &part.sites, "type and site")]
+    {
+        let rows: Vec<_> = lines
+            .iter()
+            .filter(|line| line.drag_byte_ticks > 0)
+            .map(|line| {
+                let site = line.site.as_ref().map(|site| format!("  {site}")).unwrap_or_default();
+                vec![
+                    percent(line.drag_byte_ticks, all),
+                    number(line.died.objects),
+                    number(line.alive_at_end),
+                    ticks(line.mean_lifetime),
+                    ticks(line.mean_drag),
+                    format!("{}{site}", line.ty),
+                ]
+            })
+            .collect();
+        if !rows.is_empty() {
+            let _ = writeln!(out, "\n{title} (bytes times ticks)");
+            table(out, 5, &["", "died", "alive", "lifetime", "drag", last], &rows);
+        }
     }
 }
 

@@ -4,8 +4,9 @@ use super::{render, summarize};
 use crate::TraceFile;
 use crate::event::{Event, ObjectHash, Ticket};
 use crate::file::format::{ClassRecord, GcRecord, InitialObject, ThreadRecord, class_flags};
+use crate::source::{Deaths, Reading, Source};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
-use crate::text::{write_names, write_trace};
+use crate::text::{self, Dialect, TextNames, TextTrace, write_names};
 use crate::trace::Trace;
 
 /// A program that fills a cache, and a lambda class that nobody instrumented.
@@ -88,8 +89,14 @@ fn cache() -> TraceBuilder {
     builder
 }
 
-fn open(bytes: Vec<u8>) -> Trace {
-    Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap()
+fn open(bytes: Vec<u8>) -> Source {
+    Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap().into()
+}
+
+fn write(source: &Source, dialect: Dialect) -> String {
+    let mut text = Vec::new();
+    text::write(source, dialect, Reading::default(), &mut text).unwrap();
+    String::from_utf8(text).unwrap()
 }
 
 /// How well the blocks pack is not this test's business.
@@ -105,13 +112,13 @@ fn without_sizes(text: &str) -> String {
 
 #[test]
 fn the_summary_is_for_people() {
-    let summary = summarize(&open(cache().finish()), 5).unwrap();
+    let summary = summarize(&open(cache().finish()), Reading::default(), 5).unwrap();
     insta::assert_snapshot!("summary", without_sizes(&render(&summary)));
 }
 
 #[test]
 fn the_summary_of_a_cut_off_trace_says_so() {
-    let summary = summarize(&open(cache().without_end()), 5).unwrap();
+    let summary = summarize(&open(cache().without_end()), Reading::default(), 5).unwrap();
     assert!(!summary.complete);
     let text = render(&summary);
     assert!(text.contains("trace is cut off after 14 blocks"), "{text}");
@@ -120,7 +127,8 @@ fn the_summary_of_a_cut_off_trace_says_so() {
 #[test]
 fn the_summary_for_programs_has_the_documented_keys() {
     let mut builder = cache();
-    let summary = summarize(&open(builder.lost(3).problem("classes not read", 2).finish()), 5).unwrap();
+    let summary =
+        summarize(&open(builder.lost(3).problem("classes not read", 2).finish()), Reading::default(), 5).unwrap();
     let json = serde_json::to_value(&summary).unwrap();
     assert_eq!(json["lost"], 3);
     assert_eq!(
@@ -147,25 +155,24 @@ fn the_summary_for_programs_has_the_documented_keys() {
 
 #[test]
 fn text_and_names_of_a_small_trace() {
-    let trace = open(cache().finish());
-    let mut text = Vec::new();
-    let (outcome, used) = write_trace(&trace, &mut text).unwrap();
-    insta::assert_snapshot!("text", String::from_utf8(text).unwrap());
-    let mut names = Vec::new();
-    write_names(&trace, Some(&used), &outcome.extra_fields, &mut names).unwrap();
-    insta::assert_snapshot!("names", String::from_utf8(names).unwrap());
+    for (dialect, name) in [(Dialect::Et, ""), (Dialect::Replayer, "_replayer"), (Dialect::Oracle, "_oracle")] {
+        let source = open(cache().finish());
+        let mut text = Vec::new();
+        let (ending, used) = text::write(&source, dialect, Reading::default(), &mut text).unwrap();
+        insta::assert_snapshot!(format!("text{name}"), String::from_utf8(text).unwrap());
+        let Source::Trace(trace) = &source else { unreachable!() };
+        let mut names = Vec::new();
+        write_names(trace, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        insta::assert_snapshot!(format!("names{name}"), String::from_utf8(names).unwrap());
+    }
 }
 
 #[test]
 fn validate_reads_the_text_as_well() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.txt");
-    let mut text = Vec::new();
-    write_trace(&open(cache().finish()), &mut text).unwrap();
-    let text = String::from_utf8(text).unwrap();
+    let text = write(&open(cache().finish()), Dialect::Et);
     let check = |text: &str| {
-        std::fs::write(&path, text).unwrap();
-        crate::validate::text(&path, 10).unwrap().breaches
+        let source = TextTrace::from_text(text, None).into();
+        crate::validate::validate(&source, Deaths::Trace, 10).unwrap().breaches
     };
     assert_eq!(check(&text), Vec::<String>::new());
     let cut: String = text.split_inclusive('\n').filter(|line| !line.starts_with("# lost")).collect();
@@ -175,7 +182,34 @@ fn validate_reads_the_text_as_well() {
     let doubled = text.replacen("P d0", "P b0", 1);
     let found = check(&doubled);
     assert!(
-        found[0].contains("object b0 was allocated or mentioned before [object b0: P at 11, A at 13, U at 14]"),
+        found[1].contains("object b0 was allocated or mentioned before [object b0: P at 11, A at 14]"),
         "{found:?}"
     );
+}
+
+/// What a summary tells that a text, with its names, tells as well.
+fn told_by_text(source: &Source) -> serde_json::Value {
+    let summary = summarize(source, Reading::default(), 20).unwrap();
+    let mut json = serde_json::to_value(&summary).unwrap();
+    for only_in_traces in ["trace", "traceBytes", "program", "seconds", "bytesPerRecord", "threads", "gcs"] {
+        json.as_object_mut().unwrap().remove(only_in_traces);
+    }
+    for only_in_traces in ["notInstrumented", "shortfalls", "shortfallCount"] {
+        json.as_object_mut().unwrap().remove(only_in_traces);
+    }
+    json
+}
+
+#[test]
+fn texts_have_the_same_summary() {
+    let source = open(cache().finish());
+    for dialect in [Dialect::Et, Dialect::Replayer] {
+        let (mut text, mut names) = (Vec::new(), Vec::new());
+        let (ending, used) = text::write(&source, dialect, Reading::default(), &mut text).unwrap();
+        let Source::Trace(trace) = &source else { unreachable!() };
+        write_names(trace, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        let names = TextNames::read(&names[..]).unwrap().unwrap();
+        let back = TextTrace::from_text(&String::from_utf8(text).unwrap(), Some(names)).into();
+        assert_eq!(told_by_text(&back), told_by_text(&source), "{dialect:?}");
+    }
 }

@@ -1,72 +1,7 @@
 //! Dialect `et`: one record a line, numbers hexadecimal.
 
-use std::io::{self, Write};
-use std::ops::ControlFlow;
-
-use thiserror::Error;
-
-use super::NamesUse;
-use crate::file::ReadError;
-use crate::record::{Record, Slot};
-use crate::resolve::Outcome;
-use crate::trace::Trace;
+use crate::record::Record;
 use crate::types::Types;
-
-/// Why text could not be written.
-#[derive(Debug, Error)]
-pub enum TextError {
-    /// The trace cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The output cannot be written.
-    #[error("cannot write: {0}")]
-    Write(#[from] io::Error),
-}
-
-const FLUSH_AT: usize = 1 << 16;
-
-/// Buffers lines and writes them in large pieces.
-#[derive(Debug)]
-pub struct EtWriter<W> {
-    out: W,
-    line: Vec<u8>,
-}
-
-impl<W: Write> EtWriter<W> {
-    /// Writes to `out`, which needs no buffer of its own.
-    pub fn new(out: W) -> Self {
-        Self { out, line: Vec::with_capacity(FLUSH_AT + 256) }
-    }
-
-    /// One record.
-    #[inline]
-    pub fn record(&mut self, record: &Record, types: &Types) -> io::Result<()> {
-        push_record(&mut self.line, record, types);
-        self.line.push(b'\n');
-        if self.line.len() >= FLUSH_AT { self.write_out() } else { Ok(()) }
-    }
-
-    /// One comment line.
-    pub fn comment(&mut self, text: &str) -> io::Result<()> {
-        self.line.extend_from_slice(b"# ");
-        self.line.extend_from_slice(text.as_bytes());
-        self.line.push(b'\n');
-        Ok(())
-    }
-
-    fn write_out(&mut self) -> io::Result<()> {
-        self.out.write_all(&self.line)?;
-        self.line.clear();
-        Ok(())
-    }
-
-    /// Writes what is left.
-    pub fn finish(mut self) -> io::Result<W> {
-        self.write_out()?;
-        self.out.flush()?;
-        Ok(self.out)
-    }
-}
 
 #[inline]
 fn hex(out: &mut Vec<u8>, value: u64) {
@@ -118,55 +53,11 @@ pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
     }
 }
 
-/// Writes a whole trace with its closing comments. Says also which names it used.
-pub fn write_trace<W: Write>(trace: &Trace, out: W) -> Result<(Outcome, NamesUse), TextError> {
-    let mut writer = EtWriter::new(out);
-    let mut used = NamesUse::new(trace);
-    let mut failed = None;
-    writer.comment("Elephant Tracks, dialect et")?;
-    let outcome = trace.for_each(|record, _| {
-        match record {
-            Record::Alloc(alloc) => {
-                used.ty(alloc.ty);
-                used.site(alloc.site, trace);
-            }
-            Record::Update { slot: Slot::Field(field), .. } => used.field(*field, trace),
-            Record::Entry { method, .. } => used.method(*method, trace),
-            _ => {}
-        }
-        match writer.record(record, &trace.types) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(error) => {
-                failed = Some(error);
-                ControlFlow::Break(())
-            }
-        }
-    })?;
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
-    for comment in closing_comments(trace, &outcome) {
-        writer.comment(&comment)?;
-    }
-    writer.finish()?;
-    Ok((outcome, used))
-}
-
-/// The comments at the end: totals, what is odd, what was lost.
-pub(crate) fn closing_comments(trace: &Trace, outcome: &Outcome) -> Vec<String> {
-    let mut lines: Vec<String> =
-        outcome.totals.iter().map(|(letter, count)| format!("total {letter} {count}")).collect();
-    lines.extend(
-        outcome.cut_off.iter().map(|stack| format!("cut off thread {:x} frames {}", stack.thread.0, stack.frames)),
-    );
-    lines.push(format!("not instrumented classes {}", trace.not_instrumented().count()));
-    lines.extend(outcome.anomalies.iter().map(|(what, count)| format!("anomaly {count} {what}")));
-    lines.extend(trace.problems.iter().map(|problem| format!("problem {} {}", problem.count, problem.what)));
-    if let Some(cut) = trace.file.cut_off() {
-        lines.push(cut.to_string());
-    }
-    lines.push(format!("lost {}", outcome.lost.total()));
-    lines
+/// Appends a record and a line end.
+#[inline]
+pub fn push_line(out: &mut Vec<u8>, record: &Record, types: &Types) {
+    push_record(out, record, types);
+    out.push(b'\n');
 }
 
 #[cfg(test)]

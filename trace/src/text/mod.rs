@@ -1,9 +1,19 @@
 //! Records as text (`docs/reading-traces.md`), and back.
 
 mod et;
+mod input;
+mod line;
 mod names_file;
+mod names_reader;
+mod oracle;
 mod reader;
+mod replayer;
+mod writer;
 
-pub use et::{EtWriter, TextError, push_record, write_trace};
+pub use et::push_record;
+pub use input::{TextInputError, TextTrace};
+pub use line::Radix;
 pub use names_file::{NamesUse, write_names};
-pub use reader::{Line, ParseError, TextReader};
+pub use names_reader::TextNames;
+pub use reader::{Line, ParseError, Quirks, TextForm, TextReader};
+pub use writer::{Dialect, TextError, write};

@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::writer::type_number;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
 use crate::trace::Trace;
@@ -18,6 +19,8 @@ pub struct NamesUse {
     fields: Vec<bool>,
     sites: Vec<bool>,
     unknown_methods: FxHashSet<MethodId>,
+    /// Types stand in the text as numbers, array types too.
+    types_by_number: bool,
 }
 
 fn mark(flags: &mut [bool], index: Option<usize>) -> bool {
@@ -31,8 +34,8 @@ fn mark(flags: &mut [bool], index: Option<usize>) -> bool {
 }
 
 impl NamesUse {
-    /// None of them.
-    pub fn new(trace: &Trace) -> Self {
+    /// None of them yet.
+    pub fn new(trace: &Trace, types_by_number: bool) -> Self {
         let (methods, sites, fields, _) = trace.names.counts();
         Self {
             types: vec![false; trace.types.len()],
@@ -40,6 +43,7 @@ impl NamesUse {
             fields: vec![false; fields],
             sites: vec![false; sites],
             unknown_methods: FxHashSet::default(),
+            types_by_number,
         }
     }
 
@@ -80,7 +84,8 @@ pub fn write_names<W: Write>(
         out: BufWriter::with_capacity(1 << 16, out),
         written: FxHashMap::default(),
         bare: FxHashMap::default(),
-        next_bare: ID_LIMIT,
+        // Behind those that are numbered by their types.
+        next_bare: ID_LIMIT + trace.types.len() as u32,
         visiting: FxHashSet::default(),
     };
     file.write(used, extra_fields)?;
@@ -150,6 +155,9 @@ impl<'a, W: Write> NamesFile<'a, W> {
                 self.bare_class(name)?;
             }
         }
+        if let Some(used) = used.filter(|used| used.types_by_number) {
+            self.other_types(used)?;
+        }
         for (index, field) in extra_fields.iter().enumerate() {
             let id = self.class_by_name(&field.class, None)?;
             let kind = if field.is_static { 'S' } else { 'I' };
@@ -163,6 +171,24 @@ impl<'a, W: Write> NamesFile<'a, W> {
             let class = self.class_by_name("?", None)?;
             for method in unknown {
                 writeln!(self.out, "N {:#x} {:#x} ? ? ()V S", method.0, class.0)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// All types that have no line yet: array types as classes whose names are descriptors.
+    fn other_types(&mut self, used: &NamesUse) -> io::Result<()> {
+        let (types, names) = (&self.trace.types, &self.trace.names);
+        let object = self.class_by_name("java/lang/Object", None)?;
+        for ty in (0..types.len() as u32).map(TypeId).filter(|ty| used.types[ty.0 as usize]) {
+            let descriptor = types.descriptor(ty);
+            match class_name(descriptor) {
+                Some(name) if names.classes_of(ty).is_empty() => drop(self.bare_class(name)?),
+                Some(_) => {}
+                None => {
+                    let number = type_number(self.trace, ty);
+                    writeln!(self.out, "C {number:#x} {descriptor} {:#x} I:", object.0)?;
+                }
             }
         }
         Ok(())
@@ -205,10 +231,15 @@ impl<'a, W: Write> NamesFile<'a, W> {
         if let Some(&id) = self.bare.get(name) {
             return Ok(id);
         }
-        let id = ClassId(self.next_bare);
-        self.next_bare += 1;
-        self.bare.insert(name.to_owned(), id);
         let trace = self.trace;
+        let id = match trace.types.get_class(name) {
+            Some(ty) => ClassId(ID_LIMIT + ty.0),
+            None => {
+                self.next_bare += 1;
+                ClassId(self.next_bare - 1)
+            }
+        };
+        self.bare.insert(name.to_owned(), id);
         let record = trace.types.get_class(name).and_then(|ty| trace.classes.of_type(ty)).map(|c| trace.classes.get(c));
         let parent = record
             .and_then(|class| class.superclass)

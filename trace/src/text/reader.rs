@@ -1,14 +1,20 @@
-//! Reads dialect `et`.
+//! Reads text of either dialect as records.
 
 use std::io::{self, BufRead};
+use std::sync::Arc;
 
 use et_names::{FieldId, MethodId, SiteId};
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::line::{self, Radix, TypeWord};
+use super::names_reader::TextNames;
+use crate::object_set::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
-use crate::types::Types;
+use crate::resolve::Slots;
+use crate::types::{TypeId, Types};
 
-/// Why text is not dialect `et`.
+/// Why text is no trace.
 #[derive(Debug, Error)]
 pub enum ParseError {
     /// The system says no.
@@ -29,12 +35,57 @@ pub enum ParseError {
 /// A line that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Line {
-    /// A record; what stands after `U` is given as a field, whether it is one or an index.
+    /// A record.
     Record(Record),
     /// A comment, without its `#`.
     Comment(String),
-    /// `D` or `R`, which this reader passes over.
-    Other,
+}
+
+/// How to take what the text says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TextForm {
+    /// How numbers are written.
+    pub radix: Radix,
+    /// Dialect `replayer`: updates name no old target, exits no receiver.
+    pub is_replayer: bool,
+    /// Objects that were allocated before and are allocated again are other objects.
+    pub split_repeated: bool,
+}
+
+impl Default for TextForm {
+    fn default() -> Self {
+        Self { radix: Radix::Hexadecimal, is_replayer: false, split_repeated: false }
+    }
+}
+
+macro_rules! quirks {
+    ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
+        /// What a text has that ours have not.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Quirks {
+            $($(#[$doc])* pub $name: u64,)*
+        }
+
+        impl Quirks {
+            /// One line for each that occurred.
+            pub fn warnings(&self) -> Vec<String> {
+                [$((self.$name, $text),)*].into_iter().filter(|q| q.0 > 0).map(|q| format!("{} {}", q.0, q.1)).collect()
+            }
+        }
+    };
+}
+
+quirks! {
+    /// `C` lines.
+    class_records: "C records were passed over",
+    /// Allocations of five fields.
+    without_length: "allocation records have no length: 0 is taken",
+    /// Ids that came again.
+    repeated_ids: "objects have the id of an earlier one: they were given new ids",
+    /// Class numbers that no names file explains.
+    unknown_types: "class numbers are in no names file: their types are not known",
+    /// Exits whose method is not on the stack.
+    unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
 }
 
 /// Reads line by line.
@@ -43,12 +94,48 @@ pub struct TextReader<R> {
     input: R,
     buffer: Vec<u8>,
     line: u64,
+    form: TextForm,
+    names: Option<Arc<TextNames>>,
+    quirks: Quirks,
+    /// What `# kind` says of the allocations that follow: dialect `replayer` has no letters for it.
+    kind: Option<AllocKind>,
+    allocated: ObjectSet,
+    arrays: ObjectSet,
+    /// The ids that repeated ones were given.
+    renamed: FxHashMap<ObjectId, ObjectId>,
+    types: FxHashMap<(u64, bool), TypeId>,
+    /// Of texts that do not name old targets.
+    slots: Slots,
+    /// Of texts that do not name receivers of exits.
+    stacks: FxHashMap<ThreadId, Vec<(u32, ObjectId)>>,
+    /// The clock at the `D` that was read last.
+    time_of_death: Option<u64>,
 }
 
 impl<R: BufRead> TextReader<R> {
     /// Reads from `input`.
-    pub fn new(input: R) -> Self {
-        Self { input, buffer: Vec::new(), line: 0 }
+    pub fn new(input: R, form: TextForm, names: Option<Arc<TextNames>>) -> Self {
+        Self {
+            input,
+            buffer: Vec::new(),
+            line: 0,
+            form,
+            names,
+            quirks: Quirks::default(),
+            kind: None,
+            allocated: ObjectSet::default(),
+            arrays: ObjectSet::default(),
+            renamed: FxHashMap::default(),
+            types: FxHashMap::default(),
+            slots: Slots::default(),
+            stacks: FxHashMap::default(),
+            time_of_death: None,
+        }
+    }
+
+    /// What the clock says in the line read last, if that is a `D` that tells.
+    pub fn time_of_death(&self) -> Option<u64> {
+        self.time_of_death
     }
 
     /// Number of the line read last.
@@ -56,82 +143,164 @@ impl<R: BufRead> TextReader<R> {
         self.line
     }
 
+    /// What was odd so far.
+    pub fn quirks(&self) -> Quirks {
+        self.quirks
+    }
+
     /// The next line that is not empty; types are added to `types`.
     pub fn next_line(&mut self, types: &mut Types) -> Result<Option<Line>, ParseError> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let line = self.read_line(&mut buffer, types);
+        self.buffer = buffer;
+        line
+    }
+
+    fn read_line(&mut self, buffer: &mut Vec<u8>, types: &mut Types) -> Result<Option<Line>, ParseError> {
         loop {
-            self.buffer.clear();
-            if self.input.read_until(b'\n', &mut self.buffer)? == 0 {
+            buffer.clear();
+            if self.input.read_until(b'\n', buffer)? == 0 {
                 return Ok(None);
             }
             self.line += 1;
-            let text = self.buffer.trim_ascii();
+            let text = buffer.trim_ascii();
             match text.first() {
                 None => {}
                 Some(b'#') => {
-                    return Ok(Some(Line::Comment(String::from_utf8_lossy(text[1..].trim_ascii()).into_owned())));
+                    let comment = String::from_utf8_lossy(text[1..].trim_ascii()).into_owned();
+                    match comment.strip_prefix("kind ") {
+                        Some(letter) => {
+                            self.kind = AllocKind::ALL.into_iter().find(|k| letter.chars().eq([k.letter()]))
+                        }
+                        None => return Ok(Some(Line::Comment(comment))),
+                    }
                 }
                 Some(_) => {
-                    return parse(text, types).map(Some).map_err(|what| ParseError::Line {
+                    let fail = |what| ParseError::Line {
                         line: self.line,
                         what,
                         text: String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned(),
-                    });
+                    };
+                    self.time_of_death = None;
+                    let line = std::str::from_utf8(text).map_err(|_| "not UTF-8");
+                    let line = line.and_then(|text| line::parse(text, self.form.radix)).map_err(fail)?;
+                    match self.record(line, types) {
+                        Some(record) => return Ok(Some(Line::Record(record))),
+                        None => self.quirks.class_records += 1,
+                    }
                 }
             }
         }
     }
-}
 
-fn parse(text: &[u8], types: &mut Types) -> Result<Line, &'static str> {
-    let text = std::str::from_utf8(text).map_err(|_| "not UTF-8")?;
-    let mut words = text.split(' ');
-    let letter = words.next().unwrap_or_default();
-    let kind = AllocKind::ALL.into_iter().find(|kind| letter.chars().eq([kind.letter()]));
-    let mut word = || words.next().ok_or("a field is missing");
-    let number = |word: &str| u64::from_str_radix(word, 16).map_err(|_| "a field is not a hexadecimal number");
-    let small = |word: &str| u32::from_str_radix(word, 16).map_err(|_| "a field is not a hexadecimal number");
-    let record = match (letter, kind) {
-        (_, Some(kind)) => Record::Alloc(Alloc {
-            kind,
-            object: ObjectId(number(word()?)?),
-            size: number(word()?)?,
-            ty: types.intern(word()?),
-            site: SiteId(small(word()?)?),
-            length: small(word()?)?,
-            thread: ThreadId(small(word()?)?),
-        }),
-        ("U", _) => Record::Update {
-            old: ObjectId(number(word()?)?),
-            origin: ObjectId(number(word()?)?),
-            target: ObjectId(number(word()?)?),
-            slot: Slot::Field(FieldId(small(word()?)?)),
-            thread: ThreadId(small(word()?)?),
-        },
-        ("M" | "E", _) => {
-            let (method, receiver) = (MethodId(small(word()?)?), ObjectId(number(word()?)?));
-            let thread = ThreadId(small(word()?)?);
-            if letter == "M" {
-                Record::Entry { method, receiver, thread }
-            } else {
-                Record::Exit { method, receiver, thread }
-            }
-        }
-        ("X" | "T" | "H", _) => {
-            let (method, receiver) = (MethodId(small(word()?)?), ObjectId(number(word()?)?));
-            let (exception, thread) = (ObjectId(number(word()?)?), ThreadId(small(word()?)?));
-            match letter {
-                "X" => Record::ExitThrow { method, receiver, exception, thread },
-                "T" => Record::Throw { method, receiver, exception, thread },
-                _ => Record::Handle { method, receiver, exception, thread },
-            }
-        }
-        ("D" | "R", _) => return Ok(Line::Other),
-        _ => return Err("not a record of dialect et"),
-    };
-    if words.next().is_some() {
-        return Err("more fields than the record has");
+    fn now(&self, object: ObjectId) -> ObjectId {
+        if self.renamed.is_empty() { object } else { self.renamed.get(&object).copied().unwrap_or(object) }
     }
-    Ok(Line::Record(record))
+
+    fn born(&mut self, object: ObjectId) -> ObjectId {
+        if !self.form.split_repeated || self.allocated.insert(object) {
+            return object;
+        }
+        self.quirks.repeated_ids += 1;
+        let other = ObjectId(1 << 63 | self.quirks.repeated_ids);
+        self.renamed.insert(object, other);
+        other
+    }
+
+    fn ty(&mut self, word: TypeWord<'_>, is_array: bool, types: &mut Types) -> TypeId {
+        let number = match word {
+            TypeWord::Descriptor(text) => return types.intern(text),
+            TypeWord::Number(number) => number,
+        };
+        if let Some(&known) = self.types.get(&(number, is_array)) {
+            return known;
+        }
+        let ty = match self.names.as_ref().and_then(|names| names.descriptor(number)) {
+            Some(descriptor) => types.intern(&descriptor),
+            None => {
+                self.quirks.unknown_types += 1;
+                types.intern(&format!("{}Lclass{number};", if is_array { "[" } else { "" }))
+            }
+        };
+        self.types.insert((number, is_array), ty);
+        ty
+    }
+
+    fn record(&mut self, line: line::Line<'_>, types: &mut Types) -> Option<Record> {
+        Some(match line {
+            line::Line::Alloc { kind, object, size, ty, site, length, thread } => {
+                let by_number = matches!(ty, TypeWord::Number(_));
+                let ty = self.ty(ty, kind == AllocKind::Array, types);
+                let object = self.born(object);
+                if types.descriptor(ty).starts_with('[') {
+                    self.arrays.insert(object);
+                }
+                self.quirks.without_length += u64::from(length.is_none());
+                let kind = self.kind.filter(|_| by_number).unwrap_or(kind);
+                let length = length.unwrap_or(0);
+                Record::Alloc(Alloc { kind, object, size, ty, site: SiteId(site), length, thread })
+            }
+            line::Line::Update { old, origin, target, field, thread } => {
+                let (origin, target) = (self.now(origin), self.now(target));
+                let is_element = self.arrays.contains(origin);
+                let slot = if is_element { Slot::Element(field) } else { Slot::Field(FieldId(field)) };
+                let old = match old {
+                    Some(old) => self.now(old),
+                    None => self.slots.put(origin, slot, target),
+                };
+                Record::Update { old, origin, target, slot, thread }
+            }
+            line::Line::Entry { method, receiver, thread } => {
+                let receiver = self.now(receiver);
+                if self.form.is_replayer {
+                    self.stacks.entry(thread).or_default().push((method, receiver));
+                }
+                Record::Entry { method: MethodId(method), receiver, thread }
+            }
+            line::Line::Exit { method, receiver, thread } => {
+                let entered = self.leave(method, thread);
+                let receiver = match (receiver, entered) {
+                    (Some(receiver), _) => self.now(receiver),
+                    (None, Some(receiver)) => receiver,
+                    (None, None) => {
+                        self.quirks.unmatched_exits += 1;
+                        ObjectId::NULL
+                    }
+                };
+                Record::Exit { method: MethodId(method), receiver, thread }
+            }
+            line::Line::Exception { letter, method, receiver, exception, thread } => {
+                let (receiver, exception) = (self.now(receiver), self.now(exception));
+                if letter == b'X' {
+                    self.leave(method, thread);
+                }
+                let method = MethodId(method);
+                match letter {
+                    b'X' => Record::ExitThrow { method, receiver, exception, thread },
+                    b'T' => Record::Throw { method, receiver, exception, thread },
+                    _ => Record::Handle { method, receiver, exception, thread },
+                }
+            }
+            line::Line::Death { object, thread, time } => {
+                self.time_of_death = time;
+                Record::Death { object: self.now(object), thread }
+            }
+            line::Line::Root { object, thread, .. } => Record::Root { object: self.now(object), thread },
+            line::Line::Class => return None,
+        })
+    }
+
+    /// The receiver of the frame that is left.
+    fn leave(&mut self, method: u32, thread: ThreadId) -> Option<ObjectId> {
+        if !self.form.is_replayer {
+            return None;
+        }
+        let frames = self.stacks.get_mut(&thread)?;
+        let meant = frames.iter().rposition(|&(entered, _)| entered == method)?;
+        let receiver = frames[meant].1;
+        frames.truncate(meant);
+        Some(receiver)
+    }
 }
 
 #[cfg(test)]
@@ -139,12 +308,9 @@ mod tests {
     use super::*;
     use crate::text::push_record;
 
-    #[test]
-    fn what_is_written_is_read_back() {
-        let text = "# lost 0\n\nN 1f 10 La/B; 3 0 1\nA 20 18 [I 0 ff 1\nU 0 1f 20 7 1\nM a 1f 1\nE a 1f 1\nX a 0 20 1\n\
-                    T a 0 20 2\nH a 0 20 2\n";
+    fn read(text: &str, form: TextForm) -> (String, Quirks) {
         let mut types = Types::default();
-        let mut reader = TextReader::new(text.as_bytes());
+        let mut reader = TextReader::new(text.as_bytes(), form, None);
         let mut back = String::new();
         while let Some(line) = reader.next_line(&mut types).unwrap() {
             match line {
@@ -154,10 +320,35 @@ mod tests {
                     back += &format!("{}\n", String::from_utf8(out).unwrap());
                 }
                 Line::Comment(text) => back += &format!("# {text}\n\n"),
-                Line::Other => {}
             }
         }
-        assert_eq!(back, text);
+        (back, reader.quirks())
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let text = "# lost 0\n\nN 1f 10 La/B; 3 0 1\nA 20 18 [I 0 ff 1\nU 0 1f 20 7 1\nM a 1f 1\nE a 1f 1\nX a 0 20 1\n\
+                    T a 0 20 2\nH a 0 20 2\nR 20 1\nD 20 1\n";
+        assert_eq!(read(text, TextForm::default()), (text.to_owned(), Quirks::default()));
+    }
+
+    #[test]
+    fn what_the_replayer_leaves_out_is_filled_in() {
+        let text = "N 31 16 7 3 0 1\n# kind V\nN 32 16 7 0 0 1\n# kind -\nU 31 32 9 1\nU 31 0 9 1\nM 10 31 1\nE 10 1\nD 31 1 2\n";
+        let form = TextForm { radix: Radix::Decimal, is_replayer: true, split_repeated: false };
+        let (back, quirks) = read(text, form);
+        let expected = "N 1f 10 Lclass7; 3 0 1\nV 20 10 Lclass7; 0 0 1\nU 0 1f 20 9 1\nU 20 1f 0 9 1\nM a 1f 1\nE a 1f 1\nD 1f 1\n";
+        assert_eq!(back, expected);
+        assert_eq!(quirks.warnings(), ["1 class numbers are in no names file: their types are not known"]);
+    }
+
+    #[test]
+    fn ids_that_repeat_are_other_objects() {
+        let text = "N 1 10 LA; 0 0 1\nD 1 1\nN 1 10 LB; 0 1\nM a 1 1\nD 1 1\n";
+        let (back, quirks) = read(text, TextForm { split_repeated: true, ..TextForm::default() });
+        let other = "8000000000000001";
+        assert_eq!(back, format!("N 1 10 LA; 0 0 1\nD 1 1\nN {other} 10 LB; 0 0 1\nM a {other} 1\nD {other} 1\n"));
+        assert_eq!((quirks.repeated_ids, quirks.without_length), (1, 1));
     }
 
     #[test]
@@ -170,7 +361,8 @@ mod tests {
             ("M 1 2 1 5", "more fields"),
             ("PK\u{3}\u{4}", "not a record"),
         ] {
-            let error = TextReader::new(text.as_bytes()).next_line(&mut types).unwrap_err().to_string();
+            let mut reader = TextReader::new(text.as_bytes(), TextForm::default(), None);
+            let error = reader.next_line(&mut types).unwrap_err().to_string();
             assert!(error.starts_with("line 1: ") && error.contains(what), "{error}");
         }
     }

@@ -1,41 +1,12 @@
 //! The checks themselves.
 
-use std::collections::BTreeSet;
-
 use et_names::MethodId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use super::{Histories, Report, mentions, shown};
+use super::objects::{Objects, Standing};
+use super::{Report, mentions, shown};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Totals};
-use crate::resolve::{IdSet, Slots};
 use crate::types::{TypeId, Types};
-
-/// A promise not kept.
-#[derive(Debug)]
-#[allow(missing_docs)]
-pub struct Breach {
-    /// Number of the record, or line of the text; 0: at the end.
-    pub position: u64,
-    pub what: String,
-    pub objects: Vec<ObjectId>,
-}
-
-/// A set of 64-bit ids, nearly all of them small.
-#[derive(Debug, Default)]
-struct ObjectSet {
-    narrow: IdSet,
-    wide: FxHashSet<ObjectId>,
-}
-
-impl ObjectSet {
-    fn contains(&self, object: ObjectId) -> bool {
-        if object.0 < 1 << 31 { self.narrow.contains(object.0 as u32) } else { self.wide.contains(&object) }
-    }
-
-    fn insert(&mut self, object: ObjectId) -> bool {
-        if object.0 < 1 << 31 { self.narrow.insert(object.0 as u32) } else { self.wide.insert(object) }
-    }
-}
 
 #[derive(Debug)]
 struct Frame {
@@ -51,47 +22,39 @@ struct Stack {
 }
 
 /// Takes records one by one.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Checker {
     limit: usize,
     position: u64,
     totals: Totals,
-    breaches: Vec<Breach>,
+    breaches: Vec<String>,
     breach_count: u64,
-    allocated: ObjectSet,
-    /// Objects born empty under the eyes of the trace: their slots held null at first.
-    born_empty: ObjectSet,
-    slots: Slots,
-    /// Slots that hold null now, of objects whose slots may have held something at first. (Others that hold null
-    /// need no memory.)
-    cleared: FxHashSet<(ObjectId, u32)>,
+    objects: Objects,
     stacks: FxHashMap<ThreadId, Stack>,
 }
 
 impl Checker {
     /// Describes at most `limit` breaches, counts all.
     pub fn new(limit: usize) -> Self {
-        Self {
-            limit,
-            position: 0,
-            totals: Totals::default(),
-            breaches: Vec::new(),
-            breach_count: 0,
-            allocated: ObjectSet::default(),
-            born_empty: ObjectSet::default(),
-            slots: Slots::default(),
-            cleared: FxHashSet::default(),
-            stacks: FxHashMap::default(),
-        }
+        Self { limit, ..Self::default() }
     }
 
     /// Notes a breach at this record.
     pub fn breach(&mut self, record: &Record, types: &Types, what: &str, objects: &[ObjectId]) {
+        self.breach_at(self.position, &format!("{}: {what}", shown(record, types)), objects);
+    }
+
+    /// Notes a breach; position 0 is the end.
+    fn breach_at(&mut self, position: u64, what: &str, objects: &[ObjectId]) {
         self.breach_count += 1;
-        if self.breaches.len() < self.limit {
-            let what = format!("{}: {what}", shown(record, types));
-            self.breaches.push(Breach { position: self.position, what, objects: objects.to_vec() });
+        if self.breaches.len() >= self.limit {
+            return;
         }
+        let mut line = if position == 0 { format!("end: {what}") } else { format!("{position}: {what}") };
+        for &object in objects.iter().filter(|object| !object.is_null()) {
+            line += &format!(" [{}]", self.objects.history(object));
+        }
+        self.breaches.push(line);
     }
 
     /// The next record; its position is its number, from 1.
@@ -101,19 +64,23 @@ impl Checker {
 
     /// The next record and where it stands.
     pub fn record_at(&mut self, record: &Record, types: &Types, position: u64) {
-        self.position = position;
         self.totals.count(record);
+        if !matches!(record, Record::Death { .. }) {
+            self.settle_deaths();
+        }
+        self.position = position;
         if let Record::Alloc(alloc) = record {
             self.alloc(record, alloc, types);
             return;
         }
+        let letter = record.letter();
         for object in mentions(record) {
-            if !self.allocated.contains(object) {
-                let what = format!("object {:x} has no allocation record before this", object.0);
-                self.breach(record, types, &what, &[object]);
-                // Once is enough for each object.
-                self.allocated.insert(object);
-            }
+            let what = match self.objects.mention(object, position, letter) {
+                Standing::Alive => continue,
+                Standing::Unknown => format!("object {:x} has no allocation record before this", object.0),
+                Standing::Dead => format!("object {:x} is dead", object.0),
+            };
+            self.breach(record, types, &what, &[object]);
         }
         match *record {
             Record::Update { old, origin, target, slot, .. } => self.update(record, types, old, origin, slot, target),
@@ -138,7 +105,25 @@ impl Checker {
                 self.in_flight(record, types, thread, exception);
                 self.stacks.entry(thread).or_default().in_flight = ObjectId::NULL;
             }
-            Record::Alloc(_) | Record::Death { .. } | Record::Root { .. } => {}
+            Record::Death { object, .. } => {
+                if object.is_null() {
+                    self.breach(record, types, "null does not die", &[]);
+                }
+                self.objects.die(object, position);
+            }
+            Record::Alloc(_) | Record::Root { .. } => {}
+        }
+    }
+
+    /// Deaths between the same two records are simultaneous: what holds itself in a circle dies at once.
+    fn settle_deaths(&mut self) {
+        for early in self.objects.settle() {
+            let what = if early.holder.is_null() {
+                format!("object {:x} died while it was still held", early.object.0)
+            } else {
+                format!("object {:x} died while {:x} held it", early.object.0, early.holder.0)
+            };
+            self.breach_at(early.position, &what, &[early.object, early.holder]);
         }
     }
 
@@ -146,12 +131,12 @@ impl Checker {
         if alloc.object.is_null() {
             return self.breach(record, types, "object 0 is null and cannot be allocated", &[]);
         }
-        if !self.allocated.insert(alloc.object) {
+        let born_empty = matches!(alloc.kind, AllocKind::New | AllocKind::Array);
+        let is_new = self.objects.allocate(alloc.object, born_empty);
+        self.objects.mention(alloc.object, self.position, record.letter());
+        if !is_new {
             let what = format!("object {:x} was allocated or mentioned before", alloc.object.0);
             self.breach(record, types, &what, &[alloc.object]);
-        }
-        if matches!(alloc.kind, AllocKind::New | AllocKind::Array) {
-            self.born_empty.insert(alloc.object);
         }
         if alloc.ty == TypeId::UNKNOWN {
             self.breach(record, types, "its type is not known", &[alloc.object]);
@@ -176,22 +161,11 @@ impl Checker {
         slot: Slot,
         target: ObjectId,
     ) {
-        let held = self.slots.put(origin, slot, target);
-        let key = (origin, slot.number());
-        if held != old {
-            // What the slot held before the trace saw it for the first time is for the first U to say.
-            let may_hold_more = held.is_null() && !self.born_empty.contains(origin) && !self.cleared.contains(&key);
-            if !may_hold_more {
-                let what = format!("the old target is {:x}, but the slot held {:x}", old.0, held.0);
-                self.breach(record, types, &what, &[origin]);
-            }
-        }
-        if !self.born_empty.contains(origin) {
-            if target.is_null() {
-                self.cleared.insert(key);
-            } else {
-                self.cleared.remove(&key);
-            }
+        let (held, may_hold_more) = self.objects.put(origin, slot, target);
+        // What the slot held before the trace saw it for the first time is for the first U to say.
+        if held != old && !may_hold_more {
+            let what = format!("the old target is {:x}, but the slot held {:x}", old.0, held.0);
+            self.breach(record, types, &what, &[origin]);
         }
     }
 
@@ -228,6 +202,7 @@ impl Checker {
 
     /// The end: which threads were cut off, and with how many frames.
     pub fn finish(&mut self, cut_off: &[(ThreadId, usize)]) {
+        self.settle_deaths();
         let mut left: Vec<_> = self.stacks.iter().filter(|(_, stack)| !stack.frames.is_empty()).collect();
         left.sort_by_key(|(thread, _)| **thread);
         let mut breaches = Vec::new();
@@ -241,34 +216,12 @@ impl Checker {
             }
         }
         for what in breaches {
-            self.breach_count += 1;
-            if self.breaches.len() < self.limit {
-                self.breaches.push(Breach { position: 0, what, objects: Vec::new() });
-            }
+            self.breach_at(0, &what, &[]);
         }
     }
 
-    /// The objects whose history is wanted.
-    pub(super) fn interesting(&self) -> BTreeSet<ObjectId> {
-        self.breaches.iter().flat_map(|breach| breach.objects.iter().copied()).filter(|o| !o.is_null()).collect()
-    }
-
-    pub(super) fn report(self, histories: &Histories) -> Report {
-        let breaches = self.breaches.iter().map(|breach| {
-            let mut line = match breach.position {
-                0 => format!("end: {}", breach.what),
-                position => format!("{position}: {}", breach.what),
-            };
-            for &object in breach.objects.iter().filter(|object| !object.is_null()) {
-                line += &format!(" [{}]", histories.of(object));
-            }
-            line
-        });
-        Report {
-            totals: self.totals,
-            breach_count: self.breach_count,
-            breaches: breaches.collect(),
-            ..Report::default()
-        }
+    /// What was found.
+    pub fn report(self) -> Report {
+        Report { totals: self.totals, breach_count: self.breach_count, breaches: self.breaches, ..Report::default() }
     }
 }

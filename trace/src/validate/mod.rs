@@ -2,42 +2,20 @@
 //! its own: nothing that the resolver believes is taken over.
 
 mod checker;
+mod objects;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::BufReader;
 use std::ops::ControlFlow;
-use std::path::Path;
 
-use rustc_hash::FxHashMap;
-use thiserror::Error;
+pub use checker::Checker;
 
-pub use checker::{Breach, Checker};
-
-use crate::file::ReadError;
-use crate::record::{Alloc, ObjectId, Record, ThreadId, Totals};
+use crate::record::{Alloc, Clock, ObjectId, Record, ThreadId, Totals};
+use crate::source::{self, Deaths, Reading, Source, SourceError};
 use crate::summary::counted;
-use crate::text::{Line, ParseError, TextReader, push_record};
+use crate::text::{Line, TextTrace, push_record};
 use crate::trace::Trace;
 use crate::types::Types;
-
-/// Why nothing could be checked.
-#[derive(Debug, Error)]
-pub enum ValidateError {
-    /// The trace cannot be read.
-    #[error(transparent)]
-    Read(#[from] ReadError),
-    /// The text cannot be read.
-    #[error("{path}: {source}")]
-    Text {
-        /// Which file.
-        path: String,
-        /// Why.
-        source: ParseError,
-    },
-}
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -61,16 +39,23 @@ impl Report {
     }
 }
 
-/// Checks a trace; at most `limit` breaches are described.
-pub fn trace(trace: &Trace, limit: usize) -> Result<Report, ValidateError> {
+/// Checks a trace in one pass; at most `limit` breaches are described.
+pub fn validate(source: &Source, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
+    match source {
+        Source::Trace(trace) => of_trace(trace, deaths, limit),
+        Source::Text(text) => of_text(text, limit),
+    }
+}
+
+/// Checks a trace, its deaths included.
+pub fn trace(trace: &Trace, limit: usize) -> Result<Report, SourceError> {
+    of_trace(trace, Deaths::Trace, limit)
+}
+
+fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
     let mut checker = Checker::new(limit);
-    let mut last_tick = None;
-    let outcome = trace.for_each(|record, context| {
+    let ending = source::for_each(trace, Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
-        if last_tick.is_some_and(|last| context.tick.0 != last) {
-            checker.breach(record, &trace.types, "the clock does not tick at M, E and X only", &[]);
-        }
-        last_tick = Some(context.tick.0 + u64::from(record.ticks()));
         match *record {
             Record::Alloc(Alloc { site, .. }) if site.0 != 0 && trace.names.site_index(site).is_none() => {
                 checker.breach(record, &trace.types, "no names table has this site", &[]);
@@ -82,19 +67,10 @@ pub fn trace(trace: &Trace, limit: usize) -> Result<Report, ValidateError> {
         }
         ControlFlow::Continue(())
     })?;
+    let outcome = &ending.outcome;
     let cut_off: Vec<_> = outcome.cut_off.iter().map(|stack| (stack.thread, stack.frames)).collect();
     checker.finish(&cut_off);
-    let interesting = checker.interesting();
-    let mut histories = Histories::new(&interesting);
-    if !interesting.is_empty() {
-        let mut position = 0;
-        trace.for_each(|record, _| {
-            position += 1;
-            histories.record(position, record);
-            ControlFlow::Continue(())
-        })?;
-    }
-    let mut report = checker.report(&histories);
+    let mut report = checker.report();
     report.notes.extend(outcome.anomalies.iter().map(|(what, count)| format!("{count} {what}")));
     report.notes.extend(outcome.cut_off.iter().map(|stack| {
         let name = trace.thread_name(stack.thread.0).unwrap_or_default();
@@ -125,36 +101,33 @@ impl Report {
     }
 }
 
-/// Checks a file of dialect `et`.
-pub fn text(path: &Path, limit: usize) -> Result<Report, ValidateError> {
-    let fail = |source| ValidateError::Text { path: path.display().to_string(), source };
+/// Checks a text as it stands: the deaths that it has, and ids that are used again for what they are.
+fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
     let mut types = Types::default();
     let mut checker = Checker::new(limit);
     let mut claims = Claims::default();
-    {
-        let file = File::open(path).map_err(|error| fail(error.into()))?;
-        let mut reader = TextReader::new(BufReader::with_capacity(1 << 18, file));
-        while let Some(line) = reader.next_line(&mut types).map_err(fail)? {
-            match line {
-                Line::Record(record) => checker.record_at(&record, &types, reader.line_number()),
-                Line::Comment(text) => claims.comment(&text),
-                Line::Other => {}
+    let mut clocks = vec![(Clock::Methods, 0), (Clock::MethodsAndExceptions, 0)];
+    let mut reader = text.lines(true);
+    while let Some(line) = reader.next_line(&mut types).map_err(|error| text.error(error))? {
+        match line {
+            Line::Record(record) => {
+                checker.record_at(&record, &types, reader.line_number());
+                // Which clock it has shows at the first death that the other does not fit.
+                if let Some(time) = reader.time_of_death() {
+                    if clocks.iter().any(|&(_, now)| now == time) {
+                        clocks.retain(|&(_, now)| now == time);
+                    } else {
+                        let what = format!("it died at {time}, but the clock stands at {}", clocks[0].1);
+                        checker.breach(&record, &types, &what, &record.objects());
+                    }
+                }
+                clocks.iter_mut().for_each(|(clock, now)| *now += u64::from(record.ticks_of(*clock)));
             }
+            Line::Comment(text) => claims.comment(&text),
         }
     }
     checker.finish(&claims.cut_off);
-    let interesting = checker.interesting();
-    let mut histories = Histories::new(&interesting);
-    if !interesting.is_empty() {
-        let file = File::open(path).map_err(|error| fail(error.into()))?;
-        let mut reader = TextReader::new(BufReader::with_capacity(1 << 18, file));
-        while let Some(line) = reader.next_line(&mut types).map_err(fail)? {
-            if let Line::Record(record) = line {
-                histories.record(reader.line_number(), &record);
-            }
-        }
-    }
-    let mut report = checker.report(&histories);
+    let mut report = checker.report();
     for (letter, claimed) in claims.totals {
         let found = report.totals.of(letter);
         if found != claimed {
@@ -169,6 +142,7 @@ pub fn text(path: &Path, limit: usize) -> Result<Report, ValidateError> {
         }
         None => report.add("the text does not end with `# lost`: it is cut off".to_owned()),
     }
+    report.notes.extend(text.warnings().iter().cloned().chain(reader.quirks().warnings()));
     Ok(report)
 }
 
@@ -197,38 +171,6 @@ impl Claims {
             ["lost", count] => self.lost = count.parse().ok(),
             _ => {}
         }
-    }
-}
-
-/// What happened to a few objects, gathered in a second pass so that the first need not remember.
-#[derive(Debug)]
-struct Histories {
-    by_object: FxHashMap<ObjectId, Vec<(u64, char)>>,
-}
-
-impl Histories {
-    const LENGTH: usize = 5;
-
-    fn new(objects: &BTreeSet<ObjectId>) -> Self {
-        Self { by_object: objects.iter().map(|&object| (object, Vec::new())).collect() }
-    }
-
-    fn record(&mut self, position: u64, record: &Record) {
-        for object in mentions(record) {
-            if let Some(history) = self.by_object.get_mut(&object)
-                && history.len() < Self::LENGTH
-            {
-                history.push((position, record.letter()));
-            }
-        }
-    }
-
-    /// `object 1f: N at 12, M at 13`.
-    fn of(&self, object: ObjectId) -> String {
-        let history = self.by_object.get(&object).map_or(&[][..], Vec::as_slice);
-        let shown: Vec<_> = history.iter().map(|(position, letter)| format!("{letter} at {position}")).collect();
-        let more = if history.len() == Self::LENGTH { ", …" } else { "" };
-        format!("object {:x}: {}{more}", object.0, shown.join(", "))
     }
 }
 

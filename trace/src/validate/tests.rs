@@ -104,8 +104,7 @@ fn breaches(records: &[Record], cut_off: &[(ThreadId, usize)]) -> Vec<String> {
     let mut checker = Checker::new(10);
     records.iter().for_each(|record| checker.record(record, &types));
     checker.finish(cut_off);
-    let histories = super::Histories::new(&checker.interesting());
-    checker.report(&histories).breaches
+    checker.report().breaches
 }
 
 fn position(records: &[Record], from: usize, wanted: impl Fn(&Record) -> bool) -> Option<usize> {

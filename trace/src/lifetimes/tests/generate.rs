@@ -34,6 +34,14 @@ pub struct Program {
     pub held_at_end: Vec<ObjectId>,
 }
 
+impl Program {
+    /// What a text can say of it.
+    pub fn without_vm(self) -> Self {
+        let steps = self.steps.into_iter().filter(|step| matches!(step, Step::Record(_))).collect();
+        Self { steps, held_at_end: Vec::new() }
+    }
+}
+
 impl std::fmt::Debug for Program {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         for (number, step) in self.steps.iter().enumerate() {
@@ -218,9 +226,11 @@ impl Maker {
                 let origin = if a.is_multiple_of(5) { ObjectId::NULL } else { origin };
                 // Before anything has happened to them, as at the start.
                 let untouched = !self.slots.contains_key(&(origin, slot));
-                let is_start = self.program.steps.iter().all(|step| {
-                    matches!(step, Step::Record(Record::Alloc(_)) | Step::Initial { .. })
-                });
+                let is_start = self
+                    .program
+                    .steps
+                    .iter()
+                    .all(|step| matches!(step, Step::Record(Record::Alloc(_)) | Step::Initial { .. }));
                 if untouched && is_start {
                     self.slots.insert((origin, slot), target);
                     self.program.steps.push(Step::Initial { origin, target, slot, weak: false });

@@ -50,7 +50,11 @@ pub fn deaths(program: &Program) -> Deaths {
         };
         match *step {
             Step::Held { object, .. } => mention(object),
-            Step::Initial { origin, target, slot, .. } => put(&mut strong, origin, slot, target),
+            Step::Initial { origin, target, slot, .. } => {
+                mention(origin);
+                mention(target);
+                put(&mut strong, origin, slot, target);
+            }
             Step::Record(record) => {
                 match record {
                     Record::Alloc(Alloc { kind, object, ty, .. }) => {
@@ -139,7 +143,8 @@ impl Deaths {
     pub fn clearings(&self, number: usize) -> Vec<Record> {
         let dies_here = |object: &ObjectId| self.died_after.get(object) == Some(&number);
         let is_alive = |object: &ObjectId| self.died_after.get(object).is_none_or(|&died| died > number);
-        let slots = self.weak[number].iter().filter(|((reference, _), target)| dies_here(target) && is_alive(reference));
+        let slots =
+            self.weak[number].iter().filter(|((reference, _), target)| dies_here(target) && is_alive(reference));
         let mut clearings: Vec<_> = slots
             .map(|(&(origin, slot), &old)| Record::Update {
                 old,

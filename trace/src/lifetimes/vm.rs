@@ -1,0 +1,200 @@
+//! What the VM holds, as far as a trace tells: threads while they run, classes and their loaders, and what only the VM
+//! can have held when tracing began.
+
+use std::ops::ControlFlow;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::recorder::{Recorder, Special};
+use super::{LifetimesError, Limits, Recording};
+use crate::event::{ObjectHash, Ticket};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::resolve::{self, Outcome};
+use crate::trace::Trace;
+use crate::types::TypeId;
+
+/// Takes down a whole trace.
+pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
+    let mut recorder = Recorder::new(special(trace), limits);
+    let mut vm = Vm::new(trace);
+    let mut failed = None;
+    let outcome = trace.for_each(|record, context| {
+        let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
+        if !is_initial && !vm.has_begun {
+            failed = vm.begin(&mut recorder).err();
+        }
+        vm.until(context.ticket, &mut recorder);
+        if let Record::Alloc(alloc) = record {
+            vm.saw(alloc, is_initial);
+        }
+        if failed.is_none() && recorder.record(record) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    if let Some(error) = failed {
+        return Err(error);
+    }
+    if !vm.has_begun {
+        vm.begin(&mut recorder)?;
+    }
+    vm.end(&mut recorder);
+    Ok((recorder.finish()?, outcome))
+}
+
+fn special(trace: &Trace) -> Special {
+    let (types, names, classes) = (&trace.types, &trace.names, &trace.classes);
+    let final_references = types.get_class("java/lang/ref/FinalReference").map(|ancestor| {
+        let family = classes.iter().filter_map(|class| classes.of_type(class.ty));
+        family.filter(|&class| classes.is_subclass(class, ancestor)).map(|class| classes.get(class).ty).collect()
+    });
+    Special {
+        class: types.get_class("java/lang/Class"),
+        string: types.get_class("java/lang/String"),
+        referent: names
+            .class_near("java/lang/ref/Reference", None, types)
+            .and_then(|class| names.resolve_field(class, "referent", "Ljava/lang/Object;", types)),
+        final_references: final_references.unwrap_or_default(),
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Change {
+    /// A thread starts or ends: its `Thread` is held up to here.
+    Thread(ThreadId),
+    /// A class is defined: its loader is held from now on.
+    Loader,
+}
+
+struct Vm<'a> {
+    trace: &'a Trace,
+    class: Option<TypeId>,
+    /// In order of their tickets.
+    changes: Vec<(Ticket, ObjectHash, Change)>,
+    next: usize,
+    /// The objects that the changes name, once they are known.
+    watched: FxHashMap<ObjectHash, Option<ObjectId>>,
+    /// All that was there when tracing began, until it has begun.
+    initial: Vec<(ObjectId, TypeId)>,
+    has_begun: bool,
+}
+
+impl<'a> Vm<'a> {
+    fn new(trace: &'a Trace) -> Self {
+        let mut changes = Vec::new();
+        for thread in trace.threads.iter().filter(|thread| !thread.object.is_null()) {
+            for ticket in std::iter::once(thread.start).chain(thread.end) {
+                changes.push((ticket, thread.object, Change::Thread(ThreadId(thread.index))));
+            }
+        }
+        let mut loaders = FxHashSet::default();
+        for class in trace.classes.iter().map(|class| &class.record) {
+            // Once is enough: from there on it is held.
+            if !class.loader.is_null() && loaders.insert(class.loader) {
+                changes.push((class.ticket, class.loader, Change::Loader));
+            }
+        }
+        changes.sort_by_key(|&(ticket, ..)| ticket);
+        let watched = changes.iter().map(|&(_, object, _)| (object, None)).collect();
+        let class = trace.types.get_class("java/lang/Class");
+        Self { trace, class, changes, next: 0, watched, initial: Vec::new(), has_begun: false }
+    }
+
+    fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
+        // The low 31 bits are the hash, whichever object of that hash it is.
+        let hash = ObjectHash(alloc.object.0 as u32 & 0x7fff_ffff);
+        if alloc.object.0 >> 62 == 0
+            && let Some(known) = self.watched.get_mut(&hash)
+        {
+            *known = Some(alloc.object);
+        }
+        if is_initial {
+            self.initial.push((alloc.object, alloc.ty));
+        }
+    }
+
+    fn until(&mut self, ticket: Ticket, recorder: &mut Recorder) {
+        while let Some(&(_, object, change)) = self.changes.get(self.next).filter(|change| change.0 < ticket) {
+            self.next += 1;
+            if let Some(object) = self.watched.get(&object).copied().flatten() {
+                match change {
+                    // `false` shows again at the next record.
+                    Change::Thread(thread) => drop(recorder.held(object, thread)),
+                    Change::Loader => recorder.held_to_the_end(object),
+                }
+            }
+        }
+    }
+
+    fn end(&mut self, recorder: &mut Recorder) {
+        self.until(Ticket(u64::MAX), recorder);
+        for thread in self.trace.threads.iter().filter(|thread| thread.end.is_none()) {
+            if let Some(object) = self.watched.get(&thread.object).copied().flatten() {
+                recorder.held_to_the_end(object);
+            }
+        }
+    }
+
+    /// What slots held when tracing began; and what was there although no slot held it, the VM holds for good.
+    fn begin(&mut self, recorder: &mut Recorder) -> Result<(), LifetimesError> {
+        self.has_begun = true;
+        let initial = std::mem::take(&mut self.initial);
+        let places: FxHashMap<ObjectId, usize> = initial.iter().enumerate().map(|(at, &(id, _))| (id, at)).collect();
+        let current = |hash: ObjectHash| Some(ObjectId(hash.0.into())).filter(|id| places.contains_key(id));
+        let mut heap = Heap { holds: vec![Vec::new(); initial.len()], ..Heap::default() };
+        heap.reached.resize(initial.len(), false);
+        heap.is_held.resize(initial.len(), false);
+        let mut weakly = Vec::new();
+        let mut roots: Vec<usize> = Vec::new();
+        resolve::initial_references(self.trace, current, |origin: ObjectId, slot: Slot, target: ObjectId| {
+            recorder.initial(origin, slot, target);
+            let to = places[&target];
+            match places.get(&origin) {
+                None => roots.push(to),
+                Some(_) if recorder.is_weak(origin, slot) => weakly.push(to),
+                Some(&from) => {
+                    heap.holds[from].push(to);
+                    heap.is_held[to] |= from != to;
+                }
+            }
+        })?;
+        roots.extend((0..initial.len()).filter(|&at| Some(initial[at].1) == self.class));
+        let receivers = self.trace.threads.iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.receiver));
+        let known = self.watched.values().flatten().copied().chain(receivers.filter_map(current));
+        roots.extend(known.filter_map(|object| places.get(&object).copied()));
+        roots.into_iter().for_each(|root| heap.reach(root));
+        let mut hold = |at: usize, heap: &mut Heap| {
+            if !heap.reached[at] {
+                recorder.held_to_the_end(initial[at].0);
+                heap.reach(at);
+            }
+        };
+        let weak_only: FxHashSet<usize> = weakly.iter().copied().collect();
+        for at in (0..initial.len()).filter(|at| !weak_only.contains(at)) {
+            if !heap.is_held[at] {
+                hold(at, &mut heap);
+            }
+        }
+        weakly.into_iter().for_each(|at| heap.reach(at));
+        // What is left holds itself in circles.
+        (0..initial.len()).for_each(|at| hold(at, &mut heap));
+        Ok(())
+    }
+}
+
+/// The heap when tracing began.
+#[derive(Default)]
+struct Heap {
+    holds: Vec<Vec<usize>>,
+    /// By another object.
+    is_held: Vec<bool>,
+    reached: Vec<bool>,
+}
+
+impl Heap {
+    fn reach(&mut self, from: usize) {
+        let mut stack = vec![from];
+        while let Some(at) = stack.pop() {
+            if !std::mem::replace(&mut self.reached[at], true) {
+                stack.extend(&self.holds[at]);
+            }
+        }
+    }
+}

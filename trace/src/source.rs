@@ -1,0 +1,219 @@
+//! A trace in whatever form: the runtime's file, or a text of any dialect.
+
+use std::fs::File;
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use thiserror::Error;
+
+use crate::file::format::FILE_MAGIC;
+use crate::file::{ReadError, TraceFile};
+use crate::lifetimes::{self, Cost, LifetimesError, Limits};
+use crate::record::{Clock, Record, Tick, Totals};
+use crate::resolve::Outcome;
+use crate::text::{TextInputError, TextTrace};
+use crate::trace::Trace;
+use crate::types::Types;
+
+/// Where `D` records come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Deaths {
+    /// Worked out from the records; a text that has them keeps its own.
+    #[default]
+    Trace,
+    /// There are none.
+    None,
+}
+
+/// How to read.
+#[derive(Clone, Copy, Debug, Default)]
+#[allow(missing_docs)]
+pub struct Reading {
+    pub deaths: Deaths,
+    pub clock: Clock,
+    pub limits: Limits,
+}
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// The types that records name; a text's grow as it is read.
+    pub types: &'a Types,
+    /// What the clock has counted before the record.
+    pub tick: Tick,
+}
+
+/// What is known once all records were seen.
+#[derive(Debug, Default)]
+pub struct Ending {
+    /// Totals and so on, deaths included.
+    pub outcome: Outcome,
+    /// All types of a text.
+    pub text_types: Types,
+    /// What the closing comments of a text say, as far as it is not counted again.
+    pub text_comments: Vec<String>,
+    /// What is not as it should be in a text.
+    pub warnings: Vec<String>,
+    /// What working out the deaths took.
+    pub cost: Option<Cost>,
+}
+
+/// Why a trace cannot be read.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum SourceError {
+    #[error(transparent)]
+    Trace(#[from] ReadError),
+    #[error(transparent)]
+    Text(#[from] TextInputError),
+    #[error(transparent)]
+    Lifetimes(LifetimesError),
+}
+
+impl From<LifetimesError> for SourceError {
+    fn from(error: LifetimesError) -> Self {
+        match error {
+            LifetimesError::Read(error) => Self::Trace(error),
+            error => Self::Lifetimes(error),
+        }
+    }
+}
+
+/// An open trace.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Source {
+    Trace(Box<Trace>),
+    Text(Box<TextTrace>),
+}
+
+/// Counts, and tells the time.
+pub(crate) struct Counter {
+    clock: Clock,
+    tick: u64,
+    pub totals: Totals,
+}
+
+impl Counter {
+    pub fn new(clock: Clock) -> Self {
+        Self { clock, tick: 0, totals: Totals::default() }
+    }
+
+    /// The tick of the next record.
+    #[inline]
+    pub fn next(&mut self, record: &Record) -> Tick {
+        let tick = Tick(self.tick);
+        self.tick += u64::from(record.ticks_of(self.clock));
+        self.totals.count(record);
+        tick
+    }
+}
+
+impl Source {
+    /// Opens a trace; `-` is standard input. What the ids of a text mean is in the file `names`.
+    pub fn open(path: &Path, names: Option<&Path>) -> Result<Self, SourceError> {
+        let fail = |source| ReadError::Io { path: path.to_owned(), source };
+        if path == Path::new("-") {
+            return Self::from_stream(Path::new("standard input"), std::io::stdin().lock(), names);
+        }
+        let mut file = File::open(path).map_err(fail)?;
+        let kind = file.metadata().map_err(fail)?.file_type();
+        if kind.is_file() {
+            let start = start_of(&mut file).map_err(fail)?;
+            if is_text(&start) {
+                return Ok(Self::Text(Box::new(TextTrace::open(path, names)?)));
+            }
+        } else if !kind.is_dir() {
+            return Self::from_stream(path, file, names);
+        }
+        Ok(Self::Trace(Box::new(Trace::open(path)?)))
+    }
+
+    fn from_stream(name: &Path, mut stream: impl Read, names: Option<&Path>) -> Result<Self, SourceError> {
+        let start = start_of(&mut stream).map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
+        let is_text = is_text(&start);
+        let whole = start.chain(stream);
+        if is_text {
+            return Ok(Self::Text(Box::new(TextTrace::from_stream(name, whole, names)?)));
+        }
+        Ok(Self::Trace(Box::new(Trace::from_file(TraceFile::from_stream(name, whole)?)?)))
+    }
+
+    /// What it is called.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Trace(trace) => trace.file.path(),
+            Self::Text(text) => text.path(),
+        }
+    }
+
+    /// Calls `visit` with each record, in order, until it breaks off or the trace ends.
+    pub fn for_each(
+        &self,
+        reading: Reading,
+        visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        match self {
+            Self::Trace(trace) => for_each(trace, reading, visit),
+            Self::Text(text) => text.for_each(reading, visit),
+        }
+    }
+}
+
+impl From<Trace> for Source {
+    fn from(trace: Trace) -> Self {
+        Self::Trace(Box::new(trace))
+    }
+}
+
+impl From<TextTrace> for Source {
+    fn from(text: TextTrace) -> Self {
+        Self::Text(Box::new(text))
+    }
+}
+
+/// [`Source::for_each`] of the runtime's file.
+pub fn for_each(
+    trace: &Trace,
+    reading: Reading,
+    mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+) -> Result<Ending, SourceError> {
+    let mut counter = Counter::new(reading.clock);
+    let mut visit = |record: &Record| {
+        let tick = counter.next(record);
+        visit(record, &At { types: &trace.types, tick })
+    };
+    let mut ending = Ending::default();
+    match reading.deaths {
+        Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
+        Deaths::Trace => {
+            let (recording, outcome) = lifetimes::record(trace, reading.limits)?;
+            ending.outcome = outcome;
+            let mut stopped = false;
+            ending.cost = Some(recording.replay(|record| {
+                let flow = visit(record);
+                stopped = flow.is_break();
+                flow
+            })?);
+            ending.outcome.stopped = stopped;
+        }
+    }
+    ending.outcome.totals = counter.totals;
+    Ok(ending)
+}
+
+/// Enough bytes to tell what it is.
+fn start_of(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    stream.take(64).read_to_end(&mut start)?;
+    Ok(start)
+}
+
+/// Whether this is the start of a text; anything unclear is left to the trace reader's messages.
+fn is_text(start: &[u8]) -> bool {
+    !start.is_empty()
+        && !start.starts_with(&FILE_MAGIC)
+        && start.iter().all(|byte| matches!(byte, b'\n' | b'\r' | b'\t' | b' '..=b'~') || *byte >= 0x80)
+        && std::str::from_utf8(start).map_or_else(|error| error.valid_up_to() + 4 > start.len(), |_| true)
+}

@@ -1,0 +1,343 @@
+//! A text as a trace.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use et_names::FieldId;
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::line::{self, Radix, TypeWord};
+use super::names_reader::TextNames;
+use super::reader::{Line, ParseError, TextForm, TextReader};
+use crate::file::Bytes;
+use crate::lifetimes::{LifetimesError, Recorder, Special};
+use crate::record::{AllocKind, Record, ThreadId};
+use crate::resolve::CutOffThread;
+use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError};
+use crate::types::Types;
+
+/// Why a text cannot be read.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum TextInputError {
+    #[error("{path}: {source}", path = path.display())]
+    Text { path: PathBuf, source: ParseError },
+    #[error("{path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+    #[error("{path}: line {line} is not of a names file (those that et-trace text --names writes)", path = path.display())]
+    Names { path: PathBuf, line: u64 },
+}
+
+/// An open text.
+#[derive(Debug)]
+pub struct TextTrace {
+    path: PathBuf,
+    bytes: Bytes,
+    form: TextForm,
+    has_deaths: bool,
+    names: Option<Arc<TextNames>>,
+    warnings: Vec<String>,
+}
+
+impl TextTrace {
+    /// Opens a file, and another with its names.
+    pub fn open(path: &Path, names: Option<&Path>) -> Result<Self, TextInputError> {
+        let fail = |source| TextInputError::Io { path: path.to_owned(), source };
+        let bytes = Bytes::of_file(&File::open(path).map_err(fail)?).map_err(fail)?;
+        Self::new(path, bytes, names)
+    }
+
+    /// Copies a stream to a temporary file.
+    pub fn from_stream(name: &Path, stream: impl Read, names: Option<&Path>) -> Result<Self, TextInputError> {
+        let bytes = Bytes::of_stream(stream).map_err(|source| TextInputError::Io { path: name.to_owned(), source })?;
+        Self::new(name, bytes, names)
+    }
+
+    /// A text in memory.
+    pub fn from_text(text: &str, names: Option<TextNames>) -> Self {
+        let mut trace = Self::of_bytes(Path::new("memory"), Bytes::Owned(text.into()));
+        trace.names = names.map(Arc::new);
+        trace
+    }
+
+    fn new(path: &Path, bytes: Bytes, names: Option<&Path>) -> Result<Self, TextInputError> {
+        let mut trace = Self::of_bytes(path, bytes);
+        trace.first_record()?;
+        if let Some(names) = names {
+            let fail = |source| TextInputError::Io { path: names.to_owned(), source };
+            let file = BufReader::with_capacity(1 << 18, File::open(names).map_err(fail)?);
+            let read = TextNames::read(file).map_err(fail)?;
+            trace.names = Some(Arc::new(read.map_err(|line| TextInputError::Names { path: names.to_owned(), line })?));
+        }
+        Ok(trace)
+    }
+
+    /// Reads up to the first record: what is no trace at all shows at once.
+    fn first_record(&self) -> Result<(), TextInputError> {
+        let (mut reader, mut types) = (self.lines(true), Types::default());
+        while let Some(Line::Comment(_)) = reader.next_line(&mut types).map_err(|error| self.error(error))? {}
+        Ok(())
+    }
+
+    fn of_bytes(path: &Path, bytes: Bytes) -> Self {
+        let sample = Sample::of(&bytes);
+        let form = TextForm { radix: sample.radix(), is_replayer: sample.is_replayer(), split_repeated: true };
+        let has_deaths = sample.says_deaths.unwrap_or_else(|| has_deaths(&bytes));
+        let warnings = sample.warnings(form.radix);
+        Self { path: path.to_owned(), bytes, form, has_deaths, names: None, warnings }
+    }
+
+    /// Where it came from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its bytes.
+    pub fn size(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    /// What its ids mean.
+    pub fn names(&self) -> Option<&TextNames> {
+        self.names.as_deref()
+    }
+
+    /// Reads it line by line. With `as_it_is` an id that is allocated again stays what it is.
+    pub fn lines(&self, as_it_is: bool) -> TextReader<&[u8]> {
+        let form = TextForm { split_repeated: !as_it_is, ..self.form };
+        TextReader::new(&self.bytes, form, self.names.clone())
+    }
+
+    /// Dialect and numbers.
+    pub fn form(&self) -> TextForm {
+        self.form
+    }
+
+    /// Whether it has `D` records.
+    pub fn has_deaths(&self) -> bool {
+        self.has_deaths
+    }
+
+    /// What reading it did not show yet.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    pub(crate) fn error(&self, source: ParseError) -> TextInputError {
+        TextInputError::Text { path: self.path.clone(), source }
+    }
+
+    /// Calls `visit` with each record.
+    pub fn for_each(
+        &self,
+        reading: Reading,
+        mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        let mut counter = Counter::new(reading.clock);
+        if reading.deaths == Deaths::Trace && !self.has_deaths {
+            return self.with_deaths(reading, counter, visit);
+        }
+        let keep_deaths = reading.deaths != Deaths::None;
+        let mut types = Types::default();
+        let mut ending = self.each(&mut types, |record, types| {
+            if !keep_deaths && matches!(record, Record::Death { .. }) {
+                return ControlFlow::Continue(());
+            }
+            let tick = counter.next(record);
+            visit(record, &At { types, tick })
+        })?;
+        ending.outcome.totals = counter.totals;
+        ending.text_types = types;
+        Ok(ending)
+    }
+
+    fn with_deaths(
+        &self,
+        reading: Reading,
+        mut counter: Counter,
+        mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        let mut types = Types::default();
+        let names = self.names.as_deref();
+        let family = names.map(|names| names.family("java/lang/ref/FinalReference")).unwrap_or_default();
+        let special = Special {
+            class: Some(types.intern_class("java/lang/Class")),
+            string: Some(types.intern_class("java/lang/String")),
+            referent: names.and_then(|names| names.referent()).map(|field| FieldId(field as u32)),
+            final_references: family.into_iter().map(|class| types.intern_class(class)).collect(),
+        };
+        let mut recorder = Recorder::new(special, reading.limits);
+        let mut initial = 0u64;
+        let mut ending = self.each(&mut types, |record, _| {
+            if let Record::Alloc(alloc) = record
+                && alloc.kind == AllocKind::Initial
+            {
+                // Nothing in the text says what held it.
+                initial += 1;
+                recorder.held_to_the_end(alloc.object);
+            }
+            if recorder.record(record) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+        let replay = |error: LifetimesError| SourceError::from(error);
+        let recording = recorder.finish().map_err(replay)?;
+        let mut stopped = false;
+        let cost = recording.replay(|record| {
+            let tick = counter.next(record);
+            let flow = visit(record, &At { types: &types, tick });
+            stopped = flow.is_break();
+            flow
+        });
+        ending.cost = Some(cost.map_err(replay)?);
+        ending.outcome.stopped = stopped;
+        ending.outcome.totals = counter.totals;
+        ending.text_types = types;
+        if initial > 0 {
+            ending.warnings.push(format!(
+                "the text has no deaths and does not say what its {initial} I objects held: they are kept to the end, and what only they held may die too early"
+            ));
+        }
+        if names.and_then(TextNames::referent).is_none() {
+            ending.warnings.push(
+                "the text has no deaths and no names file tells which field is Reference.referent: weak references keep their targets"
+                    .to_owned(),
+            );
+        }
+        Ok(ending)
+    }
+
+    /// Records as they stand, and what the comments say.
+    fn each(
+        &self,
+        types: &mut Types,
+        mut visit: impl FnMut(&Record, &Types) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        let mut ending = Ending { warnings: self.warnings.clone(), ..Ending::default() };
+        let mut depths: FxHashMap<ThreadId, usize> = FxHashMap::default();
+        let mut reader = self.lines(false);
+        while let Some(line) = reader.next_line(types).map_err(|error| self.error(error))? {
+            let record = match line {
+                Line::Record(record) => record,
+                Line::Comment(text) => {
+                    if let Some(lost) = text.strip_prefix("lost ").and_then(|lost| lost.parse().ok()) {
+                        ending.outcome.lost.events = lost;
+                    } else if !is_counted_again(&text) {
+                        ending.text_comments.push(text);
+                    }
+                    continue;
+                }
+            };
+            match record {
+                Record::Entry { thread, .. } => *depths.entry(thread).or_default() += 1,
+                Record::Exit { thread, .. } | Record::ExitThrow { thread, .. } => {
+                    let depth = depths.entry(thread).or_default();
+                    *depth = depth.saturating_sub(1);
+                }
+                _ => {}
+            }
+            if visit(&record, types).is_break() {
+                ending.outcome.stopped = true;
+                break;
+            }
+        }
+        let mut cut_off: Vec<_> = depths
+            .into_iter()
+            .filter(|&(_, frames)| frames > 0)
+            .map(|(thread, frames)| CutOffThread { thread, frames })
+            .collect();
+        cut_off.sort_by_key(|stack| stack.thread);
+        ending.outcome.cut_off = cut_off;
+        ending.warnings.extend(reader.quirks().warnings());
+        Ok(ending)
+    }
+}
+
+/// Comments that whoever writes the records again writes anew.
+fn is_counted_again(comment: &str) -> bool {
+    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths "].iter().any(|start| comment.starts_with(start))
+}
+
+/// Whether there is a `D` line.
+fn has_deaths(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"D ") || bytes.split(|&byte| byte == b'\n').any(|line| line.starts_with(b"D "))
+}
+
+/// The beginning of a text, to tell its form.
+#[derive(Debug, Default)]
+struct Sample {
+    says_et: bool,
+    says_replayer: bool,
+    says_deaths: Option<bool>,
+    lines: u64,
+    et: u64,
+    replayer: u64,
+    with_hexadecimal_digits: u64,
+}
+
+impl Sample {
+    const BYTES: usize = 1 << 20;
+
+    fn of(bytes: &[u8]) -> Self {
+        let mut sample = Self::default();
+        for line in (&bytes[..bytes.len().min(Self::BYTES)]).lines().map_while(Result::ok) {
+            sample.line(line.trim());
+        }
+        sample
+    }
+
+    fn line(&mut self, text: &str) {
+        match text.strip_prefix('#').map(str::trim) {
+            Some("Elephant Tracks, dialect et") => self.says_et = true,
+            Some("Elephant Tracks, dialect replayer") => self.says_replayer = true,
+            Some("deaths trace") => self.says_deaths = Some(true),
+            Some("deaths none") => self.says_deaths = Some(false),
+            Some(_) => {}
+            None => {
+                let Ok(line) = line::parse(text, Radix::Hexadecimal) else { return };
+                self.lines += 1;
+                let is_digit = |byte: u8| matches!(byte, b'a'..=b'f' | b'A'..=b'F');
+                let numbers = text.split_ascii_whitespace().skip(1);
+                let is_number = |word: &&str| word.bytes().all(|byte| byte.is_ascii_hexdigit());
+                let has_digits = numbers.filter(is_number).any(|word| word.bytes().any(is_digit));
+                self.with_hexadecimal_digits += u64::from(has_digits);
+                match line {
+                    line::Line::Alloc { ty: TypeWord::Descriptor(_), .. }
+                    | line::Line::Update { old: Some(_), .. }
+                    | line::Line::Exit { receiver: Some(_), .. } => self.et += 1,
+                    line::Line::Alloc { ty: TypeWord::Number(_), .. }
+                    | line::Line::Update { old: None, .. }
+                    | line::Line::Exit { receiver: None, .. } => self.replayer += 1,
+                    _ => {}
+                }
+            }
+        }
+    }
+
+    fn is_replayer(&self) -> bool {
+        self.says_replayer || !self.says_et && self.replayer > self.et
+    }
+
+    fn radix(&self) -> Radix {
+        /// Of so many lines one would have a digit from a to f.
+        const ENOUGH: u64 = 200;
+        if self.says_et || self.with_hexadecimal_digits > 0 {
+            Radix::Hexadecimal
+        } else if self.is_replayer() || self.lines >= ENOUGH {
+            Radix::Decimal
+        } else {
+            Radix::Hexadecimal
+        }
+    }
+
+    fn warnings(&self, radix: Radix) -> Vec<String> {
+        let odd = match (self.is_replayer(), radix) {
+            (false, Radix::Decimal) => "records of dialect et with decimal numbers",
+            (true, Radix::Hexadecimal) => "records of dialect replayer with hexadecimal numbers",
+            _ => return Vec::new(),
+        };
+        vec![format!("{odd}: read as such")]
+    }
+}

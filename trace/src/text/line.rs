@@ -1,0 +1,234 @@
+//! One line of either dialect. Which it is shows in each line: by the number of fields, and by types that are descriptors
+//! or numbers.
+
+use std::str::SplitAsciiWhitespace;
+
+use crate::record::{AllocKind, ObjectId, ThreadId};
+
+/// How numbers are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Radix {
+    /// Dialect `replayer`, and some traces of dialect `et`.
+    Decimal,
+    /// Dialect `et`.
+    Hexadecimal,
+}
+
+/// What stands for a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TypeWord<'a> {
+    /// A JVM descriptor.
+    Descriptor(&'a str),
+    /// A class of the names file.
+    Number(u64),
+}
+
+/// A line, field by field; `None` where the dialect leaves it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Line<'a> {
+    Alloc {
+        kind: AllocKind,
+        object: ObjectId,
+        size: u64,
+        ty: TypeWord<'a>,
+        site: u32,
+        length: Option<u32>,
+        thread: ThreadId,
+    },
+    Update {
+        old: Option<ObjectId>,
+        origin: ObjectId,
+        target: ObjectId,
+        field: u32,
+        thread: ThreadId,
+    },
+    Entry {
+        method: u32,
+        receiver: ObjectId,
+        thread: ThreadId,
+    },
+    Exit {
+        method: u32,
+        receiver: Option<ObjectId>,
+        thread: ThreadId,
+    },
+    /// `X T H`
+    Exception {
+        letter: u8,
+        method: u32,
+        receiver: ObjectId,
+        exception: ObjectId,
+        thread: ThreadId,
+    },
+    Death {
+        object: ObjectId,
+        thread: ThreadId,
+        /// The clock, of dialect `replayer`.
+        time: Option<u64>,
+    },
+    /// `R`, or `W` of dialect `replayer`.
+    Root {
+        object: ObjectId,
+        thread: ThreadId,
+        is_witness: bool,
+    },
+    /// `C`, which says nothing of objects.
+    Class,
+}
+
+struct Words<'a> {
+    words: SplitAsciiWhitespace<'a>,
+    radix: Radix,
+}
+
+const NO_NUMBER: [&str; 2] = ["a field is not a decimal number", "a field is not a hexadecimal number"];
+
+impl<'a> Words<'a> {
+    fn word(&mut self) -> Result<&'a str, &'static str> {
+        self.words.next().ok_or("a field is missing")
+    }
+
+    fn number(&mut self) -> Result<u64, &'static str> {
+        let word = self.word()?;
+        parse_number(word, self.radix).ok_or(NO_NUMBER[usize::from(self.radix == Radix::Hexadecimal)])
+    }
+
+    fn small(&mut self) -> Result<u32, &'static str> {
+        self.number().and_then(|number| u32::try_from(number).map_err(|_| "a number is too large"))
+    }
+
+    fn object(&mut self) -> Result<ObjectId, &'static str> {
+        self.number().map(ObjectId)
+    }
+
+    fn thread(&mut self) -> Result<ThreadId, &'static str> {
+        self.small().map(ThreadId)
+    }
+}
+
+/// A number, with or without `0x`.
+pub fn parse_number(word: &str, radix: Radix) -> Option<u64> {
+    match word.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None if radix == Radix::Decimal => word.parse(),
+        None => u64::from_str_radix(word, 16),
+    }
+    .ok()
+}
+
+/// Reads one line that is no comment.
+pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
+    let count = text.split_ascii_whitespace().count();
+    let mut words = Words { words: text.split_ascii_whitespace(), radix };
+    let letter = words.word()?;
+    let [letter_byte] = *letter.as_bytes() else { return Err("not a record") };
+    let fields = count - 1;
+    let exactly = |wanted: usize| match fields.cmp(&wanted) {
+        std::cmp::Ordering::Less => Err("a field is missing"),
+        std::cmp::Ordering::Equal => Ok(()),
+        std::cmp::Ordering::Greater => Err("more fields than the record has"),
+    };
+    let line = match letter_byte {
+        b'A' | b'I' | b'N' | b'P' | b'V' => {
+            if fields != 5 {
+                exactly(6)?;
+            }
+            let kind = AllocKind::ALL.into_iter().find(|kind| kind.letter() == char::from(letter_byte));
+            let (object, size, ty) = (words.object()?, words.number()?, words.word()?);
+            let ty = match ty.bytes().next() {
+                Some(b'0'..=b'9') => TypeWord::Number(parse_number(ty, radix).ok_or("the type is no number")?),
+                _ => TypeWord::Descriptor(ty),
+            };
+            let site = words.small()?;
+            let length = if fields == 6 { Some(words.small()?) } else { None };
+            Line::Alloc {
+                kind: kind.unwrap_or(AllocKind::New),
+                object,
+                size,
+                ty,
+                site,
+                length,
+                thread: words.thread()?,
+            }
+        }
+        b'U' => {
+            if fields != 4 {
+                exactly(5)?;
+            }
+            let old = if fields == 5 { Some(words.object()?) } else { None };
+            let (origin, target, field) = (words.object()?, words.object()?, words.small()?);
+            Line::Update { old, origin, target, field, thread: words.thread()? }
+        }
+        b'M' => {
+            exactly(3)?;
+            Line::Entry { method: words.small()?, receiver: words.object()?, thread: words.thread()? }
+        }
+        b'E' => {
+            if fields != 2 {
+                exactly(3)?;
+            }
+            let method = words.small()?;
+            let receiver = if fields == 3 { Some(words.object()?) } else { None };
+            Line::Exit { method, receiver, thread: words.thread()? }
+        }
+        b'X' | b'T' | b'H' => {
+            exactly(4)?;
+            let (method, receiver, exception) = (words.small()?, words.object()?, words.object()?);
+            Line::Exception { letter: letter_byte, method, receiver, exception, thread: words.thread()? }
+        }
+        b'D' => {
+            if fields != 3 {
+                exactly(2)?;
+            }
+            let (object, thread) = (words.object()?, words.thread()?);
+            let time = if fields == 3 { Some(words.number()?) } else { None };
+            Line::Death { object, thread, time }
+        }
+        b'R' => {
+            exactly(2)?;
+            Line::Root { object: words.object()?, thread: words.thread()?, is_witness: false }
+        }
+        b'W' => {
+            if fields != 2 {
+                exactly(3)?;
+            }
+            let object = words.object()?;
+            if fields == 3 {
+                words.word()?;
+            }
+            Line::Root { object, thread: words.thread()?, is_witness: true }
+        }
+        b'C' => Line::Class,
+        _ => return Err("not a record"),
+    };
+    Ok(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_dialects_and_their_variants() {
+        let hex = |text| parse(text, Radix::Hexadecimal).unwrap();
+        let decimal = |text| parse(text, Radix::Decimal).unwrap();
+        let (object, thread) = (ObjectId(31), ThreadId(2));
+        let alloc = |kind, ty, length| Line::Alloc { kind, object, size: 16, ty, site: 10, length, thread };
+        let string = TypeWord::Descriptor("LA;");
+        assert_eq!(hex("N 1f 10 LA; a 0 2"), alloc(AllocKind::New, string, Some(0)));
+        assert_eq!(hex("V 1f 10 LA; a 2"), alloc(AllocKind::Vm, string, None));
+        assert_eq!(hex("N 0x1f 10 LA; 0xa 2"), alloc(AllocKind::New, string, None));
+        assert_eq!(decimal("A 31 16 17 10 3 2"), alloc(AllocKind::Array, TypeWord::Number(17), Some(3)));
+        let update = |old| Line::Update { old, origin: object, target: ObjectId(5), field: 7, thread };
+        assert_eq!(hex("U 0 1f 5 7 2"), update(Some(ObjectId::NULL)));
+        assert_eq!(decimal("U 31 5 7 2"), update(None));
+        assert_eq!(decimal("E 9 2"), Line::Exit { method: 9, receiver: None, thread });
+        assert_eq!(hex("E 9 1f 2"), Line::Exit { method: 9, receiver: Some(object), thread });
+        assert_eq!(hex("D 1f 2"), Line::Death { object, thread, time: None });
+        assert_eq!(decimal("D 31 2 900"), Line::Death { object, thread, time: Some(900) });
+        assert_eq!(hex("R 1f 2"), Line::Root { object, thread, is_witness: false });
+        assert_eq!(decimal("W 31 77 2"), Line::Root { object, thread, is_witness: true });
+        assert_eq!(hex("C whatever it says"), Line::Class);
+    }
+}

@@ -1,0 +1,86 @@
+//! Dialect `replayer`: numbers decimal, types by number, no old targets, no receivers of exits.
+
+use rustc_hash::FxHashMap;
+
+use super::writer::TypeNumbers;
+use crate::record::{AllocKind, ObjectId, Record};
+use crate::source::At;
+use crate::types::TypeId;
+
+/// Writes line after line.
+#[derive(Debug)]
+pub struct Writer<'a> {
+    numbers: TypeNumbers<'a>,
+    /// What the last `# kind` said: the dialect has no letters for objects that no bytecode made.
+    kind: Option<AllocKind>,
+    /// Types of objects, for witnesses.
+    types: FxHashMap<ObjectId, TypeId>,
+}
+
+pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
+    let mut text = [0; 20];
+    let mut at = text.len();
+    loop {
+        at -= 1;
+        text[at] = b'0' + (value % 10) as u8;
+        value /= 10;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&text[at..]);
+}
+
+fn line(out: &mut Vec<u8>, letter: u8, numbers: &[u64]) {
+    out.push(letter);
+    for &number in numbers {
+        out.push(b' ');
+        decimal(out, number);
+    }
+    out.push(b'\n');
+}
+
+impl<'a> Writer<'a> {
+    pub(super) fn new(numbers: TypeNumbers<'a>) -> Self {
+        Self { numbers, kind: None, types: FxHashMap::default() }
+    }
+
+    /// Appends a record.
+    pub fn push(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
+        let thread = u64::from(record.thread().0);
+        match *record {
+            Record::Alloc(alloc) => {
+                let kind = Some(alloc.kind).filter(|kind| !matches!(kind, AllocKind::New | AllocKind::Array));
+                if kind != self.kind {
+                    self.kind = kind;
+                    out.extend_from_slice(b"# kind ");
+                    out.extend_from_slice(&[kind.map_or(b'-', |kind| kind.letter() as u8), b'\n']);
+                }
+                let is_array = alloc.kind == AllocKind::Array || at.types.descriptor(alloc.ty).starts_with('[');
+                let letter = if is_array { b'A' } else { b'N' };
+                let ty = self.numbers.of(alloc.ty, at.types);
+                self.types.insert(alloc.object, alloc.ty);
+                let numbers = [alloc.object.0, alloc.size, ty, alloc.site.0.into(), alloc.length.into(), thread];
+                line(out, letter, &numbers);
+            }
+            Record::Update { origin, target, slot, .. } => {
+                line(out, b'U', &[origin.0, target.0, slot.number().into(), thread]);
+            }
+            Record::Entry { method, receiver, .. } => line(out, b'M', &[method.0.into(), receiver.0, thread]),
+            Record::Exit { method, .. } => line(out, b'E', &[method.0.into(), thread]),
+            Record::ExitThrow { method, receiver, exception, .. }
+            | Record::Throw { method, receiver, exception, .. }
+            | Record::Handle { method, receiver, exception, .. } => {
+                line(out, record.letter() as u8, &[method.0.into(), receiver.0, exception.0, thread]);
+            }
+            Record::Death { object, .. } => {
+                self.types.remove(&object);
+                line(out, b'D', &[object.0, thread, at.tick.0]);
+            }
+            Record::Root { object, .. } => {
+                let ty = self.types.get(&object).map_or(0, |&ty| self.numbers.of(ty, at.types));
+                line(out, b'W', &[object.0, ty, thread]);
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Writes a whole trace in one of the dialects.
+
+use std::io::{self, Write};
+use std::ops::ControlFlow;
+
+use et_names::ID_LIMIT;
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+use super::{NamesUse, et, oracle, replayer};
+use crate::record::{Record, Slot};
+use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use crate::trace::Trace;
+use crate::types::{TypeId, Types, class_name};
+
+/// What the output looks like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// Elephant Tracks.
+    #[default]
+    Et,
+    /// Elephant Tracks 3 and its TraceReplayer.
+    Replayer,
+    /// CSV of allocations and frees.
+    Oracle,
+}
+
+/// Why text could not be written.
+#[derive(Debug, Error)]
+pub enum TextError {
+    /// The trace cannot be read.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The output cannot be written.
+    #[error("cannot write: {0}")]
+    Write(#[from] io::Error),
+}
+
+const FLUSH_AT: usize = 1 << 16;
+
+/// Buffers lines and writes them in large pieces.
+#[derive(Debug)]
+struct Lines<W> {
+    out: W,
+    lines: Vec<u8>,
+}
+
+impl<W: Write> Lines<W> {
+    #[inline]
+    fn write_if_many(&mut self) -> io::Result<()> {
+        if self.lines.len() >= FLUSH_AT { self.write_out() } else { Ok(()) }
+    }
+
+    fn write_out(&mut self) -> io::Result<()> {
+        self.out.write_all(&self.lines)?;
+        self.lines.clear();
+        Ok(())
+    }
+
+    fn comment(&mut self, text: &str) {
+        self.lines.extend_from_slice(b"# ");
+        self.lines.extend_from_slice(text.as_bytes());
+        self.lines.push(b'\n');
+    }
+}
+
+/// Numbers of types, for dialects that write no descriptors.
+#[derive(Debug)]
+pub(super) struct TypeNumbers<'a> {
+    source: &'a Source,
+    known: FxHashMap<TypeId, u64>,
+}
+
+impl TypeNumbers<'_> {
+    /// The number of the type's class in the names file.
+    pub fn of(&mut self, ty: TypeId, types: &Types) -> u64 {
+        let source = self.source;
+        *self.known.entry(ty).or_insert_with(|| {
+            let of_text = |number: &str| number.strip_prefix("class").and_then(|number| number.parse().ok());
+            match source {
+                Source::Trace(trace) => type_number(trace, ty),
+                Source::Text(text) => {
+                    let name = types.descriptor(ty);
+                    let name = class_name(name).unwrap_or(name);
+                    let known = text.names().and_then(|names| names.class_number(name));
+                    known.or_else(|| of_text(name)).unwrap_or(u64::from(ID_LIMIT) + u64::from(ty.0))
+                }
+            }
+        })
+    }
+}
+
+/// The id of a type's class, or one of its own if no names table has the class (arrays have none).
+pub(super) fn type_number(trace: &Trace, ty: TypeId) -> u64 {
+    match trace.names.classes_of(ty).first() {
+        Some(&class) => trace.names.class(class).2.0.into(),
+        None => u64::from(ID_LIMIT) + u64::from(ty.0),
+    }
+}
+
+fn note_use(used: &mut NamesUse, record: &Record, trace: &Trace) {
+    match record {
+        Record::Alloc(alloc) => {
+            used.ty(alloc.ty);
+            used.site(alloc.site, trace);
+        }
+        Record::Update { slot: Slot::Field(field), .. } => used.field(*field, trace),
+        Record::Entry { method, .. } => used.method(*method, trace),
+        _ => {}
+    }
+}
+
+/// Writes a whole trace with its closing comments. Says also which names it used, of a trace that has them.
+pub fn write<W: Write>(
+    source: &Source,
+    dialect: Dialect,
+    reading: Reading,
+    out: W,
+) -> Result<(Ending, Option<NamesUse>), TextError> {
+    let mut lines = Lines { out, lines: Vec::with_capacity(FLUSH_AT + 256) };
+    let trace = match source {
+        Source::Trace(trace) => Some(&**trace),
+        Source::Text(_) => None,
+    };
+    let mut used = trace.map(|trace| NamesUse::new(trace, dialect != Dialect::Et));
+    let numbers = TypeNumbers { source, known: FxHashMap::default() };
+    let ending = match dialect {
+        Dialect::Et => {
+            lines.comment("Elephant Tracks, dialect et");
+            each(source, reading, &mut lines, &mut used, |out, record, at| et::push_line(out, record, at.types))?
+        }
+        Dialect::Replayer => {
+            lines.comment("Elephant Tracks, dialect replayer");
+            let mut writer = replayer::Writer::new(numbers);
+            each(source, reading, &mut lines, &mut used, |out, record, at| writer.push(out, record, at))?
+        }
+        Dialect::Oracle => {
+            lines.lines.extend_from_slice(oracle::HEADER);
+            let mut writer = oracle::Writer::new(numbers);
+            each(source, reading, &mut lines, &mut used, |out, record, at| writer.push(out, record, at))?
+        }
+    };
+    if dialect != Dialect::Oracle {
+        for comment in closing_comments(source, &ending, reading.deaths) {
+            lines.comment(&comment);
+        }
+    }
+    lines.write_out()?;
+    lines.out.flush()?;
+    Ok((ending, used))
+}
+
+fn each<W: Write>(
+    source: &Source,
+    reading: Reading,
+    lines: &mut Lines<W>,
+    used: &mut Option<NamesUse>,
+    mut push: impl FnMut(&mut Vec<u8>, &Record, &At<'_>),
+) -> Result<Ending, TextError> {
+    let mut failed = None;
+    let ending = source.for_each(reading, |record, at| {
+        if let (Some(used), Source::Trace(trace)) = (used.as_mut(), source) {
+            note_use(used, record, trace);
+        }
+        push(&mut lines.lines, record, at);
+        match lines.write_if_many() {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        }
+    })?;
+    failed.map_or(Ok(ending), |error| Err(error.into()))
+}
+
+/// The comments at the end: totals, what is odd, what was lost.
+fn closing_comments(source: &Source, ending: &Ending, deaths: Deaths) -> Vec<String> {
+    let outcome = &ending.outcome;
+    let mut lines: Vec<String> =
+        outcome.totals.iter().map(|(letter, count)| format!("total {letter} {count}")).collect();
+    lines.extend(
+        outcome.cut_off.iter().map(|stack| format!("cut off thread {:x} frames {}", stack.thread.0, stack.frames)),
+    );
+    lines.push(format!("deaths {}", if deaths == Deaths::None { "none" } else { "trace" }));
+    if let Source::Trace(trace) = source {
+        lines.push(format!("not instrumented classes {}", trace.not_instrumented().count()));
+        lines.extend(outcome.anomalies.iter().map(|(what, count)| format!("anomaly {count} {what}")));
+        lines.extend(trace.problems.iter().map(|problem| format!("problem {} {}", problem.count, problem.what)));
+        if let Some(cut) = trace.file.cut_off() {
+            lines.push(cut.to_string());
+        }
+    }
+    lines.extend(ending.text_comments.iter().cloned());
+    lines.push(format!("lost {}", outcome.lost.total()));
+    lines
+}
