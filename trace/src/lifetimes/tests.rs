@@ -162,14 +162,19 @@ proptest! {
     fn deaths_too_early_are_breaches(program in program(), which: prop::sample::Index) {
         let program = program.without_vm();
         let records = expected(&program);
-        let deaths: Vec<usize> =
-            (0..records.len()).filter(|&at| matches!(records[at], Record::Death { .. })).collect();
-        prop_assume!(!deaths.is_empty());
-        let at = deaths[which.index(deaths.len())];
-        let object = records[at].objects()[0];
-        // Before its last mention, which is not its allocation.
-        let last = records[..at].iter().rposition(|record| record.objects().contains(&object)).unwrap();
-        prop_assume!(!matches!(records[last], Record::Alloc(_)));
+        // Deaths, each with the last mention before it where that is not the allocation.
+        let moves: Vec<(usize, usize)> = (0..records.len())
+            .filter(|&at| matches!(records[at], Record::Death { .. }))
+            .filter_map(|at| {
+                let object = records[at].objects()[0];
+                let last = records[..at].iter().rposition(|record| record.objects().contains(&object))?;
+                (!matches!(records[last], Record::Alloc(_))).then_some((at, last))
+            })
+            .collect();
+        if moves.is_empty() {
+            return Ok(());
+        }
+        let (at, last) = moves[which.index(moves.len())];
         let mut early = records.clone();
         let death = early.remove(at);
         early.insert(last, death);
