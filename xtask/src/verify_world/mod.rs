@@ -146,13 +146,23 @@ fn whole_jdk(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk) -> Resu
     eprintln!("the classes of JDK {}", jdk.version);
     let start = Instant::now();
     let traced_jdk = InstrumentedJdk::of(layout, tools, jdk, &[])?;
-    let (plain, rewritten) = (linker.jdk(&jdk.java())?, linker.jdk(&traced_jdk.java())?);
+    let comparison = linker.jdk(&jdk.java())?.compare(&linker.jdk(&traced_jdk.java())?);
+    say(jdk, &comparison);
     Ok(JdkResult {
         version: jdk.version.clone(),
         rewriting: Rewriting::of_report(&traced_jdk.report()?),
-        comparison: plain.compare(&rewritten),
+        comparison,
         seconds: start.elapsed().as_secs_f64(),
     })
+}
+
+/// The whole takes long; whoever watches sees what came of a part.
+fn say(jdk: &Jdk, comparison: &Comparison) {
+    let (linked, failures) = (comparison.all_linked(), &comparison.failures);
+    eprintln!("JDK {}: {linked} classes link, {} failures", jdk.version, failures.len());
+    for failure in failures.iter().take(10) {
+        eprintln!("  {} {}: {} (plain: {})", failure.jar, failure.class, failure.after, failure.before);
+    }
 }
 
 /// The jars' classes on one JDK.
@@ -178,11 +188,12 @@ fn all_jars(layout: &Layout, tools: &Tools, linker: &Linker, jdk: &Jdk, jars: &[
         Ok(outcomes)
     };
     let plain = link(&jdk.java(), &paths(|jar| &jar.plain))?;
-    let rewritten = link(&traced_jdk.java(), &paths(|jar| &jar.rewritten))?;
+    let comparison = plain.compare(&link(&traced_jdk.java(), &paths(|jar| &jar.rewritten))?);
+    say(jdk, &comparison);
     Ok(JarsResult {
         version: jdk.version.clone(),
         feature: jdk.feature,
-        comparison: plain.compare(&rewritten),
+        comparison,
         seconds: start.elapsed().as_secs_f64(),
     })
 }
