@@ -92,10 +92,11 @@ fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     Ok(hasher.finish())
 }
 
-/// What `et-trace summary --json` tells of a trace; `top` cuts its lists.
+/// What `et-trace summary --json` tells of a trace, deaths apart; `top` cuts its lists.
 pub fn summary(tools: &Tools, trace: &Path, top: usize) -> Result<serde_json::Value> {
     let mut command = Command::new(tools.et_trace());
-    let output = command::quiet(command.args(["summary", "--json", "--top", &top.to_string()]).arg(trace))?;
+    let output =
+        command::quiet(command.args(["summary", "--json", "--deaths", "none", "--top", &top.to_string()]).arg(trace))?;
     serde_json::from_slice(&output.stdout).context("et-trace summary --json did not print JSON")
 }
 
