@@ -7,6 +7,7 @@ use thiserror::Error;
 
 use crate::container::jimage::ImageError;
 use crate::container::zip::ZipError;
+use crate::filter::PatternError;
 use crate::report::counted;
 use crate::rewrite::ClassError;
 use crate::verify::Finding;
@@ -162,8 +163,8 @@ impl Error {
     }
 }
 
-impl From<globset::Error> for Error {
-    fn from(error: globset::Error) -> Self {
+impl From<PatternError> for Error {
+    fn from(error: PatternError) -> Self {
         Error::Usage(error.to_string())
     }
 }
