@@ -296,7 +296,7 @@ fn write<T>(
     };
     let counts = plan.counts();
     match plan.rewrite(first, options) {
-        Ok(done) if fits(&done.names, counts) => Written {
+        Ok(done) if done.fits(counts) => Written {
             hooks: done.hooks.into(),
             methods: done.methods_with_code.into(),
             bytes_out: done.bytes.len() as u64,
@@ -311,12 +311,6 @@ fn write<T>(
         ),
         Err(error) => skipped(error.to_string(), Some(placeholder(plan, bytes, counts, options))),
     }
-}
-
-fn fits(names: &ClassNames, counts: IdCounts) -> bool {
-    let found = [names.methods.len(), names.fields.len(), names.sites.len(), names.field_refs.len()];
-    let asked = [counts.methods, counts.fields, counts.sites, counts.field_refs];
-    found.into_iter().zip(asked).all(|(found, asked)| found == asked as usize)
 }
 
 /// What the table says of a class that was measured but could not be written: its members as far as they can be

@@ -42,6 +42,21 @@ impl EventSet {
     pub fn bits(self) -> u8 {
         self.0
     }
+
+    /// The set that [`bits`](Self::bits) made these of.
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
+    /// The events that are in both sets.
+    pub fn and(self, other: EventSet) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The events of both sets.
+    pub fn or(self, other: EventSet) -> Self {
+        Self(self.0 | other.0)
+    }
 }
 
 impl std::str::FromStr for EventSet {
@@ -140,10 +155,6 @@ pub enum ClassError {
 pub const ATTRIBUTE: &str = "org.elephanttracks.Instrumented";
 const ATTRIBUTE_VERSION: u8 = 1;
 
-/// Fields that the runtime needs in `java.lang.Thread`: position, end and last ticket of the thread's event
-/// buffer, and the site of the `new` being initialised.
-const THREAD_FIELDS: [(&str, &str); 4] = [("etPos", "J"), ("etEnd", "J"), ("etTicket", "J"), ("etSite", "I")];
-
 /// A class read and measured, before it is given ids.
 #[derive(Debug)]
 pub struct Plan<'a> {
@@ -169,6 +180,16 @@ pub struct Rewritten {
     pub hooks: HookCounts,
     /// Methods that have code.
     pub methods_with_code: u32,
+}
+
+impl Rewritten {
+    /// Whether the names use as many ids as the plan had asked for.
+    pub fn fits(&self, asked: IdCounts) -> bool {
+        let names = &self.names;
+        let found = [names.methods.len(), names.fields.len(), names.sites.len(), names.field_refs.len()];
+        let asked = [asked.methods, asked.fields, asked.sites, asked.field_refs];
+        found.into_iter().zip(asked).all(|(found, asked)| found == asked as usize)
+    }
 }
 
 /// The hooks a class or a method is to have.
@@ -498,15 +519,10 @@ impl<'p, 'a> Work<'p, 'a> {
             fields.extend_from_slice(field.bytes);
         }
         if adds_fields {
-            let count = u16::try_from(class.fields.len() + THREAD_FIELDS.len())
+            let added = hooks::write_thread_fields(&mut pool, self.options.events, &mut fields)?;
+            let count = u16::try_from(class.fields.len() + added)
                 .map_err(|_| WriteError::NoRoom { why: "the class would have more than 65535 fields".into() })?;
             fields[..2].copy_from_slice(&count.to_be_bytes());
-            for (name, descriptor) in THREAD_FIELDS {
-                let (name, descriptor) = (pool.utf8(name.as_bytes())?, pool.utf8(descriptor.as_bytes())?);
-                for value in [access::SYNTHETIC | access::TRANSIENT, name, descriptor, 0] {
-                    fields.extend_from_slice(&value.to_be_bytes());
-                }
-            }
         }
 
         // A JDK's image is not checked against them, but every other module path is: `Hash of m differs`.
@@ -790,6 +806,9 @@ impl<'p, 'a> Work<'p, 'a> {
                 PUTFIELD | PUTSTATIC if wanted.fields => self.field_update(body, instruction, &mut editor, emit)?,
                 INVOKESTATIC if in_continuation && wanted.methods => {
                     hooks::switch_stack(&mut editor, emit, instruction, &class.pool)?;
+                }
+                INVOKESTATIC | INVOKEVIRTUAL if self.options.jdk => {
+                    hooks::define_class(&mut editor, emit, instruction, &class.pool)?;
                 }
                 _ => {}
             }

@@ -41,6 +41,11 @@ impl StringTable {
         handle
     }
 
+    /// Adds a string that may be there already, for tables whose index is gone.
+    pub(crate) fn add(&mut self, text: &str) -> Str {
+        if self.index.is_empty() { self.push(text) } else { self.intern(text) }
+    }
+
     pub(crate) fn without_index() -> Self {
         Self { text: String::new(), ends: Vec::new(), index: FxHashMap::default() }
     }

@@ -316,6 +316,24 @@ impl NamesTable {
         });
     }
 
+    /// Gives the class at `index` another name, wherever the table means it: a hidden class gets a name that its
+    /// class file does not know. Descriptors of fields and methods stay, they are as the class file has them.
+    pub fn rename_class(&mut self, index: u32, name: &str) {
+        let old = self.classes[index as usize].name;
+        let new = self.strings.add(name);
+        self.classes[index as usize].name = new;
+        self.field_refs.iter_mut().filter(|field| field.class == old).for_each(|field| field.class = new);
+        let old = format!("L{};", self.str(old));
+        for at in 0..self.sites.len() {
+            let descriptor = self.str(self.sites[at].descriptor);
+            let element = descriptor.trim_start_matches('[');
+            if element == old {
+                let descriptor = format!("{}L{name};", &descriptor[..descriptor.len() - element.len()]);
+                self.sites[at].descriptor = self.strings.add(&descriptor);
+            }
+        }
+    }
+
     /// The ids this table uses.
     pub fn block(&self) -> IdBlock {
         let size = [self.classes.len(), self.methods.len(), self.fields.len(), self.sites.len(), self.field_refs.len()];

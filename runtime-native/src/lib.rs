@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod buffers;
 pub mod classes;
+pub mod dynamic;
 pub mod dynamic_ids;
 pub mod heap;
 pub mod ids;

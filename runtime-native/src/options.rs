@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+use et_instrument::filter::{Filter, PatternError};
 use thiserror::Error;
 
 /// Environment variable with options in the agent string's form.
@@ -11,7 +12,17 @@ pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
-const NAMES: [&str; 7] = ["traceFile", "bufferSize", "optionsFile", "names", "namesFile", "classPath", "javaPath"];
+const NAMES: [&str; 9] = [
+    "traceFile",
+    "bufferSize",
+    "optionsFile",
+    "names",
+    "dynamic",
+    "dynamicExclude",
+    "namesFile",
+    "classPath",
+    "javaPath",
+];
 const DEFAULT_TRACE: &str = "et-%p.ettrace";
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const MIN_BUFFERS: usize = 64 << 10;
@@ -34,6 +45,12 @@ pub enum OptionError {
     /// `traceFile=>…` without the brackets.
     #[error("traceFile={0} is not a command: write traceFile=>(command)")]
     Command(String),
+    /// Neither on nor off.
+    #[error("dynamic={0}: write on or off")]
+    Dynamic(String),
+    /// A pattern that is none.
+    #[error("dynamicExclude: {0}")]
+    Pattern(#[from] PatternError),
     /// The options file cannot be read.
     #[error("cannot read optionsFile {path}: {error}", path = .path.display())]
     File {
@@ -65,6 +82,10 @@ pub struct Options {
     pub buffer_bytes: usize,
     /// Further places to look for names tables in.
     pub names: Vec<PathBuf>,
+    /// Whether classes made at run time are rewritten.
+    pub dynamic: bool,
+    /// Which of them.
+    pub dynamic_filter: Filter,
     /// What was given, for the trace.
     pub given: BTreeMap<String, String>,
     /// What the user should know about what was given.
@@ -166,6 +187,15 @@ impl Given {
                 .ok_or_else(|| OptionError::BufferSize(text.to_owned()))?,
         };
         let names = value("names").map(|list| std::env::split_paths(list).collect()).unwrap_or_default();
+        let dynamic = match value("dynamic") {
+            None | Some("on") => true,
+            Some("off") => false,
+            Some(other) => return Err(OptionError::Dynamic(other.to_owned())),
+        };
+        let mut dynamic_filter = Filter::default();
+        for pattern in value("dynamicExclude").into_iter().flat_map(|list| list.split(',')) {
+            dynamic_filter.push(false, pattern.trim())?;
+        }
         let mut notes = Vec::new();
         for name in ["classPath", "javaPath"] {
             if self.values.contains_key(name) {
@@ -178,7 +208,7 @@ impl Given {
                     .into(),
             );
         }
-        Ok(Options { target, buffer_bytes, names, given: self.values, notes })
+        Ok(Options { target, buffer_bytes, names, dynamic, dynamic_filter, given: self.values, notes })
     }
 }
 
@@ -271,6 +301,16 @@ mod tests {
             let result = agent(&format!("bufferSize={bad}"));
             assert!(bad.is_empty() || matches!(result, Err(OptionError::BufferSize(_))), "{bad}");
         }
+    }
+
+    #[test]
+    fn classes_made_at_run_time_may_be_left_alone() {
+        assert!(agent("").unwrap().dynamic && agent("dynamic=on").unwrap().dynamic);
+        assert!(!agent("dynamic=off").unwrap().dynamic);
+        assert!(matches!(agent("dynamic=no"), Err(OptionError::Dynamic(_))));
+        let filter = agent("dynamicExclude=com.acme.gen.**, *Proxy").unwrap().dynamic_filter;
+        assert!(!filter.hooks("com/acme/gen/A") && !filter.hooks("a/FooProxy") && filter.hooks("com/acme/A"));
+        assert!(matches!(agent("dynamicExclude=a["), Err(OptionError::Pattern(_))));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 
+use et_instrument::rewrite::EventSet;
 use jni_sys::jvalue;
 
 use crate::jni_table;
@@ -23,6 +24,7 @@ pub struct Proxy {
     put_field: StaticMethod,
     put_static: StaticMethod,
     put_element: StaticMethod,
+    jdk_events: i32,
 }
 
 /// Values of HeapProxy's static fields.
@@ -50,6 +52,7 @@ impl Proxy {
         let field = |name: &CStr| env.field(thread, name, c"J");
         let (position, end, _ticket) = (field(c"etPos")?, field(c"etEnd")?, field(c"etTicket")?);
         env.field(thread, c"etSite", c"I")?;
+        let jdk_events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
         let proxy = Self {
             class: env.global(class)?,
             on: env.static_field(class, c"on", c"Z")?,
@@ -64,6 +67,7 @@ impl Proxy {
             put_field: env.static_method(class, c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
             put_static: env.static_method(class, c"putStatic", c"(Ljava/lang/Object;I)V")?,
             put_element: env.static_method(class, c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
+            jdk_events,
         };
         proxy.bind_unsafe(env);
         Some(proxy)
@@ -72,6 +76,11 @@ impl Proxy {
     /// The class itself.
     pub fn class(&self) -> Object<'_> {
         self.class.get()
+    }
+
+    /// The events that the JDK's classes are hooked for: the rewriter left them in a constant of Thread.
+    pub fn jdk_events(&self) -> EventSet {
+        EventSet::from_bits(self.jdk_events as u8)
     }
 
     /// JDK 8: HeapProxy cannot get its Unsafe by itself.

@@ -6,7 +6,9 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use et_names::{FieldRefNames, NamesTable};
+use et_names::{ClassId, FieldRefNames, NamesTable};
+use et_trace::event::ObjectHash;
+use et_trace::file::dynamic::DynamicClass;
 use rustc_hash::FxHashMap;
 
 use crate::dynamic_ids::{self, DynamicIds};
@@ -177,7 +179,7 @@ impl Slots {
         if let Some(own) = state.own.get(&id) {
             return Ok(own.clone());
         }
-        let own = Arc::new(members.publish(&tracer.dynamic_ids, &tracer.queue));
+        let own = Arc::new(members.publish(ObjectHash(id), &tracer.dynamic_ids, &tracer.queue));
         state.own.insert(id, own.clone());
         Ok(own)
     }
@@ -254,8 +256,9 @@ struct Declared {
 }
 
 impl Members {
-    /// Gives the fields ids, and their names to the trace. Without ids left, there are no fields.
-    fn publish(self, ids: &DynamicIds, queue: &Queue) -> Own {
+    /// Gives the fields ids, and their names to the trace. Without ids left, there are no fields. `class` is the id of the
+    /// class, which may not be the only one of its name.
+    fn publish(self, class: ObjectHash, ids: &DynamicIds, queue: &Queue) -> Own {
         let mut own = Own::default();
         if self.fields.is_empty() {
             return own;
@@ -276,6 +279,7 @@ impl Members {
             });
         }
         dynamic_ids::publish(queue, &names);
+        queue.dynamic_class(&DynamicClass { mirror: class, class: ClassId(base) });
         own
     }
 }
@@ -325,7 +329,7 @@ mod tests {
         };
         let fields = vec![declared("x", None, 12), declared("Y", Some(1000), 112)];
         let (ids, queue) = (DynamicIds::default(), Queue::default());
-        let own = Members { class: "a/A".into(), fields }.publish(&ids, &queue);
+        let own = Members { class: "a/A".into(), fields }.publish(ObjectHash(9), &ids, &queue);
         assert_eq!(own.instance, [Slot { offset: 12, field: DYNAMIC_BASE }]);
         assert_eq!(own.statics, [(1000, Slot { offset: 112, field: DYNAMIC_BASE + 1 })]);
         let table = NamesTable::decode(&queue.take_blocks()[0].1).unwrap();
@@ -333,7 +337,10 @@ mod tests {
         assert_eq!(name(DYNAMIC_BASE), Some(("x", false)));
         assert_eq!(name(DYNAMIC_BASE + 1), Some(("Y", true)));
         assert!(table.classes.is_empty());
-        assert_eq!(Members { class: "a/A".into(), fields: Vec::new() }.publish(&ids, &queue), Own::default());
+        assert_eq!(
+            Members { class: "a/A".into(), fields: Vec::new() }.publish(ObjectHash(9), &ids, &queue),
+            Own::default()
+        );
         assert!(queue.take_blocks().is_empty());
     }
 }

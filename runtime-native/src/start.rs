@@ -10,6 +10,7 @@ use thiserror::Error;
 
 use crate::agent;
 use crate::buffers::{BufferError, Buffers};
+use crate::dynamic::{self, Dynamic};
 use crate::heap;
 use crate::ids;
 use crate::jni_table;
@@ -70,7 +71,11 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     };
     let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
     let slots = Slots::new(env, jvmti);
-    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, start };
+    let dynamic = options
+        .dynamic
+        .then(|| dynamic::link(env).map(|()| Dynamic::new(proxy.jdk_events(), options.dynamic_filter.clone())))
+        .flatten();
+    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,

@@ -10,6 +10,7 @@ use et_trace::file::format::GcRecord;
 
 use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
+use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
@@ -53,6 +54,8 @@ pub struct Tracer {
     pub dynamic_ids: DynamicIds,
     /// The collection that is going on.
     gc: Mutex<Option<(Ticket, u64)>>,
+    /// Rewrites classes made at run time; none if that is off.
+    pub dynamic: Option<Dynamic>,
     /// When tracing began.
     pub start: Instant,
     /// For the writer.
@@ -79,6 +82,7 @@ pub struct Parts {
     pub slots: Slots,
     pub buffers: Buffers,
     pub sink: Sink,
+    pub dynamic: Option<Dynamic>,
     pub start: Instant,
 }
 
@@ -90,7 +94,7 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, start } = parts;
+        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
         let tracer = Self {
             vm,
             jvmti,
@@ -104,6 +108,7 @@ impl Tracer {
             classes: Classes::default(),
             dynamic_ids: DynamicIds::default(),
             gc: Mutex::new(None),
+            dynamic,
             start,
             sink: Mutex::new(Some(sink)),
             writer_runs: Barrier::new(2),
@@ -180,7 +185,8 @@ impl Tracer {
         }
         let end_ticket = Ticket(self.buffers.counter().load(Ordering::Acquire));
         let lost_events = self.lost.load(Ordering::Relaxed);
-        self.queue.finish(Finish { end_ticket, lost_events });
+        let dynamic = self.dynamic.as_ref().map(Dynamic::counts);
+        self.queue.finish(Finish { end_ticket, lost_events, dynamic });
     }
 
     /// There is no writer: nothing can be traced, and nobody must wait for it.

@@ -7,7 +7,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use et_names::NamesTable;
 use et_trace::event::{self, Event, Ticket};
+use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 use et_trace::file::format::{
     self, BlockKind, ClassRecord, Codec, End, GcRecord, Problem, ThreadRecord, encode_json, file_header, write_block,
 };
@@ -32,7 +34,10 @@ pub struct Queue {
 struct Waiting {
     /// In this order, before all else.
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    /// Packed by the writer: the thread that made one has other things to do.
+    names: Vec<NamesTable>,
     classes: Vec<u8>,
+    dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunks: VecDeque<FullChunk>,
@@ -47,6 +52,8 @@ pub struct Finish {
     pub end_ticket: Ticket,
     /// Events that no buffer could be had for.
     pub lost_events: u64,
+    /// What became of classes made at run time.
+    pub dynamic: Option<DynamicCounts>,
 }
 
 /// Bytes of the Java heap after a collection.
@@ -80,6 +87,16 @@ impl Queue {
     /// A class record.
     pub fn class(&self, record: &ClassRecord) {
         self.add(|waiting| record.encode(&mut waiting.classes));
+    }
+
+    /// The names table of a class made at run time.
+    pub fn names(&self, table: NamesTable) {
+        self.add(|waiting| waiting.names.push(table));
+    }
+
+    /// A class made at run time is defined.
+    pub fn dynamic_class(&self, record: &DynamicClass) {
+        self.add(|waiting| record.encode(&mut waiting.dynamic_classes));
     }
 
     /// A thread record.
@@ -118,6 +135,12 @@ impl Queue {
         std::mem::take(&mut self.lock().classes)
     }
 
+    /// As above, tables of classes made at run time.
+    #[cfg(test)]
+    pub fn take_names(&self) -> Vec<NamesTable> {
+        std::mem::take(&mut self.lock().names)
+    }
+
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
     pub fn writer_is_gone(&self) {
         self.lock().finished = true;
@@ -139,7 +162,9 @@ impl Queue {
         loop {
             let work = Work {
                 blocks: std::mem::take(&mut waiting.blocks),
+                names: std::mem::take(&mut waiting.names),
                 classes: std::mem::take(&mut waiting.classes),
+                dynamic_classes: std::mem::take(&mut waiting.dynamic_classes),
                 threads: std::mem::take(&mut waiting.threads),
                 gcs: std::mem::take(&mut waiting.gcs),
                 chunk: waiting.chunks.pop_front(),
@@ -156,7 +181,9 @@ impl Queue {
 #[derive(Debug)]
 struct Work {
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
+    names: Vec<NamesTable>,
     classes: Vec<u8>,
+    dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunk: Option<FullChunk>,
@@ -166,7 +193,9 @@ struct Work {
 impl Work {
     fn is_empty(&self) -> bool {
         self.blocks.is_empty()
+            && self.names.is_empty()
             && self.classes.is_empty()
+            && self.dynamic_classes.is_empty()
             && self.threads.is_empty()
             && self.gcs.is_empty()
             && self.chunk.is_none()
@@ -208,7 +237,15 @@ impl Writer {
         for (kind, raw) in work.blocks {
             self.pack(kind, &raw);
         }
-        for (kind, raw) in [(BlockKind::Classes, work.classes), (BlockKind::Threads, work.threads)] {
+        for table in work.names {
+            self.pack(BlockKind::Names, &table.encode());
+        }
+        let records = [
+            (BlockKind::Classes, work.classes),
+            (BlockKind::DynamicClasses, work.dynamic_classes),
+            (BlockKind::Threads, work.threads),
+        ];
+        for (kind, raw) in records {
             if !raw.is_empty() {
                 self.pack(kind, &raw);
             }
@@ -272,6 +309,7 @@ impl Writer {
             blocks: self.blocks + 1,
             lost_events: finish.lost_events,
             seconds: start.elapsed().as_secs_f64(),
+            dynamic: finish.dynamic,
         };
         self.pack(BlockKind::End, &format::encode_json(&end));
         self.flush()?;
@@ -356,7 +394,7 @@ mod tests {
                     None => break,
                 }
             }
-            queue.finish(Finish { end_ticket: Ticket(chunks.into()), lost_events: 0 });
+            queue.finish(Finish { end_ticket: Ticket(chunks.into()), lost_events: 0, dynamic: None });
         });
         assert!(!folder.path().join("t.buf").exists());
         written

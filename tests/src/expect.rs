@@ -56,6 +56,10 @@ pub struct Source {
     pub library: Option<String>,
     /// The Java version whose API and language it needs: `// needs: 21`. Without, 11 will do.
     pub needs: Option<u32>,
+    /// Options for java: `// java: -Xmx64m`.
+    pub java: Vec<String>,
+    /// `// not instrumented`: the classes are not rewritten before the run.
+    pub is_plain: bool,
 }
 
 impl Source {
@@ -83,6 +87,10 @@ impl Source {
                 source.library = Some(library.trim().to_owned());
             } else if let Some(version) = trimmed.strip_prefix("// needs:") {
                 source.needs = Some(version.trim().parse().with_context(|| format!("line {line_number}"))?);
+            } else if let Some(options) = trimmed.strip_prefix("// java:") {
+                source.java.extend(options.split_whitespace().map(str::to_owned));
+            } else if trimmed == "// not instrumented" {
+                source.is_plain = true;
             } else if let Some((_, label)) = trimmed.rsplit_once("// @") {
                 let others = source.labels.values();
                 ensure!(!others.clone().any(|other| other == label), "line {line_number}: label @{label} stands twice");
@@ -115,11 +123,11 @@ mod tests {
 
     #[test]
     fn a_program_with_all_of_it() {
-        let text = "// instrument: --events alloc\n// needs: 21\nx(); // @here\n/* expect one own first\n * N #1 Leaf @here\n *\n */\n";
+        let text = "// instrument: --events alloc\n// needs: 21\n// java: -Xint\n// not instrumented\nx(); // @here\n/* expect one own first\n * N #1 Leaf @here\n *\n */\n";
         let source = Source::parse(text).unwrap();
         assert_eq!(source.options, ["--events", "alloc"]);
-        assert_eq!(source.needs, Some(21));
-        assert_eq!(source.labels[&2], "here");
+        assert_eq!((source.needs, source.java, source.is_plain), (Some(21), vec!["-Xint".into()], true));
+        assert_eq!(source.labels[&4], "here");
         let [expectation] = &source.expectations[..] else { panic!("one expectation") };
         assert_eq!(expectation.lines, ["N #1 Leaf @here"]);
         assert!(expectation.first && expectation.view.own && !expectation.view.size);

@@ -64,14 +64,29 @@ pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
     }
 }
 
+/// How a program runs, apart from what its source says.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Setup<'a> {
+    /// Options for `et-instrument jdk`.
+    pub jdk: &'a [&'a str],
+    /// Options for java, of the traced run only.
+    pub traced: &'a [&'a str],
+}
+
 impl Run {
     /// Runs `tests/java/<program>.java` in the folder of a test.
     pub fn of(lab: &Lab, jdk: &Jdk, test: &str, program: &str) -> Result<Self> {
-        Self::with_options(lab, jdk, test, program, &[])
+        Self::with(lab, jdk, test, program, Setup::default())
     }
 
-    /// As [`Run::of`], with options for the JVM that come before those of tracing.
+    /// As [`Run::of`], with options for the JVM of the traced run.
     pub fn with_options(lab: &Lab, jdk: &Jdk, test: &str, program: &str, jvm_options: &[String]) -> Result<Self> {
+        let traced: Vec<&str> = jvm_options.iter().map(String::as_str).collect();
+        Self::with(lab, jdk, test, program, Setup { traced: &traced, ..Setup::default() })
+    }
+
+    /// As [`Run::of`], with other options.
+    pub fn with(lab: &Lab, jdk: &Jdk, test: &str, program: &str, setup: Setup<'_>) -> Result<Self> {
         let source = source(lab, program)?;
         let name = program.rsplit('/').next().unwrap_or(program);
         let folder = lab.folder(jdk, test)?;
@@ -83,8 +98,13 @@ impl Run {
                 .arg(&classes)
                 .arg(programs(lab).join(format!("{program}.java"))),
         )?;
-        let mut rewrite = Command::new(lab.tools.et_instrument());
-        command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
+        let run = if source.is_plain {
+            &classes
+        } else {
+            let mut rewrite = Command::new(lab.tools.et_instrument());
+            command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
+            &rewritten
+        };
 
         let mut library = Vec::new();
         if let Some(code) = &source.library {
@@ -97,17 +117,18 @@ impl Run {
         }
 
         let mut plain = Command::new(jdk.java());
-        plain.args(&library).arg("-cp").arg(&classes).arg(name).current_dir(&folder);
+        plain.args(&library).args(&source.java).arg("-cp").arg(&classes).arg(name).current_dir(&folder);
         let plain = run_java(&mut plain)?;
-        let traced_jdk = lab.instrumented(jdk)?;
+        let traced_jdk = instrumented::InstrumentedJdk::of(&lab.layout, &lab.tools, jdk, setup.jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
         traced
-            .args(jvm_options)
+            .args(setup.traced)
             .args(traced_jdk.options(&trace))
             .args(&library)
+            .args(&source.java)
             .arg("-cp")
-            .arg(&rewritten)
+            .arg(run)
             .arg(name)
             .current_dir(&folder);
         let rerun = run_java(&mut traced)?;

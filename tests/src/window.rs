@@ -56,9 +56,12 @@ impl Trace {
         window.records.iter().filter_map(|record| shown.line(&record.what)).collect()
     }
 
-    /// `com/x/Main$Leaf` as the program's reader knows it: `Leaf`.
+    /// `com/x/Main$Leaf` as the program's reader knows it: `Leaf`. What the VM and the JDK number as they please is left
+    /// out: `$Lambda` for `Main$$Lambda$14.0x00007f…`.
     pub fn short_class<'n>(&self, class: &'n str) -> &'n str {
-        class.strip_prefix(&self.main_class).and_then(|rest| rest.strip_prefix('$')).unwrap_or(class)
+        let short = class.strip_prefix(&self.main_class).and_then(|rest| rest.strip_prefix('$')).unwrap_or(class);
+        let end = short.find(".0x").unwrap_or(short.len());
+        if short.starts_with("$Lambda") { "$Lambda" } else { &short[..end] }
     }
 
     /// A type in Java's words; `length` goes between the first brackets.

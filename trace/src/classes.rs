@@ -17,6 +17,8 @@ pub struct Class {
     pub record: ClassRecord,
     pub ty: TypeId,
     pub superclass: Option<ClassIndex>,
+    /// Made at run time, with a names table of its own.
+    pub has_table: bool,
 }
 
 /// All of them, in order of their tickets.
@@ -46,7 +48,7 @@ impl Classes {
                 }
             }
             classes.by_type.entry(ty).or_insert(index);
-            classes.all.push(Class { record, ty, superclass: None });
+            classes.all.push(Class { record, ty, superclass: None, has_table: false });
         }
         for at in 0..classes.all.len() {
             let record = &classes.all[at].record;
@@ -68,6 +70,11 @@ impl Classes {
     /// Whether there is none.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
+    }
+
+    /// Notes that this class has a names table of its own.
+    pub fn has_table(&mut self, index: ClassIndex) {
+        self.all[index.0 as usize].has_table = true;
     }
 
     /// The class behind an index.

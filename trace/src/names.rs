@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::dynamic::Loaders;
+use crate::event::ObjectHash;
 use crate::types::{TypeId, Types};
 
 /// A class of one of the tables.
@@ -32,6 +34,8 @@ struct Table {
     first_site: usize,
     first_field_ref: usize,
     class_types: Vec<TypeId>,
+    /// Of a class made at run time. None for artifacts, whose loaders nobody knows.
+    loader: Option<ObjectHash>,
 }
 
 /// Two artifacts that use the same ids.
@@ -122,7 +126,22 @@ impl Names {
         let (first_field, first_field_ref) = (self.fields, self.field_refs);
         self.fields += names.fields.len();
         self.field_refs += names.field_refs.len();
-        self.tables.push(Table { names, first_method, first_field, first_site, first_field_ref, class_types });
+        self.tables.push(Table {
+            names,
+            first_method,
+            first_field,
+            first_site,
+            first_field_ref,
+            class_types,
+            loader: None,
+        });
+    }
+
+    /// Which loaders define the classes of dynamic tables.
+    pub fn set_loaders(&mut self, loaders: &Loaders) {
+        for table in &mut self.tables {
+            table.loader = loaders.get(&table.names.artifact.base).copied();
+        }
     }
 
     /// Artifacts whose blocks of ids overlap: their ids cannot be told apart.
@@ -289,16 +308,29 @@ impl Names {
         Some(ClassRef { table, index: self.tables[table as usize].names.fields[index].class })
     }
 
-    /// Whether a class of this type is in some table and carries hooks.
+    /// Whether a class of this type is in some table and carries hooks. Tables that are known to be of one class only,
+    /// which a loader made at run time, say nothing of others of that name.
     pub fn is_hooked(&self, ty: TypeId) -> bool {
-        self.classes_of(ty).iter().any(|&class| !self.class(class).1.flags.has(ClassFlags::NOT_HOOKED))
+        self.classes_of(ty).iter().any(|&class| {
+            let table = &self.tables[class.table as usize];
+            table.loader.is_none() && !self.class(class).1.flags.has(ClassFlags::NOT_HOOKED)
+        })
     }
 
-    /// The class named `internal_name`, of the same artifact as `near` if it has one.
+    /// The class named `internal_name` as `near` sees it: of the same artifact, of the same loader, or of an artifact
+    /// that was made before the run, in this order. Loaders delegate in ways of their own, so the last is a guess.
     pub fn class_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
         let candidates = self.classes_of(types.get_class(internal_name)?);
-        let same = near.and_then(|near| candidates.iter().find(|class| class.table == near.table));
-        same.or(candidates.first()).copied()
+        let (Some(near), [_, _, ..]) = (near, candidates) else { return candidates.first().copied() };
+        let start = candidates.partition_point(|class| class.table < near.table);
+        if let Some(same) = candidates.get(start).filter(|class| class.table == near.table) {
+            return Some(*same);
+        }
+        let loader_of = |class: &&ClassRef| self.tables[class.table as usize].loader;
+        let loader = loader_of(&&near);
+        let siblings = loader.and_then(|_| candidates.iter().find(|class| loader_of(class) == loader));
+        let found = siblings.or_else(|| candidates.iter().find(|class| loader_of(class).is_none()));
+        found.or(candidates.first()).copied()
     }
 
     /// A method by name, as stack walks give it. Methods that cannot have hooks are not found.

@@ -1,10 +1,12 @@
 //! Makes small traces for tests.
 
 use et_names::{
-    Artifact, ArtifactKind, ClassFlags, ClassNames, FieldNames, FieldRefNames, MethodNames, NamesTable, SiteNames,
+    Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, MethodNames,
+    NamesTable, SiteNames,
 };
 
 use crate::event::{Event, ObjectHash, Ticket, encode};
+use crate::file::dynamic::{DynamicClass, DynamicCounts};
 use crate::file::format::{
     ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
     Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
@@ -19,6 +21,7 @@ pub struct TraceBuilder {
     last_ticket: u64,
     event_bytes: u64,
     lost: u64,
+    dynamic: Option<DynamicCounts>,
 }
 
 impl Default for TraceBuilder {
@@ -49,7 +52,8 @@ impl TraceBuilder {
             },
             ..Meta::default()
         };
-        let mut builder = Self { bytes: file_header().to_vec(), sequence: 0, last_ticket: 0, event_bytes: 0, lost: 0 };
+        let mut builder =
+            Self { bytes: file_header().to_vec(), sequence: 0, last_ticket: 0, event_bytes: 0, lost: 0, dynamic: None };
         builder.block(BlockKind::Meta, 0, Ticket(0), &encode_json(&meta));
         builder
     }
@@ -139,6 +143,22 @@ impl TraceBuilder {
         self
     }
 
+    /// A `DynamicClasses` block: mirrors, and ids of classes.
+    pub fn dynamic_classes(&mut self, classes: &[(u32, u32)]) -> &mut Self {
+        let mut raw = Vec::new();
+        for &(mirror, class) in classes {
+            DynamicClass { mirror: ObjectHash(mirror), class: ClassId(class) }.encode(&mut raw);
+        }
+        self.block(BlockKind::DynamicClasses, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// The `End` block will have these counts.
+    pub fn dynamic(&mut self, counts: DynamicCounts) -> &mut Self {
+        self.dynamic = Some(counts);
+        self
+    }
+
     /// The `End` block will say that so many events were lost.
     pub fn lost(&mut self, events: u64) -> &mut Self {
         self.lost = events;
@@ -159,6 +179,7 @@ impl TraceBuilder {
             blocks: self.sequence + 1,
             lost_events: self.lost,
             seconds: 1.5,
+            dynamic: self.dynamic,
         };
         self.block(BlockKind::End, 0, Ticket(0), &encode_json(&end));
         self.bytes.clone()
@@ -167,7 +188,11 @@ impl TraceBuilder {
 
 /// A names table to fill with [`class`].
 pub fn table(name: &str, base: u32, classes: &[ClassNames]) -> NamesTable {
-    let kind = if base == 1 { ArtifactKind::Jdk } else { ArtifactKind::Application };
+    let kind = match base {
+        1 => ArtifactKind::Jdk,
+        DYNAMIC_BASE.. => ArtifactKind::Dynamic,
+        _ => ArtifactKind::Application,
+    };
     let mut table = NamesTable::new(Artifact { hash: u64::from(base), base, name: name.into(), kind });
     classes.iter().for_each(|class| table.push(class));
     table

@@ -6,7 +6,9 @@ use std::path::Path;
 use et_names::NamesTable;
 
 use crate::classes::{Class, Classes};
+use crate::dynamic;
 use crate::event::{ObjectHash, Ticket};
+use crate::file::dynamic::DynamicClass;
 use crate::file::format::{
     BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
 };
@@ -69,8 +71,11 @@ impl Trace {
             })?;
             tables.push(table);
         }
-        let names = Names::new(tables, &mut types);
-        let classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
+        let mut classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
+        let links = all(&file, BlockKind::DynamicClasses, DynamicClass::decode_block)?;
+        let loaders = dynamic::link(&mut tables, &mut classes, &links);
+        let mut names = Names::new(tables, &mut types);
+        names.set_loaders(&loaders);
         let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
         let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
         let problems = file.problems()?;
@@ -102,12 +107,15 @@ impl Trace {
         resolve::run(self, visit)
     }
 
-    /// Classes of the run without hooks (arrays and the hooks' own classes apart): made at run time, or left out by the
-    /// rewriter.
+    /// Classes of the run without hooks (arrays and the hooks' own classes apart): made at run time and not rewritten, left
+    /// out by the rewriter, or of artifacts that were not instrumented.
     pub fn not_instrumented(&self) -> impl Iterator<Item = &Class> {
         self.classes.iter().filter(|class| {
             let signature = &class.record.signature;
-            signature.starts_with('L') && !signature.starts_with(HEAP_PROXY) && !self.names.is_hooked(class.ty)
+            signature.starts_with('L')
+                && !signature.starts_with(HEAP_PROXY)
+                && !class.has_table
+                && !self.names.is_hooked(class.ty)
         })
     }
 

@@ -37,6 +37,9 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
         command::quiet(&mut variant.javac(javac_home, &sources, &classes)?)?;
         // The stand-in for Thread has done its work; it must never reach a JVM.
         fs::remove_file(classes.join("java/lang/Thread.class")).context("javac did not compile the stand-in Thread")?;
+        if variant.name == "11" {
+            anonymous(javac_home, &sources, &classes)?;
+        }
         let jar = out_dir.join(format!("heap-proxy-{}.jar", variant.name));
         let mut pack = Command::new(javac_home.join("bin/jar"));
         // A fixed time, and no manifest with the version of the packing JDK: the same sources give the same bytes.
@@ -46,19 +49,39 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     Ok(())
 }
 
+/// What JDK 11 to 16 need besides: it calls a method that the compiling JDK no longer has.
+fn anonymous(home: &Path, sources: &Path, classes: &Path) -> Result<()> {
+    let (own, stubs) = (sources.join("src/11-only"), sources.join("stubs/11-only"));
+    let mut javac = javac(home, "11", classes);
+    let patch = std::env::join_paths([classes, &own, &stubs]).context("a folder's name holds a colon")?;
+    javac.arg("--patch-module").arg(concat("java.base=", patch));
+    javac.args(java_files(&own.join("java/lang"))?).args(java_files(&stubs.join("jdk/internal/misc"))?);
+    command::quiet(&mut javac)?;
+    fs::remove_dir_all(classes.join("jdk")).context("javac did not compile the stand-in Unsafe")
+}
+
+/// javac with what all of the runtime is compiled with.
+fn javac(home: &Path, level: &str, classes: &Path) -> Command {
+    let mut javac = Command::new(home.join("bin/javac"));
+    // Without `inline`, string concatenation would be an invokedynamic; none is written, and none may be.
+    javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
+    javac.args(["-source", level, "-target", level]).arg("-d").arg(classes);
+    javac
+}
+
 impl Variant {
     fn javac(&self, home: &Path, sources: &Path, classes: &Path) -> Result<Command> {
-        let (common, own) = (sources.join("src/common"), sources.join("src").join(self.name));
-        let stubs = sources.join("stubs").join(self.name);
-        let mut javac = Command::new(home.join("bin/javac"));
-        // Without `inline`, string concatenation would be an invokedynamic; none is written, and none may be.
-        javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
-        javac.args(["-source", self.level, "-target", self.level]).arg("-d").arg(classes);
+        let mut folders = vec![sources.join("src/common")];
         if self.modular {
-            let patch = std::env::join_paths([&common, &own, &stubs]).context("a folder's name holds a colon")?;
+            folders.push(sources.join("src/9"));
+        }
+        folders.extend([sources.join("src").join(self.name), sources.join("stubs").join(self.name)]);
+        let mut javac = javac(home, self.level, classes);
+        if self.modular {
+            let patch = std::env::join_paths(&folders).context("a folder's name holds a colon")?;
             javac.arg("--patch-module").arg(concat("java.base=", patch));
         }
-        for folder in [&common, &own, &stubs] {
+        for folder in &folders {
             javac.args(java_files(&folder.join("java/lang"))?);
         }
         Ok(javac)

@@ -23,6 +23,7 @@ pub const OLDEST_MAJOR: u16 = 45;
 #[allow(missing_docs)]
 pub mod access {
     pub const STATIC: u16 = 0x0008;
+    pub const FINAL: u16 = 0x0010;
     pub const TRANSIENT: u16 = 0x0080;
     pub const INTERFACE: u16 = 0x0200;
     pub const SYNTHETIC: u16 = 0x1000;

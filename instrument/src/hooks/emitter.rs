@@ -163,6 +163,13 @@ impl<'p> Emitter<'p> {
         self.op_index(opcode, index)
     }
 
+    /// `invokestatic` of any method of a class.
+    pub fn invoke_static(&mut self, class: &str, name: &str, descriptor: &str) -> &mut Self {
+        let index = self.pool.method_ref(class, name, descriptor);
+        let index = self.constant(index);
+        self.op_index(INVOKESTATIC, index)
+    }
+
     /// `invokestatic` of a hook.
     pub fn call(&mut self, hook: Hook) -> &mut Self {
         let at = hook as usize;

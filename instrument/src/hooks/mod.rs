@@ -3,9 +3,11 @@
 mod allocation;
 mod constructor;
 mod continuation;
+mod define;
 mod emitter;
 mod exception;
 mod method;
+mod thread_fields;
 mod update;
 
 pub use allocation::{ArrayAllocation, count_sites};
@@ -14,8 +16,10 @@ pub use emitter::{Emitter, Hook};
 
 pub(crate) use allocation::{array_allocation, object_init, site};
 pub(crate) use continuation::{CONTINUATION, switch_stack};
+pub(crate) use define::define_class;
 pub(crate) use exception::{handle, handlers, throw};
 pub(crate) use method::{can_throw, entry, exceptional_exit, exit};
+pub(crate) use thread_fields::write_thread_fields;
 pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_element};
 
 /// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every

@@ -319,6 +319,45 @@ impl<'a> Env<'a> {
         self.object(jni!(self, GetObjectClass, object.raw()))
     }
 
+    /// A `byte[]` of these bytes.
+    pub fn byte_array_of(self, bytes: &[u8]) -> Option<Object<'a>> {
+        let length = i32::try_from(bytes.len()).ok()?;
+        let array = self.new_byte_array(length)?;
+        jni!(self, SetByteArrayRegion, array.raw(), 0, length, bytes.as_ptr().cast());
+        Some(array)
+    }
+
+    /// A copy of part of a `byte[]`; none if it does not lie inside.
+    pub fn bytes_of(self, array: Object, start: i32, length: i32) -> Option<Vec<u8>> {
+        let mut bytes = vec![0u8; usize::try_from(length).ok()?];
+        jni!(self, GetByteArrayRegion, array.raw(), start, length, bytes.as_mut_ptr().cast());
+        if self.clear_exception() { None } else { Some(bytes) }
+    }
+
+    /// A copy of part of a direct buffer; none for another, or if it does not lie inside.
+    pub fn bytes_of_buffer(self, buffer: Object, start: i32, length: i32) -> Option<Vec<u8>> {
+        let (start, length) = (usize::try_from(start).ok()?, usize::try_from(length).ok()?);
+        let address = jni!(self, GetDirectBufferAddress, buffer.raw()).cast::<u8>();
+        let capacity = usize::try_from(jni!(self, GetDirectBufferCapacity, buffer.raw())).ok()?;
+        if address.is_null() || start.checked_add(length)? > capacity {
+            return None;
+        }
+        let mut bytes = vec![0u8; length];
+        // SAFETY: within the buffer, which its reference keeps alive.
+        unsafe { std::ptr::copy_nonoverlapping(address.add(start), bytes.as_mut_ptr(), length) };
+        Some(bytes)
+    }
+
+    /// Elements of an array.
+    pub fn array_length(self, array: Object) -> i32 {
+        jni!(self, GetArrayLength, array.raw())
+    }
+
+    /// The value of a static `int` field.
+    pub fn get_static_int(self, class: Object, field: StaticField) -> i32 {
+        jni!(self, GetStaticIntField, class.raw(), field.0)
+    }
+
     /// The superclass; none for `Object`, interfaces and primitive types.
     pub fn superclass(self, class: Object) -> Option<Object<'a>> {
         self.object(jni!(self, GetSuperclass, class.raw()))

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use super::dynamic::DynamicCounts;
 use crate::event::{ObjectHash, Ticket};
 
 /// First bytes of a trace.
@@ -94,6 +95,7 @@ pub enum BlockKind {
     InitialObjects = 7,
     InitialReferences = 8,
     Problem = 9,
+    DynamicClasses = 10,
     End = 15,
 }
 
@@ -101,7 +103,7 @@ impl BlockKind {
     /// The kind with this number.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
-        [Meta, Names, Events, Classes, Threads, Gcs, InitialObjects, InitialReferences, Problem, End]
+        [Meta, Names, Events, Classes, Threads, Gcs, InitialObjects, InitialReferences, Problem, DynamicClasses, End]
             .into_iter()
             .find(|kind| *kind as u8 == number)
     }
@@ -243,17 +245,17 @@ pub fn write_block(
 
 /// Reads little-endian fields in order.
 #[derive(Clone, Debug)]
-struct Fields<'a> {
+pub(super) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    fn new(bytes: &'a [u8]) -> Self {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    fn done(&self) -> bool {
+    pub(super) fn done(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
@@ -275,7 +277,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(1)?[0])
     }
 
-    fn u32(&mut self) -> Result<u32, FormatError> {
+    pub(super) fn u32(&mut self) -> Result<u32, FormatError> {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(self.take(4)?);
         Ok(u32::from_le_bytes(bytes))
@@ -287,7 +289,7 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    fn object(&mut self) -> Result<ObjectHash, FormatError> {
+    pub(super) fn object(&mut self) -> Result<ObjectHash, FormatError> {
         Ok(ObjectHash(self.u32()?))
     }
 
@@ -712,6 +714,9 @@ pub struct End {
     pub blocks: u64,
     pub lost_events: u64,
     pub seconds: f64,
+    /// None if classes made at run time were not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamic: Option<DynamicCounts>,
 }
 
 /// The bytes of a JSON block.

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "read")]
 mod bytes;
+pub mod dynamic;
 pub mod format;
 #[cfg(feature = "read")]
 mod reader;

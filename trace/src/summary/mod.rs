@@ -18,6 +18,7 @@ pub use lifetimes::{LifetimeLine, LifetimesPart};
 pub(crate) use render::counted;
 pub use render::render;
 
+use crate::file::dynamic::DynamicCounts;
 use crate::file::format::{Problem, class_flags};
 use crate::record::{AllocKind, Record};
 use crate::resolve::{Anomalies, Lost, Outcome};
@@ -161,6 +162,8 @@ pub struct Summary {
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
+    /// What became of classes defined at run time; `None` if they were not looked at, or the trace is cut off.
+    pub dynamic: Option<DynamicCounts>,
     pub not_instrumented: NotInstrumented,
     pub shortfalls: Vec<ShortfallLine>,
     pub shortfall_count: usize,
@@ -322,6 +325,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         lifetimes: lifetimes.map(|tally| tally.finish(top, type_text, |site| site_text(source, site))),
         threads: Vec::new(),
         gcs: Vec::new(),
+        dynamic: None,
         not_instrumented: NotInstrumented::default(),
         shortfalls: Vec::new(),
         shortfall_count: 0,
@@ -373,6 +377,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
             heap_committed_bytes: gc.heap_committed,
         })
         .collect();
+    summary.dynamic = file.end().and_then(|end| end.dynamic);
     summary.not_instrumented = not_instrumented(trace, &tally.by_type, top);
     summary.problems.clone_from(&trace.problems);
     summary.overlaps =

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use super::{Amount, Summary};
+use crate::file::dynamic::DynamicCounts;
 
 /// Bytes in the unit that reads best.
 pub fn bytes(count: u64) -> String {
@@ -271,7 +272,29 @@ fn collections(out: &mut String, summary: &Summary) {
     out.push('\n');
 }
 
+/// Classes that passed the rewriter while the program ran.
+fn dynamic(out: &mut String, counts: &DynamicCounts) {
+    let seconds = seconds(counts.nanos as f64 / 1e9);
+    let (seen, rewritten) = (number(counts.seen), number(counts.rewritten));
+    let _ = write!(out, "\nClasses defined while tracing: {seen}, {rewritten} of them given hooks, in {seconds}");
+    for (count, what) in [
+        (counts.already_instrumented, "instrumented before the run"),
+        (counts.excluded, "excluded"),
+        (counts.malformed, "no class files"),
+        (counts.refused, "refused by the VM with hooks and defined without"),
+        (counts.failed, "not rewritten, see below"),
+    ] {
+        if count > 0 {
+            let _ = write!(out, "; {} {what}", number(count));
+        }
+    }
+    out.push('\n');
+}
+
 fn not_seen(out: &mut String, summary: &Summary) {
+    if let Some(counts) = &summary.dynamic {
+        dynamic(out, counts);
+    }
     let not = &summary.not_instrumented;
     let _ = writeln!(
         out,

@@ -1,0 +1,31 @@
+//! Fields that the rewriter adds to `java.lang.Thread` for the runtime.
+//!
+//! | field | holds |
+//! |---|---|
+//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer |
+//! | `int etSite` | the site of the `new` being initialised |
+//! | `static final int etEvents` | the events that the JDK's classes are hooked for, as in the class attribute: classes made at run time follow them |
+
+use crate::classfile::{PoolBuilder, PoolFull, access};
+use crate::rewrite::EventSet;
+
+const OF_EACH_THREAD: [(&str, &str); 4] = [("etPos", "J"), ("etEnd", "J"), ("etTicket", "J"), ("etSite", "I")];
+const EVENTS: &str = "etEvents";
+
+/// Appends the fields to `out` and returns how many there are.
+pub(crate) fn write_thread_fields(
+    pool: &mut PoolBuilder,
+    events: EventSet,
+    out: &mut Vec<u8>,
+) -> Result<usize, PoolFull> {
+    let mut write = |values: &[u16]| values.iter().for_each(|value| out.extend_from_slice(&value.to_be_bytes()));
+    for (name, descriptor) in OF_EACH_THREAD {
+        let (name, descriptor) = (pool.utf8(name.as_bytes())?, pool.utf8(descriptor.as_bytes())?);
+        write(&[access::SYNTHETIC | access::TRANSIENT, name, descriptor, 0]);
+    }
+    let (name, descriptor, constant) = (pool.utf8(EVENTS.as_bytes())?, pool.utf8(b"I")?, pool.utf8(b"ConstantValue")?);
+    let value = pool.integer(events.bits().into())?;
+    // One attribute, of two bytes: ConstantValue (JVMS §4.7.2).
+    write(&[access::SYNTHETIC | access::STATIC | access::FINAL, name, descriptor, 1, constant, 0, 2, value]);
+    Ok(OF_EACH_THREAD.len() + 1)
+}

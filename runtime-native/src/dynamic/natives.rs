@@ -1,0 +1,116 @@
+//! Natives of `java.lang.HeapProxyClasses`, whose stand-ins define classes. The VM finds them by their names.
+#![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
+
+use et_names::ClassId;
+use jni_sys::{JNIEnv, jclass, jint, jobject};
+
+use crate::agent::guarded;
+use crate::jvm::env::{Env, Object};
+use crate::tracer::{self, Tracer};
+
+/// The class's id behind the class file.
+const ID_BYTES: i32 = 4;
+
+/// Makes the VM find these natives, while the hooks are off. None for a JDK without them, an 8.
+pub fn link(env: Env) -> Option<()> {
+    let class = env.find_class(c"java/lang/HeapProxyClasses")?;
+    env.call_static_void(class, env.static_method(class, c"link", c"()V")?, &[]);
+    env.set_static_boolean(class, env.static_field(class, c"on", c"Z")?, true);
+    Some(())
+}
+
+/// What HeapProxyClasses gets: the class file, and behind it the class's id.
+fn rewritten<'a>(tracer: &Tracer, env: Env<'a>, bytes: &[u8]) -> Option<Object<'a>> {
+    let rewritten = tracer.dynamic.as_ref()?.rewrite(bytes, &tracer.dynamic_ids, &tracer.queue)?;
+    let mut ours = rewritten.bytes;
+    ours.extend_from_slice(&rewritten.class.0.to_be_bytes());
+    env.byte_array_of(&ours)
+}
+
+/// `HeapProxyClasses.rewrite0(byte[], int, int)`
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_rewrite0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    bytes: jobject,
+    offset: jint,
+    length: jint,
+) -> jobject {
+    // SAFETY: as the VM hands them over.
+    let (env, bytes) = unsafe { (Env::new(env), Object::new(bytes)) };
+    let done = guarded(env, None, || {
+        let (tracer, env, bytes) = (tracer::get()?, env?, bytes?);
+        let bytes = env.bytes_of(bytes, offset, length)?;
+        rewritten(tracer, env, &bytes)
+    });
+    done.map_or(std::ptr::null_mut(), Object::raw)
+}
+
+/// `HeapProxyClasses.rewriteBuffer0(ByteBuffer, int, int)`
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_rewriteBuffer0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    buffer: jobject,
+    offset: jint,
+    length: jint,
+) -> jobject {
+    // SAFETY: as the VM hands them over.
+    let (env, buffer) = unsafe { (Env::new(env), Object::new(buffer)) };
+    let done = guarded(env, None, || {
+        let (tracer, env, buffer) = (tracer::get()?, env?, buffer?);
+        let bytes = env.bytes_of_buffer(buffer, offset, length)?;
+        rewritten(tracer, env, &bytes)
+    });
+    done.map_or(std::ptr::null_mut(), Object::raw)
+}
+
+/// `HeapProxyClasses.defined0(Class, byte[])`
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_defined0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    class: jobject,
+    ours: jobject,
+) {
+    // SAFETY: as the VM hands them over.
+    let (env, class, ours) = unsafe { (Env::new(env), Object::new(class), Object::new(ours)) };
+    guarded(env, (), || {
+        let (Some(tracer), Some(env), Some(class), Some(ours)) = (tracer::get(), env, class, ours) else { return };
+        let id = env.array_length(ours).checked_sub(ID_BYTES).and_then(|at| env.bytes_of(ours, at, ID_BYTES));
+        if let (Some(id), Some(dynamic)) = (id.and_then(|id| <[u8; 4]>::try_from(id).ok()), &tracer.dynamic) {
+            let mirror = tracer.classes.define(tracer, env, class, false);
+            dynamic.defined(mirror, ClassId(u32::from_be_bytes(id)), &tracer.queue);
+        }
+    });
+}
+
+/// `HeapProxyClasses.refused0(byte[])`
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxyClasses_refused0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    ours: jobject,
+) {
+    // SAFETY: as the VM hands them over.
+    let (env, ours) = unsafe { (Env::new(env), Object::new(ours)) };
+    guarded(env, (), || {
+        let (Some(tracer), Some(env), Some(ours)) = (tracer::get(), env, ours) else { return };
+        let bytes = env.array_length(ours).checked_sub(ID_BYTES).and_then(|length| env.bytes_of(ours, 0, length));
+        if let (Some(bytes), Some(dynamic)) = (bytes, &tracer.dynamic) {
+            dynamic.refused(&bytes, &tracer.queue);
+        }
+    });
+}
