@@ -337,10 +337,6 @@ impl<'a> Plan<'a> {
         let adds_fields = options.jdk && self.name == "java/lang/Thread";
         if self.events == Wanted::NOTHING {
             names.flags.0 |= ClassFlags::NOT_HOOKED;
-            if !adds_fields {
-                let bytes = self.bytes.to_vec();
-                return Ok(Rewritten { bytes, names, hooks: HookCounts::default(), methods_with_code });
-            }
         }
         let mut work = Work { plan: self, ids, options, names, hooks: HookCounts::default(), next_site: 0 };
         match work.write(adds_fields) {
@@ -537,7 +533,8 @@ impl<'p, 'a> Work<'p, 'a> {
         let mut mark = vec![ATTRIBUTE_VERSION];
         mark.extend_from_slice(&self.options.artifact_hash.to_be_bytes());
         mark.extend_from_slice(&self.options.base.to_be_bytes());
-        mark.push(self.options.events.bits());
+        // Excluded classes are marked as well: the runtime must not take them for classes that nobody has seen.
+        mark.push(if self.plan.events == Wanted::NOTHING { 0 } else { self.options.events.bits() });
         write_attribute(&mut attributes, pool.utf8(ATTRIBUTE.as_bytes())?, &mark);
 
         let mut out = Vec::with_capacity(self.plan.bytes.len() + methods.len() / 4 + 1024);

@@ -4,6 +4,8 @@
 //! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`crate::jvm::env`]) go to the
 //! functions that were there before, too.
 //!
+//! Classes that native code defines are rewritten first, see [`crate::dynamic`].
+//!
 //! What needs nothing here: `NewObject*` (its constructor reaches `Object.<init>`), `NewDirectByteBuffer` (so
 //! does it), fields and elements of primitive types.
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use jni_sys::{JNIEnv, jchar, jclass, jfieldID, jmethodID, jobject, jobjectArray, jsize};
 
 use crate::agent::guarded;
+use crate::dynamic;
 use crate::jvm::env::{Env, JniFunctions, Object, original_functions, remember_original_functions};
 use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError};
 use crate::tracer::{self, Tracer};
@@ -47,12 +50,18 @@ pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
         functions.SetObjectField = SetObjectField;
         functions.SetStaticObjectField = SetStaticObjectField;
         functions.SetObjectArrayElement = SetObjectArrayElement;
+        functions.DefineClass = dynamic::DefineClass;
     })
 }
 
 /// Runs `tell` if somebody listens. Native code may call with an exception pending, though it should not: HeapProxy must
 /// not see it, and the program must.
-fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+pub(crate) fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    told_as_it_is(env, |tracer, env| env.without_exception(|env| tell(tracer, env)));
+}
+
+/// As [`told`], with whatever exception is pending.
+pub(crate) fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
     if !ON.load(Ordering::Acquire) {
         return;
     }
@@ -60,7 +69,7 @@ fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
     let env = unsafe { Env::new(env) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env)) = (tracer::get(), env) {
-            env.without_exception(|env| tell(tracer, env));
+            tell(tracer, env);
         }
     });
 }
@@ -106,7 +115,7 @@ makers! {
 }
 
 /// The table as it was before.
-unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
+pub(crate) unsafe fn original(env: *mut JNIEnv) -> &'static JniFunctions {
     // SAFETY: the caller's environment.
     unsafe { original_functions(env) }
 }

@@ -3,6 +3,7 @@
 //! Runs on the program's threads, inside class definition, with whatever locks the program holds there: no Java code is
 //! called on the way, and no lock is taken but those of the trace's queue, for a few instructions.
 
+mod define_class;
 mod natives;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,6 +20,7 @@ use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 use crate::dynamic_ids::{self, DynamicIds};
 use crate::writer::Queue;
 
+pub use define_class::DefineClass;
 pub use natives::link;
 
 /// The compiled forms of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an

@@ -194,6 +194,18 @@ impl<'a> Env<'a> {
         jni!(self, DeleteLocalRef, exception);
     }
 
+    /// Drops the pending exception if it is such a one. True if it was.
+    pub fn drop_exception_if(self, is_it: impl FnOnce(Object<'a>) -> bool) -> bool {
+        let Some(exception) = self.object(jni!(self, ExceptionOccurred)) else { return false };
+        jni!(self, ExceptionClear);
+        let dropped = is_it(exception);
+        if !dropped {
+            jni!(self, Throw, exception.raw());
+        }
+        self.delete_local(exception);
+        dropped
+    }
+
     fn found<T>(self, raw: *mut T) -> Option<*mut T> {
         if self.clear_exception() || raw.is_null() { None } else { Some(raw) }
     }

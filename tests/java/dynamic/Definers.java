@@ -1,5 +1,7 @@
 // not instrumented
 // needs: 17
+// library: Definers.c
+// java: --add-exports java.base/jdk.internal.misc=ALL-UNNAMED
 
 import java.io.InputStream;
 import java.lang.invoke.MethodHandle;
@@ -87,6 +89,25 @@ public class Definers {
         return (Shape) new Custom(way).loadClass("Definers$Copied").getConstructor().newInstance();
     }
 
+    /** As libraries do that know no better; the class belongs to a package of its loader. */
+    static Shape byUnsafe() throws Exception {
+        Class<?> unsafe = Class.forName("jdk.internal.misc.Unsafe");
+        byte[] bytes = bytes("Definers$Copied");
+        Method define = unsafe.getMethod(
+                "defineClass", String.class, byte[].class, int.class, int.class, ClassLoader.class, ProtectionDomain.class);
+        ClassLoader loader = new ClassLoader(Definers.class.getClassLoader()) {};
+        Object defined = define.invoke(
+                unsafe.getMethod("getUnsafe").invoke(null), "Definers$Copied", bytes, 0, bytes.length, loader, null);
+        return (Shape) ((Class<?>) defined).getConstructor().newInstance();
+    }
+
+    static native Class<?> define(ClassLoader loader, byte[] bytes);
+
+    static Shape byJni() throws Exception {
+        ClassLoader loader = new ClassLoader(Definers.class.getClassLoader()) {};
+        return (Shape) define(loader, bytes("Definers$Copied")).getConstructor().newInstance();
+    }
+
     static Shape hidden() throws Exception {
         MethodHandles.Lookup lookup = MethodHandles.lookup();
         byte[] bytes = bytes("Definers$Copied");
@@ -147,6 +168,11 @@ public class Definers {
             } catch (LinkageError refused) {
                 System.out.println(refused);
             }
+            try {
+                define(new Defines(), bytes);
+            } catch (LinkageError refused) {
+                System.out.println("native: " + refused);
+            }
         }
         for (int[] range : new int[][] {{-1, 5}, {0, good.length + 1}, {5, -1}}) {
             try {
@@ -175,6 +201,9 @@ public class Definers {
             System.out.println(custom(way).made(way + 1).getClass());
         }
         System.out.println(new Copied().made(9).getClass());
+        System.loadLibrary("native");
+        System.out.println(byUnsafe().made(8).getClass());
+        System.out.println(byJni().made(9).getClass());
         System.out.println(hidden().made(5).getClass());
         System.out.println(hidden().made(6).getClass());
         System.out.println(proxied());

@@ -3,13 +3,13 @@ package java.lang;
 import jdk.internal.misc.Unsafe;
 
 /** As {@link HeapProxyClasses}, for the anonymous classes that JDK 9 to 16 had in place of hidden ones. */
-final class HeapProxyAnonymous {
+public final class HeapProxyAnonymous {
 
     private HeapProxyAnonymous() {
     }
 
     /** Patches are by index of the constant pool: rewriting only appends to it. */
-    static Class<?> defineAnonymousClass(Unsafe unsafe, Class<?> host, byte[] bytes, Object[] patches) {
+    public static Class<?> defineAnonymousClass(Unsafe unsafe, Class<?> host, byte[] bytes, Object[] patches) {
         byte[] ours = bytes == null ? null : HeapProxyClasses.rewritten(bytes, 0, bytes.length);
         if (ours != null) {
             try {

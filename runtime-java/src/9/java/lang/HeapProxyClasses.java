@@ -12,14 +12,14 @@ import jdk.internal.misc.Unsafe;
  * <p>The program's locks are held here: of class loaders, of whatever a static initialiser runs in. So nothing is
  * called that could wait for another thread.
  */
-final class HeapProxyClasses {
+public final class HeapProxyClasses {
     /** Set by the agent: classes made at run time are to be rewritten. */
     static boolean on;
 
     private HeapProxyClasses() {
     }
 
-    static Class<?> defineClass0(ClassLoader loader, Class<?> lookup, String name, byte[] bytes, int offset,
+    public static Class<?> defineClass0(ClassLoader loader, Class<?> lookup, String name, byte[] bytes, int offset,
             int length, ProtectionDomain domain, boolean initialize, int flags, Object classData) {
         byte[] ours = rewritten(bytes, offset, length);
         if (ours != null) {
@@ -34,7 +34,7 @@ final class HeapProxyClasses {
                 classData);
     }
 
-    static Class<?> defineClass1(ClassLoader loader, String name, byte[] bytes, int offset, int length,
+    public static Class<?> defineClass1(ClassLoader loader, String name, byte[] bytes, int offset, int length,
             ProtectionDomain domain, String source) {
         byte[] ours = rewritten(bytes, offset, length);
         if (ours != null) {
@@ -48,7 +48,7 @@ final class HeapProxyClasses {
         return ClassLoader.defineClass1(loader, name, bytes, offset, length, domain, source);
     }
 
-    static Class<?> defineClass2(ClassLoader loader, String name, ByteBuffer bytes, int offset, int length,
+    public static Class<?> defineClass2(ClassLoader loader, String name, ByteBuffer bytes, int offset, int length,
             ProtectionDomain domain, String source) {
         byte[] ours = isOn() && bytes != null ? rewriteBuffer0(bytes, offset, length) : null;
         if (ours != null) {
@@ -62,7 +62,7 @@ final class HeapProxyClasses {
         return ClassLoader.defineClass2(loader, name, bytes, offset, length, domain, source);
     }
 
-    static Class<?> defineClass0(Unsafe unsafe, String name, byte[] bytes, int offset, int length, ClassLoader loader,
+    public static Class<?> defineClass0(Unsafe unsafe, String name, byte[] bytes, int offset, int length, ClassLoader loader,
             ProtectionDomain domain) {
         byte[] ours = rewritten(bytes, offset, length);
         if (ours != null) {
