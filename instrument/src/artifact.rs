@@ -16,8 +16,8 @@ use crate::error::Error;
 use crate::filter::Filter;
 use crate::interrupt;
 use crate::progress::Progress;
-use crate::report::{ArtifactReport, Hooks, ShortfallReport, Skip};
-use crate::rewrite::{ClassError, EventSet, FirstIds, IdCounts, Options, Plan};
+use crate::report::{ArtifactReport, ShortfallReport, Skip};
+use crate::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
 
 /// What holds for a whole command.
 #[derive(Debug)]
@@ -121,7 +121,7 @@ enum Planned<'a> {
 struct Written<T> {
     outcome: Outcome<T>,
     names: Option<ClassNames>,
-    hooks: Hooks,
+    hooks: HookCounts,
     methods: u64,
     bytes_out: u64,
     skipped: Option<String>,
@@ -285,7 +285,7 @@ fn write<T>(
     let skipped = |why: String, names| Written {
         outcome: Outcome::Skipped,
         names,
-        hooks: Hooks::default(),
+        hooks: HookCounts::default(),
         methods: 0,
         bytes_out: bytes.len() as u64,
         skipped: Some(why),
@@ -297,7 +297,7 @@ fn write<T>(
     let counts = plan.counts();
     match plan.rewrite(first, options) {
         Ok(done) if done.fits(counts) => Written {
-            hooks: done.hooks.into(),
+            hooks: done.hooks,
             methods: done.methods_with_code.into(),
             bytes_out: done.bytes.len() as u64,
             names: Some(done.names),

@@ -42,8 +42,8 @@ pub struct ArtifactReport {
     pub excluded: u64,
     /// Methods with code in the rewritten classes.
     pub methods: u64,
-    /// Hooks inserted.
-    pub hooks: Hooks,
+    /// HookCounts inserted.
+    pub hooks: HookCounts,
     /// Copied unchanged although they look like classes or archives.
     pub skipped: Vec<Skip>,
     /// Methods that got fewer hooks than asked for.
@@ -76,80 +76,6 @@ pub struct ShortfallReport {
     pub why: String,
 }
 
-/// [`HookCounts`] with its names for people.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[allow(missing_docs)]
-pub struct Hooks {
-    pub entries: u64,
-    pub exits: u64,
-    pub exit_throws: u64,
-    pub throws: u64,
-    pub handlers: u64,
-    pub sites: u64,
-    pub objects: u64,
-    pub arrays: u64,
-    pub field_updates: u64,
-    pub static_updates: u64,
-    pub array_updates: u64,
-}
-
-impl From<HookCounts> for Hooks {
-    fn from(counts: HookCounts) -> Self {
-        Self {
-            entries: counts.entries,
-            exits: counts.exits,
-            exit_throws: counts.exit_throws,
-            throws: counts.throws,
-            handlers: counts.handlers,
-            sites: counts.sites,
-            objects: counts.objects,
-            arrays: counts.arrays,
-            field_updates: counts.field_updates,
-            static_updates: counts.static_updates,
-            array_updates: counts.array_updates,
-        }
-    }
-}
-
-impl Hooks {
-    fn named(&self) -> [(&'static str, u64); 11] {
-        [
-            ("entry", self.entries),
-            ("exit", self.exits),
-            ("exceptional exit", self.exit_throws),
-            ("throw", self.throws),
-            ("handler", self.handlers),
-            ("new site", self.sites),
-            ("object", self.objects),
-            ("array", self.arrays),
-            ("field update", self.field_updates),
-            ("static update", self.static_updates),
-            ("array update", self.array_updates),
-        ]
-    }
-
-    /// All hooks.
-    pub fn total(&self) -> u64 {
-        self.named().iter().map(|(_, count)| count).sum()
-    }
-}
-
-impl std::ops::AddAssign for Hooks {
-    fn add_assign(&mut self, other: Self) {
-        self.entries += other.entries;
-        self.exits += other.exits;
-        self.exit_throws += other.exit_throws;
-        self.throws += other.throws;
-        self.handlers += other.handlers;
-        self.sites += other.sites;
-        self.objects += other.objects;
-        self.arrays += other.arrays;
-        self.field_updates += other.field_updates;
-        self.static_updates += other.static_updates;
-        self.array_updates += other.array_updates;
-    }
-}
-
 /// How many skipped entries and the like the text form lists; JSON lists all.
 const LISTED: usize = 10;
 
@@ -170,7 +96,7 @@ impl Report {
     pub fn text(&self) -> String {
         let mut out = String::new();
         let sum = |field: fn(&ArtifactReport) -> u64| self.artifacts.iter().map(field).sum::<u64>();
-        let mut hooks = Hooks::default();
+        let mut hooks = HookCounts::default();
         self.artifacts.iter().for_each(|artifact| hooks += artifact.hooks);
 
         let _ = writeln!(out, "wrote {}", self.output);
@@ -185,7 +111,7 @@ impl Report {
             count => _ = write!(out, " in {count} artifacts"),
         }
         let _ = writeln!(out, "\n  methods    {}", grouped(sum(|artifact| artifact.methods)));
-        let kinds = hooks.named().into_iter().filter(|(_, count)| *count > 0);
+        let kinds = hooks.named().filter(|(_, count)| *count > 0);
         let kinds = kinds.map(|(name, count)| format!("{name} {}", grouped(count))).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "  hooks      {}{}", grouped(hooks.total()), wrap(&kinds));
         let megabytes = sum(|artifact| artifact.class_bytes_in) as f64 / 1e6;
@@ -286,7 +212,7 @@ mod tests {
         let skip = |index| Skip { entry: format!("a/B{index}.class"), reason: "too short".into() };
         let artifact = ArtifactReport {
             name: "a.jar".into(),
-            hooks: Hooks { entries: 3, sites: 2, ..Hooks::default() },
+            hooks: HookCounts { entries: 3, sites: 2, ..HookCounts::default() },
             skipped: (0..12).map(skip).collect(),
             ..ArtifactReport::default()
         };

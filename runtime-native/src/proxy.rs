@@ -3,11 +3,13 @@
 use std::ffi::CStr;
 
 use et_instrument::rewrite::EventSet;
+use et_trace::file::format::ArrayLayout;
 use jni_sys::jvalue;
 
 use crate::jni_table;
 use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
 use crate::jvm::hotspot::Layout;
+use crate::slots::HiddenStores;
 
 /// The class, its fields and its methods.
 #[derive(Clone, Copy, Debug)]
@@ -105,14 +107,15 @@ impl Proxy {
         let shift = env.call_static_int(self.class(), probe, &[]);
         // A failed call returns 0, which is no shift either.
         let found = (shift > 0).then_some(shift);
-        let set = |name: &CStr, value: i32| {
-            if let Some(field) = env.static_field(self.class(), name, c"I") {
-                env.set_static_int(self.class(), field, value);
-            }
-        };
-        set(c"hashShift", found.unwrap_or(0));
-        set(c"hashMask", if found.is_some() { 0x7fff_ffff } else { 0 });
+        self.set_int(env, c"hashShift", found.unwrap_or(0));
+        self.set_int(env, c"hashMask", if found.is_some() { 0x7fff_ffff } else { 0 });
         found
+    }
+
+    fn set_int(&self, env: Env, name: &CStr, value: i32) {
+        if let Some(field) = env.static_field(self.class(), name, c"I") {
+            env.set_static_int(self.class(), field, value);
+        }
     }
 
     fn set_long(&self, env: Env, name: &CStr, value: u64) {
@@ -134,6 +137,22 @@ impl Proxy {
         self.set_long(env, c"known", settings.known as u64);
         self.set_long(env, c"classes", settings.classes as u64);
         self.set_long(env, c"layouts", settings.layouts as u64);
+    }
+
+    /// Where elements and the fields that the VM changes by itself lie; 0 where that is not known.
+    pub fn set_places(&self, env: Env, arrays: &ArrayLayout, stores: HiddenStores) {
+        if let (Some(&base), Some(scale)) = (arrays.base_offset.get("L"), arrays.index_scale.get("L")) {
+            self.set_long(env, c"elementBase", base.into());
+            self.set_int(env, c"elementShift", scale.trailing_zeros() as i32);
+        }
+        let fields = [
+            (c"referentOffset", stores.referent),
+            (c"discoveredOffset", stores.discovered),
+            (c"targetOffset", stores.target),
+        ];
+        for (name, offset) in fields {
+            self.set_long(env, name, offset.unwrap_or(0) as u64);
+        }
     }
 
     /// Switches the hooks.

@@ -88,12 +88,24 @@ impl Layout {
     }
 }
 
+/// Offsets of fields that the VM changes by itself, as far as they are known.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct HiddenStores {
+    /// `Reference.referent`.
+    pub referent: Option<i32>,
+    /// `Reference.discovered`, which links what the collector has cleared.
+    pub discovered: Option<i32>,
+    /// `CallSite.target`.
+    pub target: Option<i32>,
+}
+
 /// The reference fields of classes.
 #[derive(Debug)]
 pub struct Slots {
     ids: FieldIds,
     /// Offset of `Throwable.backtrace`.
     backtrace: Option<i32>,
+    hidden: HiddenStores,
     table: &'static [Entry],
     state: Mutex<State>,
 }
@@ -109,11 +121,27 @@ impl Slots {
     /// Learns how to read field ids. Runs Java code, so it is done before the hooks are on.
     pub fn new(env: Env, jvmti: Jvmti) -> Self {
         let ids = FieldIds::probe(env, jvmti);
-        let backtrace = env
-            .find_class(c"java/lang/Throwable")
-            .and_then(|class| env.field(class, c"backtrace", c"Ljava/lang/Object;"))
-            .and_then(|field| ids.instance_offset(FieldId(field.0)));
-        Self { ids, backtrace, table: &TABLE, state: Mutex::default() }
+        let offset = |class, name, descriptor| {
+            let field = env.find_class(class).and_then(|class| env.field(class, name, descriptor))?;
+            ids.instance_offset(FieldId(field.0))
+        };
+        let (reference, reference_type) = (c"java/lang/ref/Reference", c"Ljava/lang/ref/Reference;");
+        Self {
+            ids,
+            backtrace: offset(c"java/lang/Throwable", c"backtrace", c"Ljava/lang/Object;"),
+            hidden: HiddenStores {
+                referent: offset(reference, c"referent", c"Ljava/lang/Object;"),
+                discovered: offset(reference, c"discovered", reference_type),
+                target: offset(c"java/lang/invoke/CallSite", c"target", c"Ljava/lang/invoke/MethodHandle;"),
+            },
+            table: &TABLE,
+            state: Mutex::default(),
+        }
+    }
+
+    /// Where the VM itself stores.
+    pub fn hidden_stores(&self) -> HiddenStores {
+        self.hidden
     }
 
     /// Whether anything can be said.
@@ -290,7 +318,13 @@ mod tests {
     use et_names::{DYNAMIC_BASE, FieldRefId};
 
     fn slots(table: &'static [Entry]) -> Slots {
-        Slots { ids: FieldIds::default(), backtrace: None, table, state: Mutex::default() }
+        Slots {
+            ids: FieldIds::default(),
+            backtrace: None,
+            hidden: HiddenStores::default(),
+            table,
+            state: Mutex::default(),
+        }
     }
 
     fn layout(offsets: &[i32]) -> Layout {

@@ -87,6 +87,8 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             layouts: tracer.slots.table_address(),
         },
     );
+    let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
+    proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
     let hash_shift = proxy.probe_hash_shift(env);
     let drawn = draw(env, &hotspot, 6);
     let unique = ids::is_full_period(&drawn);
@@ -99,7 +101,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         command: property(c"sun.java.command"),
         options: options.given.clone(),
         id_scheme: if unique { "hashCode=0" } else { "default" }.into(),
-        array_layout: layout::arrays(env, jvmti).unwrap_or_default(),
+        array_layout,
         start_ticket: Ticket(0),
     };
     tracer.queue.block(BlockKind::Meta, encode_json(&meta));

@@ -11,7 +11,7 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 7] = [
+    let cases: [(&str, lab::Case); 9] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
@@ -19,6 +19,8 @@ fn main() -> ExitCode {
         ("collections_are_counted", collections_are_counted),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
+        ("compiled_code_misses_nothing", compiled_code_misses_nothing),
+        ("references_are_cleared", references_are_cleared),
     ];
     let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
     lab::run(trials.collect()).exit_code()
@@ -59,6 +61,10 @@ fn allocations_only(lab: &Lab, jdk: &Jdk) -> Result<()> {
         if let What::Entry { method, .. } | What::Exit { method, .. } | What::Exception { method, .. } = record.what {
             let class = trace.names.methods.get(&method).map_or("", |method| &method.class);
             ensure!(!trace.is_own(class), "{} shows though only allocations are hooked", trace.method_name(method));
+        }
+        if let What::Update { field, .. } = record.what {
+            let field = trace.names.fields.get(&field).filter(|field| trace.is_own(&field.class));
+            ensure!(field.is_none(), "an update of {field:?} shows though only allocations are hooked");
         }
     }
     run.clean()
@@ -191,4 +197,105 @@ fn thread_names(run: &Run, lab: &Lab) -> Result<HashSet<String>> {
     let summary = run.summary(lab)?;
     let threads = summary["threads"].as_array().context("the summary has no list of threads")?;
     Ok(threads.iter().filter_map(|thread| thread["name"].as_str()).map(str::to_owned).collect())
+}
+
+/// Turns of each loop of `Hot`.
+const TURNS: usize = 20_000;
+
+/// Each way to make an object, compiled by C2, leaves one record a turn.
+fn compiled_code_misses_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "compiled_code", "Hot")?;
+    // Method, what it makes each turn, and how many updates of such arrays each turn has.
+    let expected = [
+        ("arrayClone", "[LHot$Leaf;", 2),
+        ("numbersClone", "[J", 0),
+        ("objectClone", "LHot$Leaf;", 0),
+        ("newInstance", "[LHot$Leaf;", 0),
+        ("copyOf", "[LHot$Leaf;", 1),
+        ("copyOfRange", "[LHot$Leaf;", 1),
+        ("copyOfNumbers", "[J", 0),
+        ("boxes", "Ljava/lang/Long;", 0),
+        ("varargs", "[LHot$Leaf;", 2),
+        ("builders", "Ljava/lang/String;", 0),
+        ("builders", "Ljava/lang/StringBuilder;", 0),
+        ("concatenations", "Ljava/lang/String;", 0),
+        ("wideStrings", "Ljava/lang/String;", 0),
+        ("nullPointers", "Ljava/lang/NullPointerException;", 0),
+        ("reflection", "LHot$Twig;", 0),
+        ("handles", "LHot$Bough;", 0),
+    ];
+    let mut wrong = Vec::new();
+    for (method, made, _) in expected {
+        let born = births(&trace, method, made)?;
+        // Caches, class loading and the first call of a handle make a few of their own.
+        let spare = if made.starts_with("Ljava/") { TURNS / 10 } else { 0 };
+        if !(TURNS..=TURNS + spare).contains(&born) {
+            wrong.push(format!("{method} made {born} of {made} in {TURNS} turns"));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    for (method, array, changed) in expected.into_iter().filter(|(_, made, _)| made.starts_with("[L")) {
+        let count = element_updates(&trace, method)?;
+        ensure!(count == changed * TURNS, "{method}: {count} updates of {array} instead of {}", changed * TURNS);
+    }
+    let copied = element_updates(&trace, "arraycopies")?;
+    ensure!(copied == TURNS, "{copied} slots changed by arraycopy instead of {TURNS}");
+    let exchanged = field_updates(&trace, "references", "AtomicReference.value")?;
+    ensure!(exchanged == 2 * TURNS, "{exchanged} updates of the AtomicReference instead of {}", 2 * TURNS);
+    let backtraces = field_updates(&trace, "nullPointers", "Throwable.backtrace")?;
+    ensure!(backtraces >= TURNS, "{backtraces} backtraces of {TURNS} exceptions");
+    run.clean()
+}
+
+fn only_call<'t>(trace: &'t Trace, method: &str) -> Result<et_tests::window::Window<'t>> {
+    trace.calls(method).into_iter().next().with_context(|| format!("no call of {method}"))
+}
+
+fn births(trace: &Trace, method: &str, type_made: &str) -> Result<usize> {
+    let window = only_call(trace, method)?;
+    let is_it = |what: &What| matches!(what, What::Born { descriptor, .. } if **descriptor == *type_made);
+    Ok(window.records.iter().filter(|record| is_it(&record.what)).count())
+}
+
+fn element_updates(trace: &Trace, method: &str) -> Result<usize> {
+    let window = only_call(trace, method)?;
+    let is_it = |what: &What| match what {
+        What::Update { origin, .. } => {
+            trace.records.descriptors.get(origin).is_some_and(|descriptor| **descriptor == *"[LHot$Leaf;")
+        }
+        _ => false,
+    };
+    Ok(window.records.iter().filter(|record| is_it(&record.what)).count())
+}
+
+fn field_updates(trace: &Trace, method: &str, name: &str) -> Result<usize> {
+    let window = only_call(trace, method)?;
+    Ok(window.records.iter().filter(|record| is_update_of(trace, &record.what, name)).count())
+}
+
+fn is_update_of(trace: &Trace, what: &What, name: &str) -> bool {
+    let What::Update { field, origin, .. } = what else { return false };
+    let is_array = trace.records.descriptors.get(origin).is_some_and(|descriptor| descriptor.starts_with('['));
+    !is_array
+        && trace.names.fields.get(field).is_some_and(|field| format!("{}.{}", field.class, field.name).ends_with(name))
+}
+
+fn references_are_cleared(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "references", "References")?;
+    let cleared = |record: &et_tests::record::Record, types: &[&str]| match &record.what {
+        What::Update { origin, new: ObjectId::NULL, old, .. } if *old != ObjectId::NULL => {
+            is_update_of(&trace, &record.what, "Reference.referent")
+                && trace.records.descriptors.get(origin).is_some_and(|found| types.contains(&&**found))
+        }
+        _ => false,
+    };
+    let weak = ["LReferences$Weak;"];
+    let window = only_call(&trace, "byProgram")?;
+    let by_program = window.records.iter().filter(|record| cleared(record, &weak)).count();
+    ensure!(by_program == 2, "{by_program} references cleared by the program instead of 2");
+    let all = trace.records.all.iter();
+    let both = ["LReferences$Weak;", "LReferences$Phantom;"];
+    let in_all = all.filter(|record| cleared(record, &both)).count();
+    ensure!(in_all == 4, "{in_all} references cleared instead of 4");
+    run.clean()
 }

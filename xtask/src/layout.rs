@@ -73,4 +73,5 @@ impl Tools {
 pub const RUNTIME_LIBRARY: &str = "libet_runtime.so";
 
 /// The Java half, one jar for each range of Java versions.
-pub const HEAP_PROXY_JARS: [&str; 3] = ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-21.jar"];
+pub const HEAP_PROXY_JARS: [&str; 4] =
+    ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-12.jar", "heap-proxy-21.jar"];

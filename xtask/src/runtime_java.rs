@@ -10,9 +10,10 @@ use anyhow::{Context, Result, bail};
 use crate::command;
 
 /// The ranges of Java versions that need classes of their own, named after the first.
-const VARIANTS: [Variant; 3] = [
+const VARIANTS: [Variant; 4] = [
     Variant { name: "8", level: "8", modular: false },
     Variant { name: "11", level: "11", modular: true },
+    Variant { name: "12", level: "11", modular: true },
     Variant { name: "21", level: "11", modular: true },
 ];
 
@@ -24,8 +25,7 @@ struct Variant {
     modular: bool,
 }
 
-/// Writes `heap-proxy-8.jar`, `heap-proxy-11.jar` and `heap-proxy-21.jar` to `out_dir`. `javac_home` is a JDK 17 or
-/// later.
+/// Writes `heap-proxy-8.jar`, `heap-proxy-11.jar`, … to `out_dir`. `javac_home` is a JDK 17 or later.
 pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     for variant in &VARIANTS {
         let sources = repo.join("runtime-java");
@@ -35,54 +35,45 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
         }
         fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
         command::quiet(&mut variant.javac(javac_home, &sources, &classes)?)?;
-        // The stand-in for Thread has done its work; it must never reach a JVM.
-        fs::remove_file(classes.join("java/lang/Thread.class")).context("javac did not compile the stand-in Thread")?;
-        if variant.name == "11" {
-            anonymous(javac_home, &sources, &classes)?;
+        // The stand-ins for the JDK's own classes have done their work; they must never reach a JVM.
+        for stub in variant.stubs(&sources) {
+            for file in java_files(&stub)? {
+                let class = classes.join(file.strip_prefix(&stub)?).with_extension("class");
+                fs::remove_file(&class).with_context(|| format!("javac did not write {}", class.display()))?;
+            }
         }
         let jar = out_dir.join(format!("heap-proxy-{}.jar", variant.name));
         let mut pack = Command::new(javac_home.join("bin/jar"));
         // A fixed time, and no manifest with the version of the packing JDK: the same sources give the same bytes.
         pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(&jar);
-        command::quiet(pack.arg("-C").arg(&classes).arg("java"))?;
+        command::quiet(pack.arg("-C").arg(&classes).arg("java/lang"))?;
     }
     Ok(())
 }
 
-/// What JDK 11 to 16 need besides: it calls a method that the compiling JDK no longer has.
-fn anonymous(home: &Path, sources: &Path, classes: &Path) -> Result<()> {
-    let (own, stubs) = (sources.join("src/11-only"), sources.join("stubs/11-only"));
-    let mut javac = javac(home, "11", classes);
-    let patch = std::env::join_paths([classes, &own, &stubs]).context("a folder's name holds a colon")?;
-    javac.arg("--patch-module").arg(concat("java.base=", patch));
-    javac.args(java_files(&own.join("java/lang"))?).args(java_files(&stubs.join("jdk/internal/misc"))?);
-    command::quiet(&mut javac)?;
-    fs::remove_dir_all(classes.join("jdk")).context("javac did not compile the stand-in Unsafe")
-}
-
-/// javac with what all of the runtime is compiled with.
-fn javac(home: &Path, level: &str, classes: &Path) -> Command {
-    let mut javac = Command::new(home.join("bin/javac"));
-    // Without `inline`, string concatenation would be an invokedynamic; none is written, and none may be.
-    javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
-    javac.args(["-source", level, "-target", level]).arg("-d").arg(classes);
-    javac
-}
-
 impl Variant {
-    fn javac(&self, home: &Path, sources: &Path, classes: &Path) -> Result<Command> {
-        let mut folders = vec![sources.join("src/common")];
-        if self.modular {
-            folders.push(sources.join("src/9"));
-        }
-        folders.extend([sources.join("src").join(self.name), sources.join("stubs").join(self.name)]);
-        let mut javac = javac(home, self.level, classes);
+    fn sources(&self, root: &Path) -> Vec<PathBuf> {
+        let folders = ["common", if self.modular { "modules" } else { "" }, self.name];
+        folders.iter().filter(|name| !name.is_empty()).map(|name| root.join("src").join(name)).collect()
+    }
+
+    fn stubs(&self, root: &Path) -> Vec<PathBuf> {
+        let folders: &[&str] = if self.modular { &["common", "modules"] } else { &["common"] };
+        folders.iter().map(|name| root.join("stubs").join(name)).collect()
+    }
+
+    fn javac(&self, home: &Path, root: &Path, classes: &Path) -> Result<Command> {
+        let folders = [self.sources(root), self.stubs(root)].concat();
+        let mut javac = Command::new(home.join("bin/javac"));
+        // Without `inline`, string concatenation would be an invokedynamic; none is written, and none may be.
+        javac.args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline", "-g"]);
+        javac.args(["-source", self.level, "-target", self.level]).arg("-d").arg(classes);
         if self.modular {
             let patch = std::env::join_paths(&folders).context("a folder's name holds a colon")?;
             javac.arg("--patch-module").arg(concat("java.base=", patch));
         }
         for folder in &folders {
-            javac.args(java_files(&folder.join("java/lang"))?);
+            javac.args(java_files(folder)?);
         }
         Ok(javac)
     }
@@ -94,12 +85,18 @@ fn concat(prefix: &str, rest: std::ffi::OsString) -> std::ffi::OsString {
     all
 }
 
+/// The sources in a folder and below.
 fn java_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|extension| extension == "java") {
-            files.push(path);
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "java") {
+                files.push(path);
+            }
         }
     }
     if files.is_empty() {

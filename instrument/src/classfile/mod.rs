@@ -25,6 +25,7 @@ pub mod access {
     pub const STATIC: u16 = 0x0008;
     pub const FINAL: u16 = 0x0010;
     pub const TRANSIENT: u16 = 0x0080;
+    pub const NATIVE: u16 = 0x0100;
     pub const INTERFACE: u16 = 0x0200;
     pub const SYNTHETIC: u16 = 0x1000;
 }

@@ -153,6 +153,19 @@ impl<'a> ConstantPool<'a> {
         Ok(MemberRef { class, name, descriptor })
     }
 
+    /// The methods that the class refers to, with their indexes; references that are not whole are left out.
+    pub fn method_refs(&self) -> impl Iterator<Item = (u16, MemberRef<'a>)> {
+        let tags = self.offsets.iter().map(|&offset| self.bytes.get(offset as usize).copied());
+        let methods = tags.enumerate().filter(|(_, tag)| matches!(tag, Some(METHODREF | INTERFACE_METHODREF)));
+        // A pool read has a 16-bit count.
+        methods.filter_map(|(index, _)| Some((index as u16, self.member_ref(index as u16).ok()?)))
+    }
+
+    /// Whether the constant is a string.
+    pub fn is_string(&self, index: u16) -> bool {
+        matches!(self.entry(index), Ok((STRING, _)))
+    }
+
     /// A constant that `ldc` can load.
     pub fn loadable(&self, index: u16) -> Result<Constant<'a>, Malformed> {
         let (tag, content) = self.entry(index)?;

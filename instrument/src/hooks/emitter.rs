@@ -2,59 +2,71 @@
 
 use crate::classfile::{PoolBuilder, PoolFull};
 use crate::code::opcode::*;
-use crate::hooks::HEAP_PROXY;
+use crate::hooks::{HEAP_PROXY, HEAP_PROXY_CALLS};
 
 macro_rules! hooks {
-    ($($(#[$doc:meta])* $variant:ident $name:literal $descriptor:literal)*) => {
-        /// A method of `HeapProxy` (`docs/inside/events.md`).
+    ($($(#[$doc:meta])* $variant:ident $class:ident $name:literal $descriptor:literal)*) => {
+        /// A method of `HeapProxy` or `HeapProxyCalls` (`docs/inside/events.md`).
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Hook { $($(#[$doc])* $variant),* }
 
-        const HOOKS: &[(&str, &str)] = &[$(($name, $descriptor)),*];
+        const HOOKS: &[(&str, &str, &str)] = &[$(($class, $name, $descriptor)),*];
     };
 }
 
 hooks! {
     /// Entry of a static method or of a simple constructor.
-    Entry "entry" "(I)V"
+    Entry HEAP_PROXY "entry" "(I)V"
     /// Entry of an instance method.
-    EntryOf "entry" "(Ljava/lang/Object;I)V"
+    EntryOf HEAP_PROXY "entry" "(Ljava/lang/Object;I)V"
     /// Entry of a complex constructor.
-    EntryInit "entryInit" "(I)I"
+    EntryInit HEAP_PROXY "entryInit" "(I)I"
     /// A complex constructor calls `super(…)`.
-    SuperCall "superCall" "(II)V"
+    SuperCall HEAP_PROXY "superCall" "(II)V"
     /// Normal return.
-    Exit "exit" "(I)V"
+    Exit HEAP_PROXY "exit" "(I)V"
     /// Exit by exception.
-    ExitThrow "exitThrow" "(Ljava/lang/Object;I)V"
+    ExitThrow HEAP_PROXY "exitThrow" "(Ljava/lang/Object;I)V"
     /// Exit of a constructor by exception, after `super(…)`.
-    ExitThrowOf "exitThrow" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
+    ExitThrowOf HEAP_PROXY "exitThrow" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
     /// `athrow`.
-    Thrown "thrown" "(Ljava/lang/Object;I)V"
+    Thrown HEAP_PROXY "thrown" "(Ljava/lang/Object;I)V"
     /// Start of an exception handler.
-    Handled "handled" "(Ljava/lang/Object;I)V"
+    Handled HEAP_PROXY "handled" "(Ljava/lang/Object;I)V"
     /// A `new` is about to be initialised.
-    Site "site" "(I)V"
+    Site HEAP_PROXY "site" "(I)V"
     /// Takes the pending site off the thread.
-    TakeSite "takeSite" "()I"
+    TakeSite HEAP_PROXY "takeSite" "()I"
     /// `Object.<init>`.
-    Allocated "allocated" "(Ljava/lang/Object;)V"
+    Allocated HEAP_PROXY "allocated" "(Ljava/lang/Object;)V"
     /// `newarray`, `anewarray`.
-    AllocatedArray "allocatedArray" "(Ljava/lang/Object;II)V"
+    AllocatedArray HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;II)V"
     /// `multianewarray`.
-    AllocatedMulti "allocatedMulti" "(Ljava/lang/Object;II)V"
+    AllocatedMulti HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;II)V"
     /// `putfield`.
-    PutField "putField" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
+    PutField HEAP_PROXY "putField" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
     /// `putstatic`.
-    PutStatic "putStatic" "(Ljava/lang/Object;I)V"
+    PutStatic HEAP_PROXY "putStatic" "(Ljava/lang/Object;I)V"
     /// `aastore`.
-    PutElement "putElement" "(Ljava/lang/Object;ILjava/lang/Object;)V"
+    PutElement HEAP_PROXY "putElement" "(Ljava/lang/Object;ILjava/lang/Object;)V"
     /// In place of an `aastore`.
-    StoreElement "storeElement" "([Ljava/lang/Object;ILjava/lang/Object;)V"
+    StoreElement HEAP_PROXY "storeElement" "([Ljava/lang/Object;ILjava/lang/Object;)V"
     /// A continuation is entered.
-    EnterContinuation "enterContinuation" "(Ljava/lang/Object;)V"
+    EnterContinuation HEAP_PROXY "enterContinuation" "(Ljava/lang/Object;)V"
     /// A continuation is left.
-    LeaveContinuation "leaveContinuation" "(Ljava/lang/Object;)V"
+    LeaveContinuation HEAP_PROXY "leaveContinuation" "(Ljava/lang/Object;)V"
+    /// An object that the VM may have made.
+    Made HEAP_PROXY_CALLS "made" "(Ljava/lang/Object;)V"
+    /// An object that the VM has made.
+    MadeFresh HEAP_PROXY_CALLS "madeFresh" "(Ljava/lang/Object;)V"
+    /// An object with fields that native code has set.
+    Refreshed HEAP_PROXY_CALLS "refreshed" "(Ljava/lang/Object;)V"
+    /// References whose referents the collector has cleared.
+    Cleared HEAP_PROXY_CALLS "cleared" "(Ljava/lang/Object;)V"
+    /// A reference whose referent is about to be cleared.
+    Clearing HEAP_PROXY_CALLS "clearing" "(Ljava/lang/Object;)V"
+    /// A call site and its new target.
+    Linking HEAP_PROXY_CALLS "linking" "(Ljava/lang/Object;Ljava/lang/Object;)V"
 }
 
 /// Collects the bytes of one snippet after another. When the constant pool is full it goes on with wrong
@@ -163,21 +175,29 @@ impl<'p> Emitter<'p> {
         self.op_index(opcode, index)
     }
 
-    /// `invokestatic` of any method of a class.
-    pub fn invoke_static(&mut self, class: &str, name: &str, descriptor: &str) -> &mut Self {
-        let index = self.pool.method_ref(class, name, descriptor);
-        let index = self.constant(index);
-        self.op_index(INVOKESTATIC, index)
-    }
-
     /// `invokestatic` of a hook.
     pub fn call(&mut self, hook: Hook) -> &mut Self {
         let at = hook as usize;
         if self.methods[at] == 0 {
-            let (name, descriptor) = HOOKS[at];
-            let index = self.pool.method_ref(HEAP_PROXY, name, descriptor);
+            let (class, name, descriptor) = HOOKS[at];
+            let index = self.pool.method_ref(class, name, descriptor);
             self.methods[at] = self.constant(index);
         }
         self.op_index(INVOKESTATIC, self.methods[at])
+    }
+
+    /// `invokestatic` of the method of `class` that stands in for another: its receiver, if `receiver` is not empty,
+    /// comes first among the arguments.
+    pub fn stand_in(&mut self, class: &str, name: &[u8], receiver: &[u8], descriptor: &[u8]) -> &mut Self {
+        let (name, receiver) = (String::from_utf8_lossy(name), String::from_utf8_lossy(receiver));
+        let descriptor = String::from_utf8_lossy(descriptor);
+        let index = if receiver.is_empty() {
+            self.pool.method_ref(class, &name, &descriptor)
+        } else {
+            let arguments = descriptor.strip_prefix('(').unwrap_or(&descriptor);
+            self.pool.method_ref(class, &name, &format!("(L{receiver};{arguments}"))
+        };
+        let index = self.constant(index);
+        self.op_index(INVOKESTATIC, index)
     }
 }

@@ -1,9 +1,9 @@
 //! The hooks: what is inserted, where. One file per family; each shows the bytecode before and after.
 
 mod allocation;
+mod calls;
 mod constructor;
 mod continuation;
-mod define;
 mod emitter;
 mod exception;
 mod method;
@@ -11,12 +11,13 @@ mod thread_fields;
 mod update;
 
 pub use allocation::{ArrayAllocation, count_sites};
+pub use calls::{CallHook, Calls};
 pub use constructor::Constructor;
 pub use emitter::{Emitter, Hook};
 
 pub(crate) use allocation::{array_allocation, object_init, site};
+pub(crate) use calls::{call, constant};
 pub(crate) use continuation::{CONTINUATION, switch_stack};
-pub(crate) use define::define_class;
 pub(crate) use exception::{handle, handlers, throw};
 pub(crate) use method::{can_throw, entry, exceptional_exit, exit};
 pub(crate) use thread_fields::write_thread_fields;
@@ -25,3 +26,6 @@ pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_
 /// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every
 /// class loader reaches it.
 pub const HEAP_PROXY: &str = "java/lang/HeapProxy";
+
+/// Its companion with the hooks at calls.
+pub const HEAP_PROXY_CALLS: &str = "java/lang/HeapProxyCalls";

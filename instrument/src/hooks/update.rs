@@ -13,8 +13,7 @@
 //! class may first run that class's initialiser, whose own stores must come first.
 //!
 //! The table initialisers of some resource bundles consist of thousands of `aastore`s and would pass 65535 bytes. There
-//! the hook does the store itself, two bytes more instead of ten; should the store throw, its stack trace has
-//! one frame too many.
+//! the hook does the store itself, two bytes more instead of ten.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};

@@ -31,6 +31,37 @@ const FLAGS: &[Flag] = &[
               off by default from 15 on and gone later",
     },
     Flag {
+        option: "-XX:+UnlockDiagnosticVMOptions",
+        releases: 8..=u16::MAX,
+        why: "DisableIntrinsic is a diagnostic flag",
+    },
+    Flag {
+        option: "-XX:DisableIntrinsic=_copyOf,_copyOfRange,_multiplyToLen",
+        releases: 8..=8,
+        why: "as below; JDK 8 has strings of chars only",
+    },
+    Flag {
+        option: "-XX:DisableIntrinsic=_copyOf,_copyOfRange,_multiplyToLen,_toBytesStringU",
+        releases: 9..=u16::MAX,
+        why: "C2's own code for Arrays.copyOf, Arrays.copyOfRange, BigInteger.multiplyToLen and StringUTF16.toBytes makes \
+              arrays without their hooks; other methods that it replaces have hooks at their calls",
+    },
+    Flag {
+        option: "-XX:-OptimizeStringConcat",
+        releases: 8..=u16::MAX,
+        why: "C2 merges chains of StringBuilder.append into one string, and their hooks with them",
+    },
+    Flag {
+        option: "-XX:-EliminateAutoBox",
+        releases: 8..=u16::MAX,
+        why: "C2 leaves out the calls of Integer.valueOf and its like, with their hooks",
+    },
+    Flag {
+        option: "-XX:-OmitStackTraceInFastThrow",
+        releases: 8..=u16::MAX,
+        why: "in hot code C2 throws one exception made beforehand again and again: no object is made, none has a backtrace",
+    },
+    Flag {
         option: "-XX:-DontCompileHugeMethods",
         releases: 8..=u16::MAX,
         why: "hooks push some methods past 8000 bytes of code, beyond which the JVM would only interpret them",
@@ -89,6 +120,17 @@ mod tests {
         let has = |feature| flags(feature).any(|flag| flag.contains("BiasedLocking"));
         assert!(has(8) && has(11) && has(14) && !has(15) && !has(25));
         assert!(flags(25).any(|flag| flag == "-XX:hashCode=0"));
+    }
+
+    #[test]
+    fn diagnostic_flags_come_behind_what_unlocks_them() {
+        for feature in [8, 11, 17, 21, 25] {
+            let all: Vec<&str> = flags(feature).collect();
+            let place = |start: &str| all.iter().position(|flag| flag.starts_with(start)).unwrap();
+            assert!(place("-XX:+UnlockDiagnosticVMOptions") < place("-XX:DisableIntrinsic="), "{all:?}");
+            assert_eq!(all.iter().filter(|flag| flag.contains("DisableIntrinsic")).count(), 1);
+            assert_eq!(all.iter().any(|flag| flag.contains("_toBytesStringU")), feature > 8);
+        }
     }
 
     #[test]

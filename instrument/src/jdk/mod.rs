@@ -7,6 +7,7 @@ mod home;
 mod image;
 mod jars;
 mod patch;
+mod proxy_class;
 mod runtime_dir;
 
 use std::path::{Path, PathBuf};

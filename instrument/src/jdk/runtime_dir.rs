@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::proxy_class;
 use crate::container::zip::Archive;
 use crate::error::Error;
 use crate::input::Input;
@@ -55,7 +56,9 @@ impl RuntimeDir {
         for entry in &archive.entries {
             let name = entry.name.strip_prefix("java/lang/").and_then(|name| name.strip_suffix(".class"));
             if let Some(name) = name.filter(|name| !name.contains('/')) {
-                classes.push((name.to_owned(), entry.content(&bytes).map_err(fail)?.into_owned()));
+                let class = proxy_class::adapt(&entry.content(&bytes).map_err(fail)?)
+                    .map_err(|error| Error::Input { path: path.clone(), why: format!("{}: {error}", entry.name) })?;
+                classes.push((name.to_owned(), class));
             }
         }
         if classes.iter().any(|(name, _)| name == "HeapProxy") {
@@ -72,11 +75,12 @@ impl RuntimeDir {
     }
 }
 
-/// Which HeapProxy a release takes: 8 has `sun.misc.Unsafe` only, 21 brought carrier threads.
+/// Which HeapProxy a release takes: 8 has `sun.misc.Unsafe` only, 12 renamed its methods, 21 brought carrier threads.
 fn variant(feature: u16) -> &'static str {
     match feature {
         ..=8 => "heap-proxy-8.jar",
-        9..=20 => "heap-proxy-11.jar",
+        9..=11 => "heap-proxy-11.jar",
+        12..=20 => "heap-proxy-12.jar",
         _ => "heap-proxy-21.jar",
     }
 }
@@ -87,8 +91,8 @@ mod tests {
 
     #[test]
     fn releases_take_their_variant() {
-        let taken = [8, 9, 17, 20, 21, 25].map(variant);
-        let expected = ["8", "11", "11", "11", "21", "21"].map(|variant| format!("heap-proxy-{variant}.jar"));
+        let taken = [8, 9, 11, 12, 20, 21, 25].map(variant);
+        let expected = ["8", "11", "11", "12", "12", "21", "21"].map(|variant| format!("heap-proxy-{variant}.jar"));
         assert_eq!(taken.map(str::to_owned), expected);
     }
 

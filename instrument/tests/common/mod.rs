@@ -211,7 +211,7 @@ pub fn runtime_dir(folder: &Path) -> PathBuf {
     let runtime = folder.join("runtime");
     std::fs::create_dir_all(&runtime).unwrap();
     std::fs::write(runtime.join("libet_runtime.so"), "not a library").unwrap();
-    for variant in ["8", "11", "21"] {
+    for variant in ["8", "11", "12", "21"] {
         let proxy = jar(&[("java/lang/HeapProxy.class", class("java/lang/HeapProxy"), false)]);
         std::fs::write(runtime.join(format!("heap-proxy-{variant}.jar")), proxy).unwrap();
     }

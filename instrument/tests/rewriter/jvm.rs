@@ -85,21 +85,21 @@ fn check(home: &Path, folder: &Path, originals: &Path, rewritten: &Path, count: 
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let runtime = root.join("../runtime-java");
-    let platform = if version < 21 { "11" } else { "21" };
+    let release = if version < 21 { "src/12" } else { "src/21" };
     let sources =
-        [runtime.join("src/common"), runtime.join("src").join(platform), runtime.join("stubs").join(platform)];
+        ["src/common", "src/modules", release, "stubs/common", "stubs/modules"].map(|path| runtime.join(path));
     let out = folder.join(version.to_string());
     let patch: Vec<String> = sources.iter().map(|path| path.display().to_string()).collect();
+    let mut files = Vec::new();
+    sources.iter().for_each(|path| java_files(path, &mut files));
     run(Command::new(home.join("bin/javac"))
         .args(["-nowarn", "-Xlint:-options", "-XDignore.symbol.file", "-XDstringConcat=inline"])
         .arg(format!("--patch-module=java.base={}", patch.join(":")))
         .arg("-d")
         .arg(&out)
-        .args(sources.iter().flat_map(|path| {
-            let folder = std::fs::read_dir(path.join("java/lang")).expect("the runtime's sources are there");
-            folder.flatten().map(|entry| entry.path()).collect::<Vec<_>>()
-        })));
+        .args(files));
     std::fs::remove_file(out.join("java/lang/Thread.class")).unwrap();
+    std::fs::remove_dir_all(out.join("jdk")).unwrap();
     let text = run(Command::new(home.join("bin/java"))
         .args(["-XX:TieredStopAtLevel=1", "-Xshare:auto"])
         .arg(format!("--patch-module=java.base={}", out.display()))
@@ -113,4 +113,13 @@ fn check(home: &Path, folder: &Path, originals: &Path, rewritten: &Path, count: 
         problems.push(format!("JDK {version}: {count} classes wanted, {}", text.lines().last().unwrap_or("nothing")));
     }
     problems
+}
+
+fn java_files(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).expect("the runtime's sources are there").flatten() {
+        match entry.path() {
+            path if path.is_dir() => java_files(&path, found),
+            path => found.push(path),
+        }
+    }
 }

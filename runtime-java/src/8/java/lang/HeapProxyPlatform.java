@@ -10,11 +10,6 @@ final class HeapProxyPlatform {
     private HeapProxyPlatform() {
     }
 
-    /** The thread whose buffer the caller writes. */
-    static Thread thread() {
-        return Thread.currentThread();
-    }
-
     /** The first word of the object's header. */
     static long mark(Object object) {
         return unsafe.getLong(object, 0L);
@@ -32,6 +27,15 @@ final class HeapProxyPlatform {
 
     static int get(long at) {
         return unsafe.getInt(at);
+    }
+
+    /** What was stored before that value is there is seen by later reads. */
+    static int getAcquire(long at) {
+        return unsafe.getIntVolatile(null, at);
+    }
+
+    static long getLong(long at) {
+        return unsafe.getLong(at);
     }
 
     static void put(long at, int first) {

@@ -7,8 +7,8 @@ package java.lang;
  * <p>Rules that every line here keeps, because a hook may run anywhere, the first instructions of the VM
  * included:
  * <ul>
- * <li>Nothing is called that could be hooked itself: only this class, {@link HeapProxyPlatform}, Unsafe, and
- *     native methods. {@code Class.isArray}, say, is native up to 24 and plain Java from 25 on.
+ * <li>Nothing is called that could be hooked itself: only {@code HeapProxy} classes, Unsafe, and native
+ *     methods. {@code Class.isArray}, say, is native up to 24 and plain Java from 25 on.
  * <li>No static initialiser, no lambda, no string concatenation: nothing that runs code of its own first.
  * <li>No exception leaves a hook, no monitor is entered (a virtual thread could be unmounted there).
  * <li>Ids are worked out before the position in the buffer is read: to see an object for the first time is an
@@ -26,35 +26,23 @@ public final class HeapProxy {
     static int hashShift;
     /** 0x7fffffff, or 0 if the mark word could not be made out: then every id is asked for. */
     static int hashMask;
-    /** Address of a table of ids of objects that were announced, see {@link #isKnown}. */
+    /** Address of a table of ids of objects that were announced, see {@link HeapProxyObjects}. */
     static long known;
-    /** Address of the table of classes that have their record, see {@link #classId}. */
+    /** Address of the table of classes that have their record, see {@link HeapProxyObjects}. */
     static long classes;
     /** Address of the table of layouts: class id, unused, address of the layout; as {@link #classes} otherwise. */
     static long layouts;
+    /** Base offset of arrays of references, and the logarithm of their elements' size. */
+    static long elementBase;
+    static int elementShift;
+    /** Offsets of {@code Reference.referent}, {@code Reference.discovered} and {@code CallSite.target}; 0: not known. */
+    static long referentOffset;
+    static long discoveredOffset;
+    static long targetOffset;
     /** Offset of the Klass pointer in a class mirror. */
     static long klassOffset;
     /** Offset of the layout helper in a Klass. */
     static long layoutOffset;
-
-    private static final int TICKET = 1 << 2 | 3;
-    private static final int NEW = 2 << 2 | 3;
-    private static final int NEW_ARRAY = 3 << 2 | 3;
-    private static final int FOUND = 4 << 2 | 3;
-    private static final int PUT_FIELD = 5 << 2 | 3;
-    private static final int PUT_STATIC = 6 << 2 | 3;
-    private static final int PUT_ELEMENT = 7 << 2 | 3;
-    private static final int THROW = 8 << 2 | 3;
-    private static final int HANDLE = 9 << 2 | 3;
-    private static final int EXIT_THROW = 10 << 2 | 3;
-    private static final int ENTRY_INIT = 11 << 2 | 3;
-    private static final int SUPER_CALL = 12 << 2 | 3;
-    private static final int SWITCH = 13 << 2 | 3;
-
-    /** Slots of the table at {@link #known}; the stub allocates as many. */
-    private static final int KNOWN_SLOTS = 1 << 16;
-    /** Slots of the table at {@link #classes}. */
-    private static final int CLASS_SLOTS = 1 << 18;
 
     private HeapProxy() {
     }
@@ -63,8 +51,8 @@ public final class HeapProxy {
 
     public static void entry(int method) {
         if (on) {
-            Thread thread = HeapProxyPlatform.thread();
-            long at = room(thread);
+            Thread thread = HeapProxyRelease.thread();
+            long at = HeapProxyBuffer.room(thread);
             if (at != 0L) {
                 HeapProxyPlatform.put(at, method << 2 | 1);
                 thread.etPos = at + 4L;
@@ -74,9 +62,9 @@ public final class HeapProxy {
 
     public static void entry(Object receiver, int method) {
         if (on) {
-            int object = id(receiver);
-            Thread thread = HeapProxyPlatform.thread();
-            long at = room(thread);
+            int object = HeapProxyObjects.id(receiver);
+            Thread thread = HeapProxyRelease.thread();
+            long at = HeapProxyBuffer.room(thread);
             if (at != 0L) {
                 HeapProxyPlatform.put(at, method << 2 | 2, object);
                 thread.etPos = at + 8L;
@@ -89,25 +77,25 @@ public final class HeapProxy {
         if (!on) {
             return 0;
         }
-        Thread thread = HeapProxyPlatform.thread();
+        Thread thread = HeapProxyRelease.thread();
         int site = thread.etSite;
         thread.etSite = 0;
-        write(thread, ENTRY_INIT, method, site);
+        HeapProxyBuffer.write(thread, HeapProxyBuffer.ENTRY_INIT, method, site);
         return site;
     }
 
     public static void superCall(int site, int method) {
         if (on) {
-            Thread thread = HeapProxyPlatform.thread();
+            Thread thread = HeapProxyRelease.thread();
             thread.etSite = site;
-            write(thread, SUPER_CALL, method);
+            HeapProxyBuffer.write(thread, HeapProxyBuffer.SUPER_CALL, method);
         }
     }
 
     public static void exit(int method) {
         if (on) {
-            Thread thread = HeapProxyPlatform.thread();
-            long at = room(thread);
+            Thread thread = HeapProxyRelease.thread();
+            long at = HeapProxyBuffer.room(thread);
             if (at != 0L) {
                 HeapProxyPlatform.put(at, method << 2);
                 thread.etPos = at + 4L;
@@ -121,23 +109,23 @@ public final class HeapProxy {
 
     public static void exitThrow(Object exception, Object receiver, int method) {
         if (on) {
-            int thrown = id(exception);
-            int object = id(receiver);
-            write(HeapProxyPlatform.thread(), EXIT_THROW, method, thrown, object);
+            int thrown = HeapProxyObjects.id(exception);
+            int object = HeapProxyObjects.id(receiver);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.EXIT_THROW, method, thrown, object);
         }
     }
 
     public static void thrown(Object exception, int method) {
         if (on) {
-            int object = id(exception);
-            write(HeapProxyPlatform.thread(), THROW, method, object);
+            int object = HeapProxyObjects.id(exception);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.THROW, method, object);
         }
     }
 
     public static void handled(Object exception, int method) {
         if (on) {
-            int object = id(exception);
-            write(HeapProxyPlatform.thread(), HANDLE, method, object);
+            int object = HeapProxyObjects.id(exception);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.HANDLE, method, object);
         }
     }
 
@@ -145,7 +133,7 @@ public final class HeapProxy {
 
     public static void site(int site) {
         if (on) {
-            HeapProxyPlatform.thread().etSite = site;
+            HeapProxyRelease.thread().etSite = site;
         }
     }
 
@@ -154,7 +142,7 @@ public final class HeapProxy {
         if (!on) {
             return 0;
         }
-        Thread thread = HeapProxyPlatform.thread();
+        Thread thread = HeapProxyRelease.thread();
         int site = thread.etSite;
         thread.etSite = 0;
         return site;
@@ -162,12 +150,14 @@ public final class HeapProxy {
 
     public static void allocated(Object object) {
         if (on) {
+            // A hash that was there before: of what Unsafe.allocateInstance or JNI made.
+            int kind = HeapProxyObjects.hasId(object) ? HeapProxyBuffer.NEW_KNOWN : HeapProxyBuffer.NEW;
             int fresh = System.identityHashCode(object);
-            int type = classId(object.getClass());
-            Thread thread = HeapProxyPlatform.thread();
+            int type = HeapProxyObjects.classId(object.getClass());
+            Thread thread = HeapProxyRelease.thread();
             int site = thread.etSite;
             thread.etSite = 0;
-            write(thread, NEW, site, fresh, type);
+            HeapProxyBuffer.write(thread, kind, site, fresh, type);
         }
     }
 
@@ -184,7 +174,7 @@ public final class HeapProxy {
     }
 
     private static void multi(Object array, int dimensions, int site, int depth) {
-        newArray(array, length(array), site, depth);
+        newArray(array, HeapProxyObjects.length(array), site, depth);
         if (dimensions > 1) {
             Object[] elements = (Object[]) array;
             for (int i = 0; i < elements.length; i++) {
@@ -199,31 +189,31 @@ public final class HeapProxy {
 
     private static void newArray(Object array, int length, int site, int depth) {
         int fresh = System.identityHashCode(array);
-        write(HeapProxyPlatform.thread(), depth << 8 | NEW_ARRAY, site, fresh, length);
+        HeapProxyBuffer.write(HeapProxyRelease.thread(), depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
     }
 
     // Updates
 
     public static void putField(Object origin, Object value, int field) {
         if (on && origin != null) {
-            int from = id(origin);
-            int to = id(value);
-            write(HeapProxyPlatform.thread(), PUT_FIELD, field, from, to);
+            int from = HeapProxyObjects.id(origin);
+            int to = HeapProxyObjects.id(value);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_FIELD, field, from, to);
         }
     }
 
     public static void putStatic(Object value, int field) {
         if (on) {
-            int to = id(value);
-            write(HeapProxyPlatform.thread(), PUT_STATIC, field, to);
+            int to = HeapProxyObjects.id(value);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_STATIC, field, to);
         }
     }
 
     public static void putElement(Object array, int index, Object value) {
         if (on) {
-            int from = id(array);
-            int to = id(value);
-            write(HeapProxyPlatform.thread(), PUT_ELEMENT, index, from, to);
+            int from = HeapProxyObjects.id(array);
+            int to = HeapProxyObjects.id(value);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_ELEMENT, index, from, to);
         }
     }
 
@@ -238,196 +228,14 @@ public final class HeapProxy {
     /** From here on the carrier runs the stack of {@code continuation}. */
     public static void enterContinuation(Object continuation) {
         if (on) {
-            int owner = id(continuation);
-            write(HeapProxyPlatform.thread(), SWITCH, owner);
+            int owner = HeapProxyObjects.id(continuation);
+            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.SWITCH, owner);
         }
     }
 
     /** From here on the carrier runs the stack of {@code parent}, null for its own. */
     public static void leaveContinuation(Object parent) {
         enterContinuation(parent);
-    }
-
-    // The buffer
-
-    private static void write(Thread thread, int first, int a) {
-        long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a);
-            thread.etPos = at + 8L;
-        }
-    }
-
-    private static void write(Thread thread, int first, int a, int b) {
-        long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a, b);
-            thread.etPos = at + 12L;
-        }
-    }
-
-    private static void write(Thread thread, int first, int a, int b, int c) {
-        long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a, b, c);
-            thread.etPos = at + 16L;
-        }
-    }
-
-    /** Where the next event goes, its ticket written if it needs one; 0 if there is nowhere to write. */
-    private static long room(Thread thread) {
-        long at = thread.etPos;
-        if (at < thread.etEnd && HeapProxyPlatform.lastTicket(counter) == thread.etTicket) {
-            return at;
-        }
-        return makeRoom(thread);
-    }
-
-    private static long makeRoom(Thread thread) {
-        long at = thread.etPos;
-        if (at >= thread.etEnd) {
-            at = nextChunk(thread, at);
-            if (at == 0L) {
-                // The stub has no buffer to give: tracing ended, or this thread did.
-                thread.etPos = 0L;
-                thread.etEnd = 0L;
-                return 0L;
-            }
-            thread.etPos = at;
-            thread.etEnd = at + chunkRoom;
-        }
-        // Every chunk starts with a ticket; further on there is one because another thread took one meanwhile.
-        long ticket = HeapProxyPlatform.nextTicket(counter);
-        HeapProxyPlatform.put(at, (int) ticket << 8 | TICKET, (int) (ticket >>> 24));
-        at += 8L;
-        thread.etTicket = ticket;
-        // Stored at once: should the stack overflow before the event is written, the ticket still stands.
-        thread.etPos = at;
-        return at;
-    }
-
-    // Ids
-
-    /** The identity hash of an object, 0 for null. The first sight of an object writes an event. */
-    static int id(Object object) {
-        if (object == null) {
-            return 0;
-        }
-        long mark = HeapProxyPlatform.mark(object);
-        // Low bits 001: neither locked nor biased, so the word holds the hash itself, or 0.
-        if ((mark & 7L) == 1L) {
-            int hash = (int) (mark >>> hashShift) & hashMask;
-            if (hash != 0) {
-                return hash;
-            }
-        }
-        return askId(object);
-    }
-
-    private static int askId(Object object) {
-        boolean unlocked = (HeapProxyPlatform.mark(object) & 7L) == 1L && hashMask != 0;
-        int hash = System.identityHashCode(object);
-        // A locked object may well be known. Which are is not recorded for all, so some are announced again.
-        if (unlocked || !isKnown(hash)) {
-            announce(object, hash);
-        }
-        return hash;
-    }
-
-    private static void announce(Object object, int hash) {
-        if (object instanceof Class) {
-            // The class record of the trace introduces the mirror, too.
-            classId((Class<?>) object);
-            return;
-        }
-        int type = classId(object.getClass());
-        write(HeapProxyPlatform.thread(), FOUND, hash, type, length(object));
-        // Only now: who reads the table may rely on the event being there.
-        remember(hash);
-    }
-
-    /**
-     * The id of a class, whose record is written first if it was not. Mostly it was, when the class was prepared; but
-     * there is no such event for array classes, nor for what virtual threads prepare. That the mirror has a hash says
-     * nothing: programs use classes as keys.
-     */
-    private static int classId(Class<?> type) {
-        int hash = hash(type);
-        if (HeapProxyPlatform.get(classes + ((hash & CLASS_SLOTS - 1) << 2)) == hash) {
-            return hash;
-        }
-        return searchClass(type, hash);
-    }
-
-    /** The stub fills the table by linear probing and never removes anything. */
-    private static int searchClass(Class<?> type, int hash) {
-        int slot = hash & CLASS_SLOTS - 1;
-        for (;;) {
-            int there = HeapProxyPlatform.get(classes + (slot << 2));
-            if (there == hash) {
-                return hash;
-            }
-            if (there == 0) {
-                defineClass0(type);
-                return hash;
-            }
-            slot = slot + 1 & CLASS_SLOTS - 1;
-        }
-    }
-
-    private static int hash(Object object) {
-        long mark = HeapProxyPlatform.mark(object);
-        if ((mark & 7L) == 1L) {
-            int hash = (int) (mark >>> hashShift) & hashMask;
-            if (hash != 0) {
-                return hash;
-            }
-        }
-        return System.identityHashCode(object);
-    }
-
-    /**
-     * Whether this id was announced. The table has one slot for many ids and no locks: a wrong "no" costs a
-     * second announcement, which readers ignore.
-     */
-    private static boolean isKnown(int hash) {
-        return HeapProxyPlatform.get(known + ((hash & KNOWN_SLOTS - 1) << 2)) == hash;
-    }
-
-    private static void remember(int hash) {
-        HeapProxyPlatform.put(known + ((hash & KNOWN_SLOTS - 1) << 2), hash);
-    }
-
-    /** The length of an array, -1 for other objects. */
-    private static int length(Object object) {
-        if (object instanceof Object[]) {
-            return ((Object[]) object).length;
-        }
-        if (object instanceof byte[]) {
-            return ((byte[]) object).length;
-        }
-        if (object instanceof char[]) {
-            return ((char[]) object).length;
-        }
-        if (object instanceof int[]) {
-            return ((int[]) object).length;
-        }
-        if (object instanceof long[]) {
-            return ((long[]) object).length;
-        }
-        if (object instanceof boolean[]) {
-            return ((boolean[]) object).length;
-        }
-        if (object instanceof short[]) {
-            return ((short[]) object).length;
-        }
-        if (object instanceof double[]) {
-            return ((double[]) object).length;
-        }
-        if (object instanceof float[]) {
-            return ((float[]) object).length;
-        }
-        return -1;
     }
 
     // What the stub calls
@@ -491,10 +299,10 @@ public final class HeapProxy {
      * Hands in the chunk that is written up to {@code at} (0: none) and returns where the next one starts, 0 if there
      * is none, -1 for no thread.
      */
-    private static native long nextChunk(Thread thread, long at);
+    static native long nextChunk(Thread thread, long at);
 
     /** Writes the class record of {@code type} unless it is written; does nothing for null. */
-    private static native void defineClass0(Class<?> type);
+    static native void defineClass0(Class<?> type);
 
     /**
      * The address of the layout of a class: {@code int} count, then for each field of a reference type that its

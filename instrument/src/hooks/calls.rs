@@ -1,0 +1,387 @@
+//! Calls of methods that make or change objects without bytecode of their own.
+//!
+//! ```text
+//! ldc "text"                              ->  ldc "text"  dup  made(Object)
+//! invokevirtual [X.clone()                ->  invokevirtual [X.clone()  dup  madeFresh(Object)
+//! invokespecial X.clone()                 ->  invokespecial X.clone()  dup  made(Object)
+//! invoke… native of the JDK returning an object  ->  invoke…  dup  made(Object)
+//! invokestatic System.arraycopy           ->  invokestatic HeapProxyCalls.arraycopy
+//! invokevirtual Unsafe.putReference       ->  invokestatic HeapProxyUnsafe.putReference
+//! invokevirtual Reference.clear0()        ->  dup  clearing(Object)  invokevirtual Reference.clear0()
+//! invokestatic ClassLoader.defineClass1    ->  invokestatic HeapProxyClasses.defineClass1
+//! invokestatic MethodHandleNatives.init   ->  dup2  invokestatic MethodHandleNatives.init  pop  refreshed(Object)
+//! ```
+//!
+//! The hooks stand at the calls and not in the methods, for the JIT compilers have code of their own for most of these
+//! methods. A stand-in does the call it stands for, so that this code stays in use; methods that ask who calls them
+//! are never replaced.
+//!
+//! The native methods of `java.base` that define classes have stand-ins that let the class be rewritten first. All that
+//! Java code defines comes by there: `ClassLoader.defineClass`, hidden classes, lambdas, proxies.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+
+use rustc_hash::FxHasher;
+
+use super::{Emitter, HEAP_PROXY_CALLS, Hook};
+use crate::classfile::{ClassFile, MemberRef, access};
+use crate::code::opcode::*;
+use crate::code::{CodeEditor, Instruction, parameter_slots};
+
+const UNSAFE: &str = "java/lang/HeapProxyUnsafe";
+const CLASSES: &str = "java/lang/HeapProxyClasses";
+const ANONYMOUS: &str = "java/lang/HeapProxyAnonymous";
+
+/// What is done at a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallHook {
+    /// A method of the same name in that class is called instead, which takes the receiver as its first argument.
+    StandIn(&'static str),
+    /// The object returned may be new.
+    Made,
+    /// The object returned is new.
+    MadeFresh,
+    /// As the one or the other, by the kind of call.
+    Cloned,
+    /// The object returned has fields that the method has set.
+    Refreshed,
+    /// The first of the two arguments, or the only one, has fields that the method has set.
+    RefreshedArgument,
+    /// The hook takes what is returned.
+    Behind(Hook),
+    /// The hook takes the arguments, one or two.
+    Before(Hook),
+}
+
+/// Which events a hook is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum For {
+    Allocations,
+    Updates,
+    Either,
+    /// No event at all: classes made at run time get their hooks there.
+    Classes,
+}
+
+impl CallHook {
+    fn serves(self, name: &str) -> For {
+        match self {
+            Self::StandIn(CLASSES | ANONYMOUS) => For::Classes,
+            Self::StandIn(_) if name.starts_with("allocate") => For::Allocations,
+            Self::StandIn(_) | Self::Behind(_) | Self::Before(_) => For::Updates,
+            Self::Made | Self::MadeFresh | Self::Cloned | Self::Refreshed | Self::RefreshedArgument => For::Either,
+        }
+    }
+}
+
+/// The calls of one class's methods.
+struct Owner {
+    class: &'static str,
+    of: Release,
+    /// Name, start of the descriptor (empty: any), what is done.
+    calls: &'static [(&'static str, &'static str, CallHook)],
+}
+
+/// Where an owner's methods are what the table takes them for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Release {
+    All,
+    /// JDK 8: `sun.misc.Unsafe` is a wrapper later, and what it wraps is in the table.
+    Eight,
+}
+
+use CallHook::{Before, Behind, Made, MadeFresh, Refreshed, RefreshedArgument, StandIn};
+
+/// The one table of calls. Natives that the class itself calls need not be listed ([`Calls::new`]).
+const OWNERS: &[Owner] = &[
+    Owner {
+        class: "java/lang/System",
+        of: Release::All,
+        calls: &[("arraycopy", "(Ljava/lang/Object;ILjava/lang/Object;II)V", StandIn(HEAP_PROXY_CALLS))],
+    },
+    Owner { class: "java/lang/String", of: Release::All, calls: &[("intern", "()Ljava/lang/String;", Made)] },
+    Owner {
+        class: "java/lang/reflect/Array",
+        of: Release::All,
+        calls: &[
+            ("get", "(Ljava/lang/Object;I)Ljava/lang/Object;", Made),
+            ("set", "(Ljava/lang/Object;ILjava/lang/Object;)V", StandIn(HEAP_PROXY_CALLS)),
+            ("newArray", "", MadeFresh),
+            ("multiNewArray", "", MadeFresh),
+        ],
+    },
+    Owner {
+        class: "java/lang/Throwable",
+        of: Release::All,
+        calls: &[("fillInStackTrace", "(I)", Refreshed), ("fillInStackTrace0", "(", Refreshed)],
+    },
+    // Its `of` methods let the VM fill in elements that they made.
+    Owner { class: "java/lang/StackTraceElement", of: Release::All, calls: &[("of", "", Refreshed)] },
+    Owner {
+        class: "java/lang/ref/Reference",
+        of: Release::All,
+        calls: &[
+            ("getAndClearReferencePendingList", "", Behind(Hook::Cleared)),
+            ("clear0", "()", Before(Hook::Clearing)),
+        ],
+    },
+    Owner {
+        class: "java/lang/ref/PhantomReference",
+        of: Release::All,
+        calls: &[("clear0", "()", Before(Hook::Clearing))],
+    },
+    Owner {
+        class: "java/lang/invoke/MethodHandleNatives",
+        of: Release::All,
+        calls: &[
+            ("init", "(Ljava/lang/invoke/MemberName;Ljava/lang/Object;)V", RefreshedArgument),
+            ("expand", "(Ljava/lang/invoke/MemberName;)V", RefreshedArgument),
+            ("resolve", "", Refreshed),
+            ("getMemberVMInfo", "", Made),
+            ("setCallSiteTargetNormal", "", Before(Hook::Linking)),
+            ("setCallSiteTargetVolatile", "", Before(Hook::Linking)),
+        ],
+    },
+    // What other classes of java.base get from natives of these.
+    Owner {
+        class: "java/lang/Class",
+        of: Release::All,
+        calls: &[
+            ("getConstantPool", "", Made),
+            ("getRawAnnotations", "", Made),
+            ("getRawTypeAnnotations", "", Made),
+            ("getSigners", "", Made),
+        ],
+    },
+    Owner {
+        class: "java/security/AccessController",
+        of: Release::All,
+        calls: &[("getInheritedAccessControlContext", "", Made)],
+    },
+    Owner { class: "jdk/internal/misc/VM", of: Release::All, calls: &[("getRuntimeArguments", "", Made)] },
+    Owner {
+        class: "java/lang/ClassLoader",
+        of: Release::All,
+        // In JDK 8 the loader is the receiver, not the first argument.
+        calls: &[
+            ("defineClass0", "(Ljava/lang/ClassLoader;Ljava/lang/Class;", StandIn(CLASSES)),
+            ("defineClass1", "(Ljava/lang/ClassLoader;", StandIn(CLASSES)),
+            ("defineClass2", "(Ljava/lang/ClassLoader;", StandIn(CLASSES)),
+        ],
+    },
+    Owner {
+        class: "jdk/internal/misc/Unsafe",
+        of: Release::All,
+        calls: &[
+            ("defineClass0", "(Ljava/lang/String;[BII", StandIn(CLASSES)),
+            // 9 to 16. Not the native method behind it, which is private.
+            ("defineAnonymousClass", "(Ljava/lang/Class;[B[Ljava/lang/Object;)", StandIn(ANONYMOUS)),
+            ("allocateInstance", "", StandIn(UNSAFE)),
+            ("allocateUninitializedArray", "", StandIn(UNSAFE)),
+            ("putReference", "", StandIn(UNSAFE)),
+            ("putReferenceVolatile", "", StandIn(UNSAFE)),
+            ("putReferenceOpaque", "", StandIn(UNSAFE)),
+            ("putReferenceRelease", "", StandIn(UNSAFE)),
+            ("compareAndSetReference", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetReference", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetReferencePlain", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetReferenceAcquire", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetReferenceRelease", "", StandIn(UNSAFE)),
+            ("compareAndExchangeReference", "", StandIn(UNSAFE)),
+            ("compareAndExchangeReferenceAcquire", "", StandIn(UNSAFE)),
+            ("compareAndExchangeReferenceRelease", "", StandIn(UNSAFE)),
+            ("getAndSetReference", "", StandIn(UNSAFE)),
+            ("getAndSetReferenceAcquire", "", StandIn(UNSAFE)),
+            ("getAndSetReferenceRelease", "", StandIn(UNSAFE)),
+            ("putObject", "", StandIn(UNSAFE)),
+            ("putObjectVolatile", "", StandIn(UNSAFE)),
+            ("putObjectOpaque", "", StandIn(UNSAFE)),
+            ("putObjectRelease", "", StandIn(UNSAFE)),
+            ("compareAndSetObject", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetObject", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetObjectPlain", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetObjectAcquire", "", StandIn(UNSAFE)),
+            ("weakCompareAndSetObjectRelease", "", StandIn(UNSAFE)),
+            ("compareAndExchangeObject", "", StandIn(UNSAFE)),
+            ("compareAndExchangeObjectAcquire", "", StandIn(UNSAFE)),
+            ("compareAndExchangeObjectRelease", "", StandIn(UNSAFE)),
+            ("getAndSetObject", "", StandIn(UNSAFE)),
+            ("getAndSetObjectAcquire", "", StandIn(UNSAFE)),
+            ("getAndSetObjectRelease", "", StandIn(UNSAFE)),
+        ],
+    },
+    Owner {
+        class: "sun/misc/Unsafe",
+        of: Release::Eight,
+        calls: &[
+            ("allocateInstance", "", StandIn(UNSAFE)),
+            ("putObject", "(Ljava/lang/Object;J", StandIn(UNSAFE)),
+            ("putObjectVolatile", "", StandIn(UNSAFE)),
+            ("putOrderedObject", "", StandIn(UNSAFE)),
+            ("compareAndSwapObject", "", StandIn(UNSAFE)),
+            ("getAndSetObject", "", StandIn(UNSAFE)),
+        ],
+    },
+];
+
+/// Natives whose results are known already, or belong to somebody else: reading a field makes nothing.
+const NOTHING_NEW: [&[u8]; 5] =
+    [b"currentThread", b"currentCarrierThread", b"scopedValueCache", b"extentLocalCache", b"getClass"];
+
+/// Majors up to this are of JDK 8 and earlier.
+const JAVA_8: u16 = 52;
+
+/// The calls of a class that are hooked, by constant pool index.
+#[derive(Debug, Default)]
+pub struct Calls {
+    by_index: HashMap<u16, CallHook, BuildHasherDefault<FxHasher>>,
+}
+
+impl Calls {
+    /// Looks through the methods that a class refers to. In a JDK (`jdk`) its own natives that return objects are hooked
+    /// as well.
+    pub fn new(class: &ClassFile<'_>, jdk: bool, allocations: bool, updates: bool) -> Self {
+        let mut calls = Self::default();
+        // Its methods call each other, down to natives: a report at each step would be one too many.
+        let is_unsafe = matches!(class.name, b"jdk/internal/misc/Unsafe" | b"sun/misc/Unsafe") && !wraps_unsafe(class);
+        let natives = if jdk && !is_unsafe { natives(class) } else { HashSet::default() };
+        for (index, member) in class.pool.method_refs() {
+            let Some((hook, serves)) = listed(class, jdk, &member).or_else(|| {
+                let is_native = member.class == class.name && natives.contains(&(member.name, member.descriptor));
+                is_native.then_some((CallHook::Made, For::Either))
+            }) else {
+                continue;
+            };
+            let wanted = match serves {
+                For::Classes => jdk,
+                _ if is_unsafe => false,
+                For::Allocations => allocations,
+                For::Updates => updates,
+                For::Either => allocations || updates,
+            };
+            if wanted {
+                calls.by_index.insert(index, hook);
+            }
+        }
+        calls
+    }
+
+    /// What is done at this instruction.
+    pub(crate) fn at(&self, instruction: &Instruction<'_>) -> Option<CallHook> {
+        if self.by_index.is_empty() || !matches!(instruction.opcode, INVOKEVIRTUAL..=INVOKEINTERFACE) {
+            return None;
+        }
+        self.by_index.get(&instruction.pool_index()).copied()
+    }
+}
+
+/// From JDK 9 on `sun.misc.Unsafe` is an ordinary class that calls the other one.
+fn wraps_unsafe(class: &ClassFile<'_>) -> bool {
+    class.name == b"sun/misc/Unsafe" && class.major > JAVA_8
+}
+
+fn listed(class: &ClassFile<'_>, jdk: bool, member: &MemberRef<'_>) -> Option<(CallHook, For)> {
+    if member.name == b"clone" && member.descriptor == b"()Ljava/lang/Object;" {
+        return Some((CallHook::Cloned, For::Either));
+    }
+    let owner = OWNERS.iter().find(|owner| owner.class.as_bytes() == member.class)?;
+    if owner.of == Release::Eight && !(jdk && class.major <= JAVA_8) {
+        return None;
+    }
+    owner
+        .calls
+        .iter()
+        .find(|(name, start, _)| name.as_bytes() == member.name && member.descriptor.starts_with(start.as_bytes()))
+        .map(|&(name, _, hook)| (hook, hook.serves(name)))
+}
+
+/// Natives of a class that may return new objects. Class mirrors have records of their own.
+fn natives<'a>(class: &ClassFile<'a>) -> HashSet<(&'a [u8], &'a [u8]), BuildHasherDefault<FxHasher>> {
+    let makes = |descriptor: &[u8]| match descriptor.iter().position(|&byte| byte == b')') {
+        Some(end) => {
+            matches!(descriptor.get(end + 1), Some(b'L' | b'[')) && &descriptor[end + 1..] != b"Ljava/lang/Class;"
+        }
+        None => false,
+    };
+    class
+        .methods
+        .iter()
+        .filter(|method| method.access & access::NATIVE != 0 && makes(method.descriptor))
+        .filter(|method| !NOTHING_NEW.contains(&method.name))
+        .map(|method| (method.name, method.descriptor))
+        .collect()
+}
+
+/// Behind an `ldc` of a string.
+pub(crate) fn constant(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>) {
+    editor.behind(instruction, emit.start().op(DUP).call(Hook::Made).bytes(), 1);
+}
+
+/// At a call. False if this kind of call needs no hook.
+pub(crate) fn call(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    instruction: &Instruction<'_>,
+    member: &MemberRef<'_>,
+    hook: CallHook,
+) -> bool {
+    let mut behind = |hook| editor.behind(instruction, emit.start().op(DUP).call(hook).bytes(), 1);
+    match hook {
+        CallHook::Made => behind(Hook::Made),
+        CallHook::MadeFresh => behind(Hook::MadeFresh),
+        CallHook::Refreshed => behind(Hook::Refreshed),
+        CallHook::Behind(hook) => behind(hook),
+        CallHook::Cloned => match (instruction.opcode, member.class) {
+            (_, [b'[', ..]) | (INVOKESPECIAL, b"java/lang/Object") => behind(Hook::MadeFresh),
+            // A superclass's clone may be anything; old compilers clone arrays as objects.
+            (INVOKESPECIAL, _) | (_, b"java/lang/Object") => behind(Hook::Made),
+            // The method called has hooks of its own.
+            _ => return false,
+        },
+        CallHook::StandIn(class) => {
+            let receiver = if instruction.opcode == INVOKESTATIC { &[][..] } else { member.class };
+            emit.start().stand_in(class, member.name, receiver, member.descriptor);
+            editor.replace(instruction, emit.bytes());
+        }
+        CallHook::Before(hook) => {
+            let slots = usize::from(instruction.opcode != INVOKESTATIC) + parameter_slots(member.descriptor);
+            let dup = if slots == 1 { DUP } else { DUP2 };
+            editor.before(instruction, emit.start().op(dup).call(hook).bytes(), slots as u16);
+        }
+        CallHook::RefreshedArgument => {
+            let slots = parameter_slots(member.descriptor);
+            editor.before(instruction, emit.start().op(if slots == 1 { DUP } else { DUP2 }).bytes(), slots as u16);
+            emit.start();
+            if slots > 1 {
+                emit.op(POP);
+            }
+            editor.behind(instruction, emit.call(Hook::Refreshed).bytes(), slots as u16);
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_before_calls_take_one_or_two_slots() {
+        for owner in OWNERS {
+            for (name, descriptor, hook) in owner.calls {
+                assert!(!matches!(hook, RefreshedArgument) || descriptor.ends_with(")V"), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn each_call_is_listed_once() {
+        let mut names: Vec<_> =
+            OWNERS.iter().flat_map(|owner| owner.calls.iter().map(|call| (owner.class, call.0, call.1))).collect();
+        let all = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}

@@ -1,0 +1,93 @@
+//! The classes of HeapProxy as a JDK gets them.
+//!
+//! Their methods are marked as hidden, so that no stack trace shows a frame of a hook; by hand in the sources it could
+//! be forgotten.
+
+use crate::classfile::{Attribute, ClassFile, Malformed, Member, PoolBuilder, PoolFull, write_attribute};
+
+/// The annotations that hide frames: up to 13, and from 14 on. The JVM passes over the one that it does not know.
+const HIDDEN: [&[u8]; 2] = [b"Ljava/lang/invoke/LambdaForm$Hidden;", b"Ljdk/internal/vm/annotation/Hidden;"];
+const ANNOTATIONS: &[u8] = b"RuntimeVisibleAnnotations";
+
+/// One class with hidden methods.
+pub fn adapt(bytes: &[u8]) -> Result<Vec<u8>, Malformed> {
+    let class = ClassFile::read(bytes)?;
+    write(&class, bytes).map_err(|error| Malformed::somewhere(error.to_string()))
+}
+
+fn write(class: &ClassFile<'_>, bytes: &[u8]) -> Result<Vec<u8>, PoolFull> {
+    let mut pool = PoolBuilder::new(&class.pool);
+    let mut hidden = (HIDDEN.len() as u16).to_be_bytes().to_vec();
+    for annotation in HIDDEN {
+        hidden.extend_from_slice(&pool.utf8(annotation)?.to_be_bytes());
+        // No elements.
+        hidden.extend_from_slice(&[0, 0]);
+    }
+    let annotations = pool.utf8(ANNOTATIONS)?;
+
+    let mut members = (class.fields.len() as u16).to_be_bytes().to_vec();
+    class.fields.iter().for_each(|field| members.extend_from_slice(field.bytes));
+    members.extend_from_slice(&(class.methods.len() as u16).to_be_bytes());
+    for method in &class.methods {
+        with_attribute(method, annotations, &hidden, &mut members);
+    }
+    let mut attributes = (class.attributes.len() as u16).to_be_bytes().to_vec();
+    class.attributes.iter().for_each(|attribute| attribute.write(&mut attributes));
+
+    // Magic and version.
+    let mut out = bytes[..8].to_vec();
+    pool.write(&class.pool, &mut out);
+    out.extend_from_slice(class.header_bytes);
+    out.extend_from_slice(&members);
+    out.extend_from_slice(&attributes);
+    Ok(out)
+}
+
+/// Appends the member with one attribute more.
+fn with_attribute(member: &Member<'_>, name: u16, info: &[u8], out: &mut Vec<u8>) {
+    // Access, name, descriptor; javac writes few attributes.
+    out.extend_from_slice(&member.bytes[..6]);
+    out.extend_from_slice(&(member.attributes.len() as u16 + 1).to_be_bytes());
+    member.attributes.iter().for_each(|attribute: &Attribute<'_>| attribute.write(out));
+    write_attribute(out, name, info);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::classfile::to_string;
+
+    /// A class with a method, as javac would write it.
+    fn proxy() -> Vec<u8> {
+        let mut out = vec![0xca, 0xfe, 0xba, 0xbe, 0, 0, 0, 52, 0, 7];
+        for text in ["java/lang/HeapProxy", "java/lang/Object", "id", "()V"] {
+            out.push(1);
+            out.extend_from_slice(&(text.len() as u16).to_be_bytes());
+            out.extend_from_slice(text.as_bytes());
+        }
+        out.extend_from_slice(&[7, 0, 1, 7, 0, 2]);
+        // Access, this, super; no interfaces, no fields.
+        out.extend_from_slice(&[0, 1, 0, 5, 0, 6, 0, 0, 0, 0]);
+        // One native method without attributes; none of the class.
+        out.extend_from_slice(&[0, 1, 1, 8, 0, 3, 0, 4, 0, 0]);
+        out.extend_from_slice(&[0, 0]);
+        out
+    }
+
+    #[test]
+    fn methods_are_hidden() {
+        let bytes = adapt(&proxy()).unwrap();
+        let class = ClassFile::read(&bytes).unwrap();
+        let attribute = class.methods[0].attribute("RuntimeVisibleAnnotations").unwrap();
+        let types: Vec<String> = [2, 6]
+            .map(|at| u16::from_be_bytes([attribute.info[at], attribute.info[at + 1]]))
+            .map(|index| to_string(class.pool.utf8(index).unwrap()))
+            .into();
+        assert_eq!(types, ["Ljava/lang/invoke/LambdaForm$Hidden;", "Ljdk/internal/vm/annotation/Hidden;"]);
+    }
+
+    #[test]
+    fn what_is_no_class_is_an_error() {
+        assert!(adapt(b"no class").is_err());
+    }
+}

@@ -1,0 +1,49 @@
+//! How many hooks were inserted.
+
+macro_rules! counts {
+    ($($field:ident $name:literal,)*) => {
+        /// Hooks inserted, by kind.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[cfg_attr(feature = "command", derive(serde::Serialize))]
+        #[allow(missing_docs)]
+        pub struct HookCounts {
+            $(pub $field: u64,)*
+        }
+
+        impl HookCounts {
+            /// The kinds with names for people.
+            pub fn named(&self) -> impl Iterator<Item = (&'static str, u64)> {
+                [$(($name, self.$field),)*].into_iter()
+            }
+        }
+
+        impl std::ops::AddAssign for HookCounts {
+            fn add_assign(&mut self, other: Self) {
+                $(self.$field += other.$field;)*
+            }
+        }
+    };
+}
+
+counts! {
+    entries "entry",
+    exits "exit",
+    exit_throws "exceptional exit",
+    throws "throw",
+    handlers "handler",
+    sites "new site",
+    objects "object",
+    arrays "array",
+    field_updates "field update",
+    static_updates "static update",
+    array_updates "array update",
+    constants "string constant",
+    calls "call",
+}
+
+impl HookCounts {
+    /// All hooks.
+    pub fn total(&self) -> u64 {
+        self.named().map(|(_, count)| count).sum()
+    }
+}

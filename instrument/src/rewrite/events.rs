@@ -1,0 +1,162 @@
+//! Which events are hooked, and what a method that is too large goes without.
+
+/// Which events are hooked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct EventSet(u8);
+
+impl EventSet {
+    /// Objects and arrays come to be, with their sites.
+    pub const ALLOC: EventSet = EventSet(1);
+    /// Reference slots change.
+    pub const UPDATE: EventSet = EventSet(2);
+    /// Methods are entered and left.
+    pub const METHOD: EventSet = EventSet(4);
+    /// Exceptions are thrown and caught.
+    pub const EXCEPTION: EventSet = EventSet(8);
+    /// All of them.
+    pub const ALL: EventSet = EventSet(15);
+
+    /// Whether all events of `other` are in this set.
+    pub fn has(self, other: EventSet) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The set as bits, for the class attribute and for hashes.
+    pub fn bits(self) -> u8 {
+        self.0
+    }
+
+    /// The set that [`bits`](Self::bits) made these of.
+    pub fn from_bits(bits: u8) -> Self {
+        Self(bits & Self::ALL.0)
+    }
+
+    /// The events that are in both sets.
+    pub fn and(self, other: EventSet) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The events of both sets.
+    pub fn or(self, other: EventSet) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl std::str::FromStr for EventSet {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut set = 0;
+        for word in text.split(',') {
+            set |= match word.trim() {
+                "all" => Self::ALL.0,
+                "alloc" => Self::ALLOC.0,
+                "update" => Self::UPDATE.0,
+                "method" => Self::METHOD.0,
+                "exception" => Self::EXCEPTION.0,
+                other => {
+                    return Err(format!("unknown event {other:?}: use alloc, update, method, exception or all"));
+                }
+            };
+        }
+        Ok(Self(set))
+    }
+}
+
+/// The hooks a class or a method is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) sites: bool,
+    pub(super) arrays: bool,
+    pub(super) fields: bool,
+    pub(super) elements: bool,
+    /// Array updates in the short form.
+    pub(super) short_elements: bool,
+    /// String constants.
+    pub(super) constants: bool,
+    /// Calls of methods that make or change objects.
+    pub(super) calls: bool,
+    pub(super) methods: bool,
+    pub(super) exceptions: bool,
+}
+
+impl Wanted {
+    pub(super) const NOTHING: Wanted = Wanted {
+        sites: false,
+        arrays: false,
+        fields: false,
+        elements: false,
+        short_elements: false,
+        constants: false,
+        calls: false,
+        methods: false,
+        exceptions: false,
+    };
+
+    pub(super) fn of(events: EventSet) -> Self {
+        let (alloc, update) = (events.has(EventSet::ALLOC), events.has(EventSet::UPDATE));
+        Self {
+            sites: alloc,
+            arrays: alloc,
+            fields: update,
+            elements: update,
+            short_elements: false,
+            constants: alloc,
+            calls: true,
+            methods: events.has(EventSet::METHOD),
+            exceptions: events.has(EventSet::EXCEPTION),
+        }
+    }
+
+    /// What a method that outgrows its bounds goes without, step by step: first what huge table initialisers, for which
+    /// this happens, consist of; last what the stacks of the trace hang on.
+    pub(super) fn sacrifices(self) -> impl Iterator<Item = Self> {
+        let short_elements = Self { short_elements: self.elements, ..self };
+        let no_constants = Self { constants: false, ..short_elements };
+        let no_elements = Self { elements: false, short_elements: false, ..no_constants };
+        let no_exceptions = Self { exceptions: false, ..no_elements };
+        let no_fields = Self { fields: false, ..no_exceptions };
+        let no_arrays = Self { arrays: false, ..no_fields };
+        let no_calls = Self { calls: false, ..no_arrays };
+        let no_sites = Self { sites: false, ..no_calls };
+        let steps = [
+            self,
+            short_elements,
+            no_constants,
+            no_elements,
+            no_exceptions,
+            no_fields,
+            no_arrays,
+            no_calls,
+            no_sites,
+            Self::NOTHING,
+        ];
+        let mut before = None;
+        // What was not asked for cannot be given up.
+        steps.into_iter().filter(move |&step| before.replace(step) != Some(step))
+    }
+
+    /// Names the hooks that are wanted and not in `given`; empty if there are none.
+    pub(super) fn missing_from(self, given: Self) -> String {
+        if given == Self::NOTHING {
+            return "all hooks".into();
+        }
+        let updates = match (self.fields && !given.fields, self.elements && !given.elements) {
+            (true, true) => "updates",
+            (true, false) => "field updates",
+            (false, true) => "array updates",
+            (false, false) => "",
+        };
+        let lists = [
+            (self.sites && !given.sites, "allocation sites"),
+            (self.arrays && !given.arrays, "array allocations"),
+            (self.calls && !given.calls, "calls that make or change objects"),
+            (self.constants && !given.constants, "string constants"),
+            (!updates.is_empty(), updates),
+            (self.exceptions && !given.exceptions, "throws and handlers"),
+        ];
+        let missing: Vec<&str> =
+            lists.into_iter().filter(|&(is_missing, _)| is_missing).map(|(_, what)| what).collect();
+        missing.join(", ")
+    }
+}

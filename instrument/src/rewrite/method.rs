@@ -1,0 +1,373 @@
+//! Decides and inserts the hooks of one method.
+
+use std::borrow::Cow;
+
+use et_names::{ShortfallNames, SiteNames};
+
+use super::class::Work;
+use super::events::Wanted;
+use super::is_object;
+use crate::classfile::{Malformed, Member, to_string};
+use crate::code::opcode::{self, *};
+use crate::code::{
+    CodeAttribute, CodeEditor, EditError, Flow, Instruction, LineTable, StackMap, Value, VerificationType,
+    parameter_slots,
+};
+use crate::hooks::{self, ArrayAllocation, Constructor, Emitter};
+
+/// A method being written, with what its attempts share.
+struct Body<'b, 'a> {
+    member: &'b Member<'a>,
+    index: u32,
+    id: u32,
+    code: &'b CodeAttribute<'a>,
+    frames: Option<StackMap>,
+    constructor: Option<Constructor>,
+    /// (pc of the allocating instruction, site id)
+    sites: Vec<(u32, u32)>,
+    /// (instruction index of the `invokespecial <init>`, pc of its `new`)
+    initialised: Vec<(usize, u32)>,
+}
+
+impl<'a> Work<'_, 'a> {
+    /// The new `Code` attribute of a method, `None` if nothing is inserted.
+    pub(super) fn method(
+        &mut self,
+        index: u32,
+        member: &Member<'a>,
+        code: &CodeAttribute<'a>,
+        emit: &mut Emitter<'_>,
+    ) -> Result<Option<Vec<u8>>, EditError> {
+        let lines = LineTable::of(&code.attributes);
+        self.names.methods[index as usize].line = lines.line(0);
+        let sites = self.sites(index, code, &lines)?;
+        for instruction in code.instructions.iter().filter(|instruction| instruction.opcode == PUTSTATIC) {
+            if let Some(&field) = self.plan.field_places.get(&instruction.pool_index()) {
+                self.names.field_refs[field as usize].is_static = true;
+            }
+        }
+
+        if is_object(&self.plan.name, self.options) && member.name == b"<init>" {
+            if !self.plan.events.sites {
+                return Ok(None);
+            }
+            let mut editor = CodeEditor::new(code);
+            hooks::object_init(&mut editor, emit);
+            self.hooks.objects += 1;
+            return editor.finish(None, emit.pool()).map(Some);
+        }
+        // HotSpot makes every instance of a class finalizable whose finalize() is more than a return.
+        let is_empty_finalizer = member.name == b"finalize"
+            && member.descriptor == b"()V"
+            && matches!(code.instructions.as_slice(), [only] if only.opcode == RETURN);
+        if is_empty_finalizer {
+            return Ok(None);
+        }
+
+        let mut body = Body {
+            member,
+            index,
+            id: self.ids.method + index,
+            code,
+            frames: None,
+            constructor: None,
+            sites,
+            initialised: Vec::new(),
+        };
+        self.analyse(&mut body, emit)?;
+        let mut last = None;
+        let all = self.wanted(code);
+        for wanted in all.sacrifices() {
+            let before = self.hooks;
+            match self.attempt(&body, wanted, emit) {
+                Err(
+                    error @ (EditError::TooLarge(_)
+                    | EditError::TooManySlots
+                    | EditError::TooManyRows(_)
+                    | EditError::NoPlaceForJump),
+                ) => {
+                    self.hooks = before;
+                    // The first failure says why, the later ones only that it was not enough.
+                    last.get_or_insert(error);
+                }
+                Err(error) => return Err(error),
+                Ok(info) => {
+                    let without = all.missing_from(wanted);
+                    if let Some(error) = last.filter(|_| !without.is_empty()) {
+                        self.shortfall(index, &without, error.to_string());
+                    }
+                    return Ok(info);
+                }
+            }
+        }
+        // Not reached: the last attempt inserts nothing and cannot outgrow anything.
+        Ok(None)
+    }
+
+    /// The hooks that the method can have.
+    fn wanted(&self, code: &CodeAttribute<'a>) -> Wanted {
+        let (events, pool) = (self.plan.events, &self.plan.class.pool);
+        let any = |test: &dyn Fn(&Instruction<'_>) -> bool| code.instructions.iter().any(test);
+        Wanted {
+            constants: events.constants
+                && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
+            calls: events.calls && any(&|it| self.plan.calls.at(it).is_some()),
+            ..events
+        }
+    }
+
+    fn shortfall(&mut self, method: u32, hooks: &str, why: String) {
+        self.names.shortfalls.push(ShortfallNames { method, hooks: hooks.into(), why });
+    }
+
+    /// Hands out the sites of a method.
+    fn sites(
+        &mut self,
+        method: u32,
+        code: &CodeAttribute<'a>,
+        lines: &LineTable,
+    ) -> Result<Vec<(u32, u32)>, Malformed> {
+        let mut sites = Vec::new();
+        if !self.plan.events.sites {
+            return Ok(sites);
+        }
+        for instruction in &code.instructions {
+            let at = code.offset + instruction.pc as usize;
+            let made = ArrayAllocation::of(instruction, &self.plan.class.pool).map_err(|error| error.or_at(at))?;
+            if let Some(made) = made {
+                sites.push((instruction.pc, self.ids.site + self.next_site));
+                self.next_site += 1;
+                self.names.sites.push(SiteNames {
+                    method,
+                    descriptor: to_string(&made.descriptor),
+                    dimensions: made.dimensions,
+                    line: lines.line(instruction.pc),
+                });
+            }
+        }
+        Ok(sites)
+    }
+
+    /// Frames, data flow and what hangs on it.
+    fn analyse(&mut self, body: &mut Body<'_, 'a>, emit: &mut Emitter<'_>) -> Result<(), EditError> {
+        let class = &self.plan.class;
+        let (code, member) = (body.code, body.member);
+        let is_constructor = member.name == b"<init>" && class.super_name != b"";
+        let receiver = match (member.is_static(), is_constructor) {
+            (true, _) => None,
+            (false, true) => Some(Value::UninitializedThis),
+            (false, false) => Some(Value::Reference),
+        };
+        let receiver_type = receiver.map(|value| match value {
+            Value::UninitializedThis => VerificationType::UninitializedThis,
+            _ => VerificationType::Object(class.this_class),
+        });
+
+        // JVMS §4.10: version 50 and later are checked with frames; one of version 50 without a StackMapTable that
+        // would need one is checked the old way, and adding frames would not help it.
+        let table = code.attribute("StackMapTable");
+        let needs_table = || {
+            !code.exceptions.is_empty()
+                || code.instructions.iter().any(|instruction| instruction.targets().next().is_some())
+        };
+        let has_frames = class.major >= 51 || (class.major == 50 && (table.is_some() || !needs_table()));
+        let handlers_shared = self.plan.events.exceptions && hooks::handlers(code).values().any(|&shared| shared);
+        // New frames are copied from old ones where a jump must be led over an island or a handler shared. No
+        // instruction grows more than an `aastore` with a scratch variable above 255: from 1 byte to 17.
+        const MAY_NEED_ISLANDS: usize = i16::MAX as usize / 17;
+        let exact = is_constructor || handlers_shared || code.code.len() > MAY_NEED_ISLANDS;
+        if has_frames {
+            let initial = StackMap::initial_locals(receiver_type, member.descriptor, |name| {
+                if exact && table.is_some() { emit.pool().class(name) } else { Ok(0) }
+            })?;
+            body.frames = Some(match table {
+                Some(table) => StackMap::read(table, initial, code)?,
+                None => StackMap { initial_locals: initial, frames: Vec::new() },
+            });
+        }
+
+        let makes_objects =
+            self.plan.events.sites && code.instructions.iter().any(|instruction| instruction.opcode == NEW);
+        if !is_constructor && !makes_objects {
+            return Ok(());
+        }
+        let at_code = |error: Malformed| Malformed { offset: error.offset.saturating_add(code.offset), ..error };
+        let flow = Flow::new(code, &class.pool, receiver, member.descriptor, class.name, body.frames.as_ref())
+            .map_err(at_code)?;
+        if is_constructor {
+            body.constructor = Some(Constructor::new(code, &flow, &class.pool).map_err(at_code)?);
+        }
+        if makes_objects {
+            let mut unpaired = 0;
+            let initialised = &mut body.initialised;
+            flow.visit(|index, state| {
+                let instruction = &code.instructions[index];
+                let Some(state) = state.filter(|_| instruction.opcode == INVOKESPECIAL) else { return };
+                let Ok(called) = class.pool.member_ref(instruction.pool_index()) else { return };
+                if called.name == b"<init>" {
+                    match state.from_top(parameter_slots(called.descriptor)) {
+                        Value::Uninitialized(pc) => initialised.push((index, pc)),
+                        Value::UninitializedThis => {}
+                        _ => unpaired += 1,
+                    }
+                }
+            })
+            .map_err(at_code)?;
+            if unpaired > 0 {
+                let why = format!("{unpaired} constructor calls cannot be paired with their new");
+                self.shortfall(body.index, "allocation sites", why);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes a method with the hooks wanted.
+    fn attempt(
+        &mut self,
+        body: &Body<'_, 'a>,
+        wanted: Wanted,
+        emit: &mut Emitter<'_>,
+    ) -> Result<Option<Vec<u8>>, EditError> {
+        let class = &self.plan.class;
+        let code = body.code;
+        let mut editor = CodeEditor::new(code);
+        let has_receiver = !body.member.is_static();
+        let mut frames: Option<Cow<'_, StackMap>> = body.frames.as_ref().map(Cow::Borrowed);
+
+        if let Some(constructor) = &body.constructor {
+            let keeps_site = constructor.is_complex && (wanted.methods || wanted.sites);
+            constructor.entry(&mut editor, emit, body.id, wanted.methods, keeps_site);
+            let ids = &self.ids;
+            let field_places = &self.plan.field_places;
+            constructor.super_calls(code, &mut editor, emit, body.id, wanted.methods, keeps_site, |field| {
+                field_places.get(&field).filter(|_| wanted.fields).map(|at| ids.field_ref + at)
+            });
+            if keeps_site {
+                let saved = editor.saved_local();
+                if let Some(frames) = &mut frames {
+                    constructor.add_saved_local(frames.to_mut(), saved)?;
+                }
+            }
+        } else if wanted.methods {
+            hooks::entry(&mut editor, emit, body.id, has_receiver);
+        }
+        self.hooks.entries += u64::from(wanted.methods);
+
+        let handlers = if wanted.exceptions { hooks::handlers(code) } else { Default::default() };
+        let in_continuation = self.options.jdk && self.plan.name == hooks::CONTINUATION && body.member.name == b"run";
+        let mut initialised = body.initialised.iter().peekable();
+        let mut sites = body.sites.iter().peekable();
+        for (index, instruction) in code.instructions.iter().enumerate() {
+            if let Some(&is_shared) = handlers.get(&instruction.pc) {
+                hooks::handle(&mut editor, emit, instruction, body.id, is_shared);
+                self.hooks.handlers += 1;
+            }
+            let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
+            match instruction.opcode {
+                op if opcode::is_return(op) && wanted.methods => {
+                    hooks::exit(&mut editor, emit, instruction, body.id);
+                    self.hooks.exits += 1;
+                }
+                ATHROW if wanted.exceptions => {
+                    hooks::throw(&mut editor, emit, instruction, body.id);
+                    self.hooks.throws += 1;
+                }
+                AASTORE if wanted.elements => {
+                    if wanted.short_elements {
+                        hooks::store_element(&mut editor, emit, instruction);
+                    } else {
+                        hooks::put_element(&mut editor, emit, instruction);
+                    }
+                    self.hooks.array_updates += 1;
+                }
+                NEWARRAY | ANEWARRAY | MULTIANEWARRAY if wanted.arrays => {
+                    if let Some(site) = own_site {
+                        hooks::array_allocation(&mut editor, emit, instruction, site);
+                        self.hooks.arrays += 1;
+                    }
+                }
+                INVOKESPECIAL if wanted.sites => {
+                    let new = initialised.next_if(|(at, _)| *at == index).map(|&(_, pc)| pc);
+                    let site = new.and_then(|new| body.sites.binary_search_by_key(&new, |&(pc, _)| pc).ok());
+                    if let Some(at) = site {
+                        hooks::site(&mut editor, emit, instruction, body.sites[at].1);
+                        self.hooks.sites += 1;
+                    }
+                }
+                PUTFIELD | PUTSTATIC if wanted.fields => self.field_update(body, instruction, &mut editor, emit)?,
+                INVOKESTATIC if in_continuation && wanted.methods => {
+                    hooks::switch_stack(&mut editor, emit, instruction, &class.pool)?;
+                }
+                LDC | LDC_W if wanted.constants && class.pool.is_string(instruction.pool_index()) => {
+                    hooks::constant(&mut editor, emit, instruction);
+                    self.hooks.constants += 1;
+                }
+                _ => {}
+            }
+            if let Some(hook) = self.plan.calls.at(instruction).filter(|_| wanted.calls) {
+                let member = class.pool.member_ref(instruction.pool_index())?;
+                self.hooks.calls += u64::from(hooks::call(&mut editor, emit, instruction, &member, hook));
+            }
+        }
+        if wanted.methods {
+            self.exceptional_exits(body, &mut editor, emit);
+        }
+        if editor.is_empty() {
+            return Ok(None);
+        }
+        editor.finish(frames.map(Cow::into_owned), emit.pool()).map(Some)
+    }
+
+    fn field_update(
+        &mut self,
+        body: &Body<'_, 'a>,
+        instruction: &Instruction<'_>,
+        editor: &mut CodeEditor<'_, '_>,
+        emit: &mut Emitter<'_>,
+    ) -> Result<(), EditError> {
+        let field = instruction.pool_index();
+        let Some(&at) = self.plan.field_places.get(&field) else { return Ok(()) };
+        let id = self.ids.field_ref + at;
+        if instruction.opcode == PUTSTATIC {
+            let is_own = self.plan.class.pool.member_ref(field)?.class == self.plan.class.name;
+            hooks::put_static(editor, emit, instruction, id, is_own);
+            self.hooks.static_updates += 1;
+            return Ok(());
+        }
+        // A store to `this` before `super(…)` cannot pass `this`: it is reported behind the super call.
+        let is_early =
+            body.constructor.as_ref().is_some_and(|constructor| constructor.early_stores.contains(&instruction.pc));
+        if !is_early {
+            hooks::put_field(editor, emit, instruction, id);
+        }
+        self.hooks.field_updates += 1;
+        Ok(())
+    }
+
+    fn exceptional_exits(&mut self, body: &Body<'_, 'a>, editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>) {
+        let this_class = VerificationType::Object(self.plan.class.this_class);
+        let can_throw = |ranges: &[(u32, u32)]| hooks::can_throw(body.code, ranges, !body.member.is_static());
+        let Some(constructor) = &body.constructor else {
+            let all = vec![(0, body.code.code.len() as u32)];
+            if can_throw(&all) {
+                hooks::exceptional_exit(editor, emit, body.id, all, Vec::new(), false);
+                self.hooks.exit_throws += 1;
+            }
+            return;
+        };
+        // The old verifier has rules of its own for uninitialised objects in protected code (JVMS §4.10.2.4);
+        // there the reader pops the frame by matching.
+        if can_throw(&constructor.before_super) && constructor.early_this_in_place && body.frames.is_some() {
+            let locals = vec![VerificationType::UninitializedThis];
+            let ranges = constructor.before_super.clone();
+            hooks::exceptional_exit(editor, emit, body.id, ranges, locals, false);
+            self.hooks.exit_throws += 1;
+        }
+        if can_throw(&constructor.after_super) {
+            let has_this = constructor.this_in_place && body.frames.is_some();
+            let locals = if has_this { vec![this_class] } else { Vec::new() };
+            hooks::exceptional_exit(editor, emit, body.id, constructor.after_super.clone(), locals, has_this);
+            self.hooks.exit_throws += 1;
+        }
+    }
+}

@@ -1,0 +1,18 @@
+package java.lang;
+
+/** What {@link HeapProxy} needs of the JDK and what changes between releases: for JDK 8. */
+final class HeapProxyRelease {
+
+    private HeapProxyRelease() {
+    }
+
+    /** The thread whose buffer the caller writes. */
+    static Thread thread() {
+        return Thread.currentThread();
+    }
+
+    /** The reference at that offset of an object. */
+    static Object reference(Object base, long offset) {
+        return HeapProxyPlatform.unsafe.getObject(base, offset);
+    }
+}

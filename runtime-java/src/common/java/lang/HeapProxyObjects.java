@@ -1,0 +1,277 @@
+package java.lang;
+
+/**
+ * The ids of objects, and what is said of an object when it is seen for the first time: that it is there, and what it
+ * refers to.
+ */
+final class HeapProxyObjects {
+    /**
+     * How far objects that nobody told of are followed. What lies beyond is announced without what it refers to. The
+     * longest chains known are the backtraces of exceptions: an array for every 32 frames.
+     */
+    static final int DEPTH = 40;
+    /** The bit of updates in {@code Thread.etEvents}. */
+    private static final int UPDATE = 2;
+
+    /** Slots of the table at {@link HeapProxy#known}; the stub allocates as many. */
+    private static final int KNOWN_SLOTS = 1 << 16;
+    /** Slots of the table at {@link HeapProxy#classes}. */
+    private static final int CLASS_SLOTS = 1 << 18;
+
+    private HeapProxyObjects() {
+    }
+
+    /** Whether the hooks of this JDK report updates. */
+    private static boolean reportsUpdates() {
+        return (Thread.etEvents & UPDATE) != 0;
+    }
+
+    /** The identity hash of an object, 0 for null. The first sight of an object writes an event. */
+    static int id(Object object) {
+        if (object == null) {
+            return 0;
+        }
+        long mark = HeapProxyPlatform.mark(object);
+        // Low bits 001: neither locked nor biased, so the word holds the hash itself, or 0.
+        if ((mark & 7L) == 1L) {
+            int hash = (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
+            if (hash != 0) {
+                return hash;
+            }
+        }
+        return askId(object, HeapProxyBuffer.FOUND, DEPTH);
+    }
+
+    /** As {@link #id(Object)}; {@code kind} is the event for an object that is seen for the first time. */
+    static int id(Object object, int kind, int depth) {
+        if (object == null) {
+            return 0;
+        }
+        long mark = HeapProxyPlatform.mark(object);
+        if ((mark & 7L) == 1L) {
+            int hash = (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
+            if (hash != 0) {
+                return hash;
+            }
+        }
+        return askId(object, kind, depth);
+    }
+
+    /** Whether the object has no id yet. False if the mark word does not tell. */
+    static boolean isNew(Object object) {
+        long mark = HeapProxyPlatform.mark(object);
+        return (mark & 7L) == 1L && HeapProxy.hashMask != 0
+            && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) == 0;
+    }
+
+    /** Whether the object surely has an id. */
+    static boolean hasId(Object object) {
+        long mark = HeapProxyPlatform.mark(object);
+        return (mark & 7L) == 1L && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) != 0;
+    }
+
+    private static int askId(Object object, int kind, int depth) {
+        boolean isNew = isNew(object);
+        int hash = System.identityHashCode(object);
+        // A locked object may well be known. Which are is not recorded for all, so some are announced again.
+        if (isNew || !isKnown(hash)) {
+            announce(object, hash, kind, isNew ? depth : 0);
+        }
+        return hash;
+    }
+
+    private static void announce(Object object, int hash, int kind, int depth) {
+        if (object instanceof Class) {
+            // The class record of the trace introduces the mirror, too.
+            classId((Class<?>) object);
+            return;
+        }
+        int type = classId(object.getClass());
+        HeapProxyBuffer.write(HeapProxyRelease.thread(), kind, hash, type, length(object));
+        // Only now: who reads the table may rely on the event being there.
+        remember(hash);
+        if (depth > 0) {
+            contents(object, hash, kind, depth - 1);
+        }
+    }
+
+    /**
+     * Reports what a new object refers to. Of a found object updates are all that matters; objects that the VM made are
+     * looked through anyway, for what it made together with them.
+     */
+    private static void contents(Object object, int hash, int kind, int depth) {
+        int inner = HeapProxyBuffer.FOUND;
+        if (kind != inner) {
+            inner = HeapProxyBuffer.MADE;
+        } else if (!reportsUpdates()) {
+            return;
+        }
+        if (object instanceof Object[]) {
+            Object[] array = (Object[]) object;
+            int length = array.length;
+            // Slots are null at birth.
+            int start = 0;
+            while (start < length && array[start] == null) {
+                start++;
+            }
+            while (length > start && array[length - 1] == null) {
+                length--;
+            }
+            elements(array, start, length, inner, depth);
+        } else if (length(object) < 0) {
+            fields(object, hash, false, inner, depth);
+        }
+    }
+
+    /** Reports what an object's fields hold; with {@code nulls} those that hold nothing, too. */
+    static void fields(Object object, int hash, boolean nulls, int kind, int depth) {
+        if (HeapProxy.layouts == 0L) {
+            return;
+        }
+        long at = HeapProxyFields.layout(object.getClass());
+        int count = HeapProxyPlatform.get(at);
+        at += 4L;
+        for (int i = 0; i < count; i++) {
+            Object target = HeapProxyRelease.reference(object, HeapProxyPlatform.get(at));
+            if (nulls || target != null) {
+                int to = id(target, kind, depth);
+                if (reportsUpdates()) {
+                    int field = HeapProxyPlatform.get(at + 4L);
+                    HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.READ_FIELD, field, hash, to);
+                }
+            }
+            at += 8L;
+        }
+    }
+
+    /** Reports what the elements from {@code start} to {@code end} hold. */
+    static void elements(Object[] array, int start, int end, int kind, int depth) {
+        int hash = id(array);
+        int next = start;
+        while (next < end) {
+            // May write events, so it comes before the position is read.
+            int first = id(array[next], kind, depth);
+            if (!reportsUpdates()) {
+                next++;
+                continue;
+            }
+            Thread thread = HeapProxyRelease.thread();
+            long at = HeapProxyBuffer.room(thread);
+            if (at == 0L) {
+                return;
+            }
+            HeapProxyPlatform.put(at + 12L, first);
+            int count = 1;
+            while (count < HeapProxyBuffer.MAX_ELEMENTS && next + count < end) {
+                int target = knownId(array[next + count]);
+                if (target < 0) {
+                    break;
+                }
+                HeapProxyPlatform.put(at + 12L + (count << 2), target);
+                count++;
+            }
+            HeapProxyPlatform.put(at, count << 8 | HeapProxyBuffer.PUT_ELEMENTS, next, hash);
+            thread.etPos = at + 12L + (count << 2);
+            next += count;
+        }
+    }
+
+    /** The id of an object, 0 for null, -1 if it would have to be announced first. */
+    private static int knownId(Object object) {
+        if (object == null) {
+            return 0;
+        }
+        long mark = HeapProxyPlatform.mark(object);
+        if ((mark & 7L) == 1L) {
+            int hash = (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
+            if (hash != 0) {
+                return hash;
+            }
+        }
+        return -1;
+    }
+
+    /**
+     * The id of a class, whose record is written first if it was not. Mostly it was, when the class was prepared; but
+     * there is no such event for array classes, nor for what virtual threads prepare. That the mirror has a hash says
+     * nothing: programs use classes as keys.
+     */
+    static int classId(Class<?> type) {
+        int hash = hash(type);
+        if (HeapProxyPlatform.get(HeapProxy.classes + ((hash & CLASS_SLOTS - 1) << 2)) == hash) {
+            return hash;
+        }
+        return searchClass(type, hash);
+    }
+
+    /** The stub fills the table by linear probing and never removes anything. */
+    private static int searchClass(Class<?> type, int hash) {
+        int slot = hash & CLASS_SLOTS - 1;
+        for (;;) {
+            int there = HeapProxyPlatform.get(HeapProxy.classes + (slot << 2));
+            if (there == hash) {
+                return hash;
+            }
+            if (there == 0) {
+                HeapProxy.defineClass0(type);
+                return hash;
+            }
+            slot = slot + 1 & CLASS_SLOTS - 1;
+        }
+    }
+
+    private static int hash(Object object) {
+        long mark = HeapProxyPlatform.mark(object);
+        if ((mark & 7L) == 1L) {
+            int hash = (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
+            if (hash != 0) {
+                return hash;
+            }
+        }
+        return System.identityHashCode(object);
+    }
+
+    /**
+     * Whether this id was announced. The table has one slot for many ids and no locks: a wrong "no" costs a
+     * second announcement, which readers ignore.
+     */
+    private static boolean isKnown(int hash) {
+        return HeapProxyPlatform.get(HeapProxy.known + ((hash & KNOWN_SLOTS - 1) << 2)) == hash;
+    }
+
+    private static void remember(int hash) {
+        HeapProxyPlatform.put(HeapProxy.known + ((hash & KNOWN_SLOTS - 1) << 2), hash);
+    }
+
+    /** The length of an array, -1 for other objects. */
+    static int length(Object object) {
+        if (object instanceof Object[]) {
+            return ((Object[]) object).length;
+        }
+        if (object instanceof byte[]) {
+            return ((byte[]) object).length;
+        }
+        if (object instanceof char[]) {
+            return ((char[]) object).length;
+        }
+        if (object instanceof int[]) {
+            return ((int[]) object).length;
+        }
+        if (object instanceof long[]) {
+            return ((long[]) object).length;
+        }
+        if (object instanceof boolean[]) {
+            return ((boolean[]) object).length;
+        }
+        if (object instanceof short[]) {
+            return ((short[]) object).length;
+        }
+        if (object instanceof double[]) {
+            return ((double[]) object).length;
+        }
+        if (object instanceof float[]) {
+            return ((float[]) object).length;
+        }
+        return -1;
+    }
+}

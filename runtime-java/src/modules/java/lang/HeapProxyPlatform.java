@@ -1,0 +1,68 @@
+package java.lang;
+
+import jdk.internal.misc.Unsafe;
+
+/** What {@link HeapProxy} needs of the JDK, for JDK 9 and later. */
+final class HeapProxyPlatform {
+
+    private HeapProxyPlatform() {
+    }
+
+    /** The first word of the object's header. */
+    static long mark(Object object) {
+        return Unsafe.getUnsafe().getLong(object, 0L);
+    }
+
+    /** The last ticket given out, read after everything that the caller has read before. */
+    static long lastTicket(long counter) {
+        Unsafe.getUnsafe().loadFence();
+        return Unsafe.getUnsafe().getLongAcquire(null, counter);
+    }
+
+    static long nextTicket(long counter) {
+        return Unsafe.getUnsafe().getAndAddLong(null, counter, 1L) + 1L;
+    }
+
+    static int get(long at) {
+        return Unsafe.getUnsafe().getInt(at);
+    }
+
+    /** What was stored before that value is there is seen by later reads. */
+    static int getAcquire(long at) {
+        return Unsafe.getUnsafe().getIntAcquire(null, at);
+    }
+
+    static long getLong(long at) {
+        return Unsafe.getUnsafe().getLong(at);
+    }
+
+    static void put(long at, int first) {
+        Unsafe.getUnsafe().putInt(at, first);
+    }
+
+    // The first word goes in last: a reader that comes upon an unfinished event sees a zero and stops there.
+
+    static void put(long at, int first, int a) {
+        Unsafe.getUnsafe().putInt(at + 4L, a);
+        Unsafe.getUnsafe().putInt(at, first);
+    }
+
+    static void put(long at, int first, int a, int b) {
+        Unsafe.getUnsafe().putInt(at + 4L, a);
+        Unsafe.getUnsafe().putInt(at + 8L, b);
+        Unsafe.getUnsafe().putInt(at, first);
+    }
+
+    static void put(long at, int first, int a, int b, int c) {
+        Unsafe.getUnsafe().putInt(at + 4L, a);
+        Unsafe.getUnsafe().putInt(at + 8L, b);
+        Unsafe.getUnsafe().putInt(at + 12L, c);
+        Unsafe.getUnsafe().putInt(at, first);
+    }
+
+    /** 0 for the mirrors of primitive types, which have no Klass. */
+    static int layoutHelper(Class<?> type, long klassOffset, long layoutOffset) {
+        long klass = Unsafe.getUnsafe().getLong(type, klassOffset);
+        return klass == 0L ? 0 : Unsafe.getUnsafe().getInt(klass + layoutOffset);
+    }
+}
