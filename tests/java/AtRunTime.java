@@ -70,7 +70,7 @@ public class AtRunTime {
         return function.apply("");
     }
     /* expect capturing own
-     * N #1 $Lambda
+     * V #1 $Lambda
      * M $Lambda.<init> #1
      * U #1.arg$1 null -> #2(java.lang.String)
      * E $Lambda.<init> #1
