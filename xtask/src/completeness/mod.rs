@@ -44,7 +44,7 @@ pub struct Options {
     /// Use the tools as they were built last
     #[arg(long)]
     no_build: bool,
-    /// Where to write the tables as well
+    /// Where to write the table of programs as well
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
@@ -119,8 +119,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             fs::remove_dir_all(&own)?;
         }
     }
-    let text = table::markdown(options, &results, &notes);
-    println!("{text}");
+    let text = table::overview(options, &results, &notes);
+    println!("{text}{}", table::by_class(options, &results));
     if let Some(path) = &options.markdown {
         markdown::write(path, &text)?;
     }

@@ -10,8 +10,8 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{}.{:02} %", hundredths / 100, hundredths % 100)
 }
 
-/// Everything in one text.
-pub fn markdown(options: &Options, results: &[(&str, String, Comparison)], notes: &[String]) -> String {
+/// Each program's sums: what the docs have.
+pub fn overview(options: &Options, results: &[(&str, String, Comparison)], notes: &[String]) -> String {
     let mut text = format!("`cargo xtask completeness --scale {}`\n\n", options.scale);
     text += "| program | JDK | made | recorded | missing | share | found later | not counted |\n";
     text += "|---|---|--:|--:|--:|--:|--:|--:|\n";
@@ -28,6 +28,12 @@ pub fn markdown(options: &Options, results: &[(&str, String, Comparison)], notes
     for note in notes {
         text += &format!("\n{note}\n");
     }
+    text
+}
+
+/// The classes that most objects are missing of, for each program.
+pub fn by_class(options: &Options, results: &[(&str, String, Comparison)]) -> String {
+    let mut text = String::new();
     for (program, version, all) in results {
         let worst: Vec<&Class> = all.classes.iter().filter(|class| class.missing() > 0).take(options.top).collect();
         if worst.is_empty() {
