@@ -8,6 +8,7 @@ mod table;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
@@ -53,14 +54,16 @@ pub struct Options {
 pub fn counter(layout: &Layout, compiler: &Jdk) -> Result<PathBuf> {
     let folder = layout.target.join("counter");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let library = folder.join(format!("libcounter-{}.so", std::process::id()));
+    // Tests that run at the same time, in threads or processes, share it; none may find half a library.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let number = MADE.fetch_add(1, Ordering::Relaxed);
+    let library = folder.join(format!("libcounter-{}-{number}.so", std::process::id()));
     let include = compiler.home.join("include");
     ensure!(include.join("jvmti.h").is_file(), "{} has no jvmti.h: the counting agent needs it", include.display());
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-Wall", "-Wextra", "-shared", "-fPIC", "-pthread"]);
     cc.arg("-I").arg(&include).arg("-I").arg(include.join("linux"));
     command::quiet(cc.arg("-o").arg(&library).arg(layout.repo.join("tests/counter/counter.c")))?;
-    // Tests that run at the same time share it; none may find half a library.
     let finished = folder.join("libcounter.so");
     fs::rename(&library, &finished).with_context(|| format!("cannot write {}", finished.display()))?;
     Ok(finished)
