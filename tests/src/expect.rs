@@ -127,7 +127,7 @@ mod tests {
         let source = Source::parse(text).unwrap();
         assert_eq!(source.options, ["--events", "alloc"]);
         assert_eq!((source.needs, source.java, source.is_plain), (Some(21), vec!["-Xint".into()], true));
-        assert_eq!(source.labels[&4], "here");
+        assert_eq!(source.labels[&5], "here");
         let [expectation] = &source.expectations[..] else { panic!("one expectation") };
         assert_eq!(expectation.lines, ["N #1 Leaf @here"]);
         assert!(expectation.first && expectation.view.own && !expectation.view.size);
