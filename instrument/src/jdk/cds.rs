@@ -7,13 +7,16 @@
 //! generator that a run starts anew, so two objects of a run would have the same id. No flag leaves them out; the
 //! collector decides: up to JDK 24 only G1 archives objects, from 25 on all that compress references do. There only
 //! ZGC is left, whose archive serves runs with ZGC, and all others start without one.
+//!
+//! Nor must it hold what the dump would make anew: lambdas, and the `Holder` classes of method handles. None of them
+//! would have hooks. Without them a run makes its lambdas itself, and the runtime rewrites them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::args_file;
+use super::{OWN_FOLDER, args_file};
 use crate::error::Error;
 
 /// What the JVM logs when an archive gets no heap objects.
@@ -33,10 +36,11 @@ pub struct Archive {
 /// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one without heap objects.
 pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     let start = Instant::now();
+    let list = class_list(home)?;
     // For 25 the first is known to be in vain.
     let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
     for (attempt, collector) in collectors.iter().enumerate() {
-        let log = match run(home, feature, collector) {
+        let log = match run(home, feature, collector, list.as_deref()) {
             Ok(log) => log,
             // Not every build has ZGC.
             Err(Error::Cds { .. }) if attempt > 0 => return Ok(None),
@@ -53,11 +57,43 @@ pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     Ok(None)
 }
 
-fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
+/// The JDK's list of classes to archive, without what is made at the dump. None if it has no list.
+fn class_list(home: &Path) -> Result<Option<TempPath>, Error> {
+    let Ok(list) = fs::read_to_string(home.join("lib/classlist")) else { return Ok(None) };
+    let path = home.join(OWN_FOLDER).join("classlist");
+    fs::write(&path, without_made(&list)).map_err(Error::io("write", &path))?;
+    Ok(Some(TempPath(path)))
+}
+
+/// Classes stand in the list by their names, what is made at the dump behind an `@`.
+fn without_made(list: &str) -> String {
+    list.lines().filter(|line| !line.starts_with('@')).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// A file that is removed in the end.
+struct TempPath(PathBuf);
+
+impl std::ops::Deref for TempPath {
+    type Target = Path;
+    fn deref(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for TempPath {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+fn run(home: &Path, feature: u16, collector: &str, list: Option<&Path>) -> Result<String, Error> {
     let fail = |why: String| Error::Cds { why };
     let mut command = Command::new(home.join("bin/java"));
     command.args(args_file::flags(feature));
     command.args([&format!("-XX:+Use{collector}GC"), "-Xshare:dump", "-Xlog:cds*"]);
+    if let Some(list) = list {
+        command.arg(format!("-XX:SharedClassListFile={}", list.display()));
+    }
     if feature >= 25 {
         // The tag that the messages move to, bit by bit; older releases refuse unknown tags.
         command.arg("-Xlog:aot*");
@@ -74,4 +110,16 @@ fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
     }
     let line = said.lines().find(|line| line.to_lowercase().contains("error")).or(said.lines().last());
     Err(fail(format!("{} ({})", line.unwrap_or("it said nothing").trim(), done.status)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_dump_would_make_is_left_out_of_the_list() {
+        let list =
+            "# a comment\njava/lang/Object id: 0\n@lambda-proxy a/B run ()V\n@lambda-form-invoker X\na/B id: 1\n";
+        assert_eq!(without_made(list), "# a comment\njava/lang/Object id: 0\na/B id: 1\n");
+    }
 }
