@@ -11,6 +11,8 @@ const VERSION: u16 = 1;
 const HEADER: usize = 16;
 /// A table of this many bytes is not one of ours: bounds what a damaged file makes us allocate.
 const MAX_BODY: usize = 1 << 30;
+/// Nor is one whose body is so many times its compressed form: real ones reach 20.
+const MAX_RATIO: usize = 1 << 12;
 
 /// Why a names table could not be read.
 #[derive(Debug, Error)]
@@ -112,7 +114,7 @@ impl NamesTable {
             return Err(DecodeError::Version(version));
         }
         let size = u32::from_le_bytes([file[12], file[13], file[14], file[15]]) as usize;
-        if size > MAX_BODY {
+        if size > MAX_BODY || size / MAX_RATIO > file.len() {
             return Err(DecodeError::Body { offset: 0, what: "size out of bounds" });
         }
         let body = zstd::bulk::decompress(&file[HEADER..], size).map_err(DecodeError::Compression)?;
@@ -316,6 +318,13 @@ mod tests {
             });
         }
         table
+    }
+
+    #[test]
+    fn an_impossible_size_is_refused_before_memory_is_taken_for_it() {
+        let mut file = sample().encode();
+        file[HEADER - 4..HEADER].copy_from_slice(&(MAX_BODY as u32).to_le_bytes());
+        assert!(matches!(NamesTable::decode(&file), Err(DecodeError::Body { what: "size out of bounds", .. })));
     }
 
     #[test]

@@ -179,7 +179,13 @@ impl BlockHeader {
             sequence: fields.u64()?,
             first_ticket: Ticket(fields.u64()?),
         };
-        if header.raw_len as usize > MAX_BLOCK {
+        // What the codec can unpack a byte to, at the most: a larger claim is false, and decides what is allocated.
+        let ratio: u64 = match header.codec {
+            Codec::Stored => 1,
+            Codec::Lz4 => 255,
+            Codec::Zstd => 1 << 15,
+        };
+        if header.raw_len as usize > MAX_BLOCK || u64::from(header.raw_len) > u64::from(header.stored_len) * ratio {
             return Err(FormatError::Header("raw length", header.raw_len.into()));
         }
         if header.codec == Codec::Stored && header.stored_len != header.raw_len {
@@ -863,6 +869,18 @@ mod tests {
 
     fn object() -> impl Strategy<Value = ObjectHash> {
         (0..1u32 << 31).prop_map(ObjectHash)
+    }
+
+    #[test]
+    fn an_impossible_length_is_refused_before_memory_is_taken_for_it() {
+        for codec in [Codec::Lz4, Codec::Zstd] {
+            let mut block = Vec::new();
+            write_block(&mut block, BlockKind::Events, codec, 1, 0, Ticket(1), &[7; 1 << 16]);
+            let header = BlockHeader::decode(&block).unwrap().unwrap();
+            assert_eq!(header.codec, codec);
+            let claims = BlockHeader { raw_len: MAX_BLOCK as u32, ..header };
+            assert!(matches!(BlockHeader::decode(&claims.encode()), Err(FormatError::Header("raw length", _))));
+        }
     }
 
     proptest! {

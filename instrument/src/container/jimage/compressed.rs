@@ -9,12 +9,23 @@ const MAGIC: u32 = 0xcafe_fafa;
 const HEADER: usize = 29;
 /// Larger than any class or resource of a JDK: bounds what a damaged size makes us allocate.
 const MAX_SIZE: u64 = 1 << 30;
+/// Deflate cannot do better than 1032:1, so a larger claim is false.
+const MAX_RATIO: usize = 1032;
+/// `compact-cp` turns at least two bytes into a string, which a class file bounds.
+const MAX_SHARED: usize = 1 << 15;
+/// jlink makes two layers at most; a content that unpacks to ever new ones was made to.
+const MAX_LAYERS: usize = 4;
 
 /// Undoes all layers of compression.
 pub fn decompress(image: &Image<'_>, raw: &[u8], name: &str) -> Result<Vec<u8>, ImageError> {
     let fail = |what| ImageError::Resource { name: name.to_owned(), what };
     let mut content = raw.to_vec();
+    let mut layers = 0;
     while image.word(&content, 0) == Some(MAGIC) {
+        layers += 1;
+        if layers > MAX_LAYERS {
+            return Err(fail("it is compressed many times over"));
+        }
         let long = |at: usize| -> Option<u64> {
             let bytes = content.get(at..at + 8)?.try_into().ok()?;
             Some(if image.big_endian { u64::from_be_bytes(bytes) } else { u64::from_le_bytes(bytes) })
@@ -34,6 +45,9 @@ pub fn decompress(image: &Image<'_>, raw: &[u8], name: &str) -> Result<Vec<u8>, 
 }
 
 fn inflate(data: &[u8], size: usize) -> Option<Vec<u8>> {
+    if size / MAX_RATIO > data.len() {
+        return None;
+    }
     let mut content = Vec::with_capacity(size + 1);
     let status = Decompress::new(true).decompress_vec(data, &mut content, FlushDecompress::Finish);
     (matches!(status, Ok(Status::StreamEnd)) && content.len() == size).then_some(content)
@@ -45,7 +59,10 @@ const SHARED_DESCRIPTOR: u8 = 25;
 
 /// Puts the strings of a class back into its constant pool.
 fn expand(image: &Image<'_>, data: &[u8], size: usize) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(size);
+    if size / MAX_SHARED > data.len() {
+        return None;
+    }
+    let mut out = Vec::with_capacity(size.min(1 << 20));
     let mut input = Cursor { data, at: 0 };
     out.extend_from_slice(input.take(8)?);
     let count = input.take(2)?;
@@ -55,6 +72,9 @@ fn expand(image: &Image<'_>, data: &[u8], size: usize) -> Option<Vec<u8>> {
     while index < count {
         let tag = input.byte()?;
         index += 1;
+        if out.len() > size {
+            return None;
+        }
         match tag {
             SHARED_STRING => {
                 utf8(&mut out, image.string_bytes(input.int()?).ok()?)?;
@@ -141,5 +161,21 @@ impl<'a> Cursor<'a> {
         let length = usize::from(first >> 5 & 3);
         let rest = self.take(length.checked_sub(1)?)?;
         Some(rest.iter().fold(u64::from(first & 0x1f), |value, byte| value << 8 | u64::from(*byte)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_impossible_size_is_refused_before_memory_is_taken_for_it() {
+        assert_eq!(inflate(&[1; 100], 1 << 30), None);
+        let header = [0; 28];
+        let mut bytes = 0xcafe_dada_u32.to_le_bytes().to_vec();
+        bytes.extend_from_slice(&(1u32 << 16).to_le_bytes());
+        bytes.extend_from_slice(&header[8..]);
+        let image = Image::read(&bytes).unwrap();
+        assert_eq!(expand(&image, &[0; 100], 1 << 30), None);
     }
 }

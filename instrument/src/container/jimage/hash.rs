@@ -19,6 +19,12 @@ pub struct Table {
     pub order: Vec<u32>,
 }
 
+/// Bytes hashed before a search is given up: so many, and this many times the names'. Those of a JDK take tens.
+const MOST_WORK: (usize, usize) = (1 << 26, 256);
+
+/// A slot without a name.
+const FREE: u32 = u32::MAX;
+
 /// A table of as many slots as names. `None` if two names are the same or no seed is found.
 pub fn build(names: &[Vec<u8>]) -> Option<Table> {
     let length = names.len() as u32;
@@ -30,8 +36,8 @@ pub fn build(names: &[Vec<u8>]) -> Option<Table> {
     let mut by_size: Vec<usize> = (0..buckets.len()).filter(|bucket| !buckets[*bucket].is_empty()).collect();
     by_size.sort_by_key(|bucket| std::cmp::Reverse(buckets[*bucket].len()));
 
-    const FREE: u32 = u32::MAX;
     let mut table = Table { redirect: vec![0; names.len()], order: vec![FREE; names.len()] };
+    let mut work = MOST_WORK.0 + MOST_WORK.1 * names.iter().map(Vec::len).sum::<usize>();
     let mut free = 0;
     for bucket in by_size {
         let members = &buckets[bucket];
@@ -43,20 +49,34 @@ pub fn build(names: &[Vec<u8>]) -> Option<Table> {
             table.redirect[bucket] = -1 - free as i32;
             continue;
         }
-        let seed = (1..i32::MAX as u32).take(10_000_000).find(|seed| {
-            let mut slots: Vec<u32> =
-                members.iter().map(|index| hash(&names[*index as usize], *seed) % length).collect();
-            let free = slots.iter().all(|slot| table.order[*slot as usize] == FREE);
-            slots.sort_unstable();
-            slots.dedup();
-            free && slots.len() == members.len()
-        })?;
+        let seed = free_seed(members, names, &table.order, &mut work)?;
         for index in members {
             table.order[(hash(&names[*index as usize], seed) % length) as usize] = *index;
         }
         table.redirect[bucket] = seed as i32;
     }
     Some(table)
+}
+
+/// The first seed that leads each of `members` to a free slot of its own. `work` is what may yet be hashed.
+fn free_seed(members: &[u32], names: &[Vec<u8>], order: &[u32], work: &mut usize) -> Option<u32> {
+    let mut slots = Vec::with_capacity(members.len());
+    for seed in 1..i32::MAX as u32 {
+        slots.clear();
+        for index in members {
+            let name = &names[*index as usize];
+            *work = work.checked_sub(name.len() + 1)?;
+            let slot = hash(name, seed) % order.len() as u32;
+            if order[slot as usize] != FREE || slots.contains(&slot) {
+                break;
+            }
+            slots.push(slot);
+        }
+        if slots.len() == members.len() {
+            return Some(seed);
+        }
+    }
+    None
 }
 
 #[cfg(test)]
@@ -82,5 +102,16 @@ mod tests {
     #[test]
     fn a_name_that_is_there_twice_has_no_table() {
         assert_eq!(build(&[b"/a/b".to_vec(), b"/a/b".to_vec()]), None);
+    }
+
+    /// Made by the fuzzer: one bucket had so many members that no seed could tell them apart.
+    #[test]
+    fn a_search_that_leads_nowhere_ends() {
+        let in_bucket_0 = |name: &Vec<u8>| hash(name, FIRST_SEED).is_multiple_of(300);
+        let names: Vec<Vec<u8>> =
+            (0..).map(|index| format!("/{index:0100}").into_bytes()).filter(in_bucket_0).take(300).collect();
+        let started = std::time::Instant::now();
+        assert_eq!(build(&names), None);
+        assert!(started.elapsed() < std::time::Duration::from_secs(10));
     }
 }

@@ -16,6 +16,9 @@ pub(super) const OFFSET: usize = 5;
 pub(super) const COMPRESSED: usize = 6;
 pub(super) const UNCOMPRESSED: usize = 7;
 
+/// Longer than the name of any resource: strings may overlap, so that a small image could claim many long names.
+const MAX_NAME: usize = 1 << 12;
+
 /// A location: its attributes by kind, 0 where absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Location(pub(super) [u64; KINDS]);
@@ -149,6 +152,9 @@ impl<'a> Image<'a> {
         let [module, parent, base, extension] = [MODULE, PARENT, BASE, EXTENSION].map(|kind| location.0[kind]);
         let module = self.string(module)?;
         let (parent, base, extension) = (self.string(parent)?, self.string(base)?, self.string(extension)?);
+        if module.len() + parent.len() + base.len() + extension.len() > MAX_NAME {
+            return Err(ImageError::Damaged("a name is longer than any file's"));
+        }
         let mut name = String::new();
         if !module.is_empty() {
             name.extend(["/", module, "/"]);

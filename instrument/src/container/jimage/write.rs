@@ -194,6 +194,10 @@ impl<'a> ImageWriter<'a> {
             if !resource.lists_locations() || content.is_empty() {
                 continue;
             }
+            if content.len() % 4 != 0 {
+                let what = "the folder's content is no list";
+                return Err(ImageError::Resource { name: resource.name.clone(), what });
+            }
             let new = children.get(&index).map_or(&[][..], Vec::as_slice);
             let old = content.len() / 4 - new.len();
             let mut linked = Vec::with_capacity(content.len());

@@ -1,0 +1,58 @@
+//! Counts what is allocated, so that an input that makes us ask for too much is found even if the memory is never
+//! touched (libFuzzer's own limit looks at resident memory).
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
+
+/// The system's allocator, with a count.
+#[derive(Debug)]
+pub struct Counting;
+
+/// Runs `work`, which may have `allowed` bytes at once. The process ends where it asks for more, so that the
+/// backtrace shows who did.
+pub fn bounded(allowed: usize, work: impl FnOnce()) {
+    LIMIT.store(LIVE.load(Relaxed).saturating_add(allowed), Relaxed);
+    work();
+    LIMIT.store(usize::MAX, Relaxed);
+}
+
+fn grown(by: usize) {
+    let live = LIVE.fetch_add(by, Relaxed).wrapping_add(by);
+    let limit = LIMIT.load(Relaxed);
+    if live > limit {
+        LIMIT.store(usize::MAX, Relaxed);
+        // An allocator must not unwind; libFuzzer's panic hook aborts.
+        panic!("{by} bytes more than what is allowed: {live} would be in use, {limit} may");
+    }
+}
+
+// SAFETY: every call is handed on to the system's allocator as it came.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        // SAFETY: the caller's promises are those that `System` asks for.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        grown(layout.size());
+        // SAFETY: as above.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        grown(size);
+        LIVE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: as above.
+        unsafe { System.realloc(at, layout, size) }
+    }
+}

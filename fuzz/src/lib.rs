@@ -1,0 +1,58 @@
+//! What binds a target to libFuzzer: inputs, structure-aware mutation, a bound on memory.
+
+use et_fuzz_targets::{Random, Target};
+
+mod heap;
+
+pub use heap::Counting;
+#[doc(hidden)]
+pub use libfuzzer_sys;
+
+/// Runs a target on an input, its memory in proportion to the input.
+pub fn run(target: &Target, data: &[u8]) {
+    heap::bounded(target.memory(data.len()), || (target.run)(data));
+}
+
+/// Half of the mutations are libFuzzer's own, half the target's.
+pub fn mutate(
+    target: &Target,
+    data: &mut [u8],
+    size: usize,
+    max_size: usize,
+    seed: u32,
+    plain: fn(&mut [u8], usize, usize) -> usize,
+) -> usize {
+    let mut random = Random::new(seed);
+    let bytes = |part: &mut Vec<u8>| {
+        let (size, room) = (part.len(), part.len() + 64);
+        part.resize(room, 0);
+        let size = plain(part, size, room);
+        part.truncate(size);
+    };
+    if let Some(mutate) = target.mutate
+        && random.one_in(2)
+        && let Some(mutated) = mutate(&data[..size], &mut random, &bytes)
+        && mutated.len() <= max_size
+    {
+        data[..mutated.len()].copy_from_slice(&mutated);
+        return mutated.len();
+    }
+    plain(data, size, max_size)
+}
+
+/// The `main` of a fuzzer.
+#[macro_export]
+macro_rules! fuzz {
+    ($target:expr) => {
+        #[global_allocator]
+        static HEAP: $crate::Counting = $crate::Counting;
+
+        $crate::libfuzzer_sys::fuzz_target!(init: et_fuzz_targets::init(), |data: &[u8]| {
+            $crate::run(&$target, data)
+        });
+
+        $crate::libfuzzer_sys::fuzz_mutator!(|data: &mut [u8], size: usize, max_size: usize, seed: u32| {
+            $crate::mutate(&$target, data, size, max_size, seed, $crate::libfuzzer_sys::fuzzer_mutate)
+        });
+    };
+}

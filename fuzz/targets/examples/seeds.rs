@@ -1,0 +1,29 @@
+//! `cargo run -p et-fuzz-targets --example seeds -- FOLDER [CLASS…]`: writes the seeds of each target to
+//! FOLDER/TARGET; the given class files become seeds of the class reader and the rewriter.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    let mut arguments = env::args_os().skip(1);
+    let folder = arguments.next().ok_or_else(|| io::Error::other("give the folder to write to"))?;
+    let more: Vec<_> = arguments.collect();
+    for target in et_fuzz_targets::ALL {
+        let folder = Path::new(&folder).join(target.name);
+        fs::create_dir_all(&folder)?;
+        for (name, bytes) in et_fuzz_targets::seeds::of(target.name) {
+            fs::write(folder.join(name), bytes)?;
+        }
+        for path in &more {
+            let mut bytes = fs::read(path)?;
+            match target.name {
+                "class" => {}
+                "rewriter" => bytes.insert(0, 0x1f),
+                _ => continue,
+            }
+            let name = Path::new(path).file_name().unwrap_or_default();
+            fs::write(folder.join(name), bytes)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,50 @@
+//! What is fuzzed. Each target takes any bytes and panics if something does not hold that must hold for all input:
+//! no panic within, what was written can be read again, the same input makes the same output.
+//!
+//! `fuzz/` runs these under libFuzzer; `tests/replay.rs` runs the kept corpus as an ordinary test.
+
+pub mod class;
+pub mod image_maker;
+pub mod jar;
+pub mod jimage;
+pub mod names;
+mod random;
+pub mod rewriter;
+pub mod seeds;
+pub mod trace;
+
+pub use random::Random;
+
+/// Changes some bytes at random, and perhaps their number.
+pub type Plain<'a> = &'a dyn Fn(&mut Vec<u8>);
+
+/// Something to fuzz.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Name of the fuzzer and of its corpus.
+    pub name: &'static str,
+    /// Bytes of memory that a byte of input may cost; see [`memory`](Self::memory).
+    pub memory_ratio: usize,
+    /// Panics if something is wrong.
+    pub run: fn(&[u8]),
+    /// Makes another input of one, with checksums and lengths right where bytes alone would never get it right.
+    pub mutate: Option<fn(&[u8], &mut Random, Plain<'_>) -> Option<Vec<u8>>>,
+}
+
+/// All targets.
+pub const ALL: [Target; 6] =
+    [class::TARGET, rewriter::TARGET, jar::TARGET, jimage::TARGET, trace::TARGET, names::TARGET];
+
+impl Target {
+    /// Memory that an input of `size` bytes may take. The ratio is that of the best compression inside (deflate 1032,
+    /// lz4 255, zstd 32768) times the copies that are made.
+    pub const fn memory(&self, size: usize) -> usize {
+        (64 << 20) + self.memory_ratio * size
+    }
+}
+
+/// Prepares a process that fuzzes on one thread, the caller's: worker threads would make runs slow and hard to repeat.
+pub fn init() {
+    // Fails only if it was done before.
+    let _ = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build_global();
+}

@@ -1,0 +1,241 @@
+//! Inputs to start from: the rewriter's fixtures, and small containers around them.
+
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
+use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
+use et_trace::event::{Event, ObjectHash, Ticket};
+use et_trace::file::format::{
+    ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
+};
+use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
+use flate2::Compression;
+use flate2::write::ZlibEncoder;
+
+use crate::image_maker::{self, Content, content};
+use crate::rewriter::JDK;
+
+/// Name and bytes.
+pub type Seed = (String, Vec<u8>);
+
+/// The seeds of a target.
+pub fn of(target: &str) -> Vec<Seed> {
+    match target {
+        "class" => classes(),
+        "rewriter" => classes().into_iter().map(|(name, bytes)| with_options(name, bytes)).collect(),
+        "jar" => jars(),
+        "jimage" => images(),
+        "trace" => traces(),
+        "names" => vec![("names".into(), names().encode())],
+        _ => Vec::new(),
+    }
+}
+
+/// All events, in a JDK's class or not.
+fn with_options(name: String, mut bytes: Vec<u8>) -> Seed {
+    let is_jdk = name.starts_with("jdk-");
+    bytes.insert(0, 0x0f | if is_jdk { JDK } else { 0 });
+    (name, bytes)
+}
+
+fn classes() -> Vec<Seed> {
+    let mut found = Vec::new();
+    collect(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../../instrument/tests/fixtures"), "", &mut found);
+    found.sort();
+    found.into_iter().filter_map(|(name, path)| Some((name, fs::read(path).ok()?))).collect()
+}
+
+fn collect(folder: &Path, prefix: &str, found: &mut Vec<(String, PathBuf)>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let (path, name) = (entry.path(), entry.file_name().to_string_lossy().into_owned());
+        if path.is_dir() {
+            collect(&path, &format!("{prefix}{name}-"), found);
+        } else if name.ends_with(".class") {
+            found.push((format!("{prefix}{name}"), path));
+        }
+    }
+}
+
+fn named(name: &str) -> Vec<u8> {
+    classes().into_iter().find(|(found, _)| found == name).map(|(_, bytes)| bytes).unwrap_or_default()
+}
+
+fn jar(entries: &[(&str, Vec<u8>, u16)], comment: &[u8]) -> Vec<u8> {
+    let mut writer = Writer::new(Vec::new());
+    for (name, content, method) in entries {
+        writer.add(name, &Packed::new(content.clone(), *method)).expect("a vector takes everything");
+    }
+    writer.finish(comment).expect("a vector takes everything").0
+}
+
+fn jars() -> Vec<Seed> {
+    let (inner, old) = (named("Inner.class"), named("old-Subroutines.class"));
+    let digest = "Name: Inner.class\r\nSHA-256-Digest: AAAA\r\n\r\n";
+    let manifest = format!("Manifest-Version: 1.0\r\nMain-Class: Inner\r\nClass-Path: a.jar\r\n\r\n{digest}");
+    let plain = jar(
+        &[
+            ("META-INF/", Vec::new(), STORED),
+            ("META-INF/MANIFEST.MF", manifest.into_bytes(), DEFLATED),
+            ("Inner.class", inner.clone(), DEFLATED),
+            ("META-INF/versions/11/Inner.class", inner, STORED),
+            ("a/text.txt", b"some text".to_vec(), DEFLATED),
+        ],
+        b"a comment",
+    );
+    let signed = jar(
+        &[
+            ("META-INF/MANIFEST.MF", digest.into(), DEFLATED),
+            ("META-INF/A.SF", b"Signature-Version: 1.0\r\n".to_vec(), DEFLATED),
+            ("META-INF/A.RSA", vec![1, 2, 3], STORED),
+            ("old/Subroutines.class", old.clone(), DEFLATED),
+            ("old/Subroutines.class", old, DEFLATED),
+            ("../out.class", b"none".to_vec(), STORED),
+        ],
+        b"",
+    );
+    let fat = jar(
+        &[
+            ("BOOT-INF/lib/plain.jar", plain.clone(), STORED),
+            ("WEB-INF/lib/signed.jar", signed.clone(), DEFLATED),
+            ("empty.class", Vec::new(), STORED),
+        ],
+        b"",
+    );
+    let mut script = b"#!/bin/sh\nexec java -jar $0\n".to_vec();
+    script.extend_from_slice(&plain);
+    [("plain", plain), ("signed", signed), ("fat", fat), ("script", script)].map(|(n, b)| (n.into(), b)).into()
+}
+
+/// Two JDK images: plain, and with compressed contents.
+pub fn images() -> Vec<Seed> {
+    let class = |name: &str| named(name);
+    let plain = [
+        content("/java.base/java/lang/Object.class", class("jdk-java-lang-Object.class")),
+        content("/java.base/java/lang/Thread.class", class("jdk-java-lang-Thread.class")),
+        content("/java.base/java/util/Inner.class", class("Inner.class")),
+        content("/java.base/module-info.class", class("module-module-info.class")),
+        content("/java.base/java/lang/text.properties", b"a=b\n".to_vec()),
+    ];
+    let zipped = |mut resource: Content, zip: u64| {
+        let (unpacked, mut encoder) = (resource.stored.len() as u64, ZlibEncoder::new(Vec::new(), Compression::best()));
+        encoder.write_all(&resource.stored).expect("a vector takes everything");
+        let packed = encoder.finish().expect("a vector takes everything");
+        resource.stored = header(packed.len() as u64, unpacked, zip as u32);
+        resource.stored.extend_from_slice(&packed);
+        resource.unpacked = Some(unpacked);
+        resource
+    };
+    // Strings start with the empty one, so these lie at 1, 5, 16 and 21.
+    let strings = ["zip", "compact-cp", "java", "Code"];
+    let shared = {
+        let whole = class("Interfaces.class");
+        let packed = share(&whole);
+        let mut shared =
+            content("/java.base/java/util/Interfaces.class", header(packed.len() as u64, whole.len() as u64, 5));
+        shared.stored.extend_from_slice(&packed);
+        shared.unpacked = Some(whole.len() as u64);
+        shared
+    };
+    let mut packed: Vec<Content> = plain.iter().map(|resource| zipped(resource.clone(), 1)).collect();
+    packed.push(shared.clone());
+    let unpacked = shared.unpacked;
+    packed.push(Content {
+        name: ["java.base", "java/util", "Twice", "class"].map(str::to_owned),
+        unpacked,
+        ..zipped(Content { unpacked: None, ..shared }, 1)
+    });
+    vec![
+        ("plain".into(), image_maker::image(&plain, &[])),
+        ("compressed".into(), image_maker::image(&packed, &strings)),
+    ]
+}
+
+/// What stands before a compressed content.
+fn header(stored: u64, unpacked: u64, plugin: u32) -> Vec<u8> {
+    let mut out = 0xcafe_fafa_u32.to_le_bytes().to_vec();
+    out.extend_from_slice(&stored.to_le_bytes());
+    out.extend_from_slice(&unpacked.to_le_bytes());
+    out.extend_from_slice(&plugin.to_le_bytes());
+    out.extend_from_slice(&[0, 0, 0, 0, 1]);
+    out
+}
+
+/// The class with `Code` in its constant pool replaced by a reference to the image's string 21.
+fn share(class: &[u8]) -> Vec<u8> {
+    let wanted = b"\x01\x00\x04Code";
+    let Some(at) = class.windows(wanted.len()).position(|window| window == wanted) else { return class.to_vec() };
+    // A compressed number: high bit, two bits of length, then the value.
+    [&class[..at], &[23, 0b1010_0000 | 21], &class[at + wanted.len()..]].concat()
+}
+
+fn names() -> NamesTable {
+    let base = class("java/lang/Object", "", &["<init> ()V", "static main ([Ljava/lang/String;)V"]);
+    let shop = class("shop/Cart", "java/lang/Object", &["<init> ()V", "add (Lshop/Item;)Z"])
+        .with_fields(&["items [Lshop/Item;", "static last Lshop/Cart;", "next Lshop/Cart;"])
+        .with_sites(&[(1, "Lshop/Cart;", 12), (1, "[[I", 13)]);
+    table("shop.jar", 1, &[base, shop, class("shop/Hidden", "shop/Cart", &[]).not_hooked()])
+}
+
+fn traces() -> Vec<Seed> {
+    let mut builder = TraceBuilder::new();
+    builder.names(&names());
+    for (class, signature) in [(10, "Ljava/lang/Object;"), (11, "Lshop/Cart;"), (12, "[[I")] {
+        builder.class(&ClassRecord {
+            ticket: Ticket(1),
+            class: ObjectHash(class),
+            instance_size: 16,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, "main", Vec::new());
+    builder.initial_objects(&[InitialObject { object: ObjectHash(20), class: ObjectHash(11), size: 24, length: -1 }]);
+    let to = |slot| InitialReference { slot, origin: ObjectHash(20), target: ObjectHash(20) };
+    builder.initial_references(&InitialReferences {
+        fields: vec![InitialField { class: ObjectHash(11), name: "next".into(), descriptor: "Lshop/Cart;".into() }],
+        references: vec![to(InitialSlot::Field(0)), to(InitialSlot::Element(1))],
+    });
+    let (object, class, method) = (ObjectHash(30), ObjectHash(11), MethodId(3));
+    let all = [
+        Event::Entry { method: MethodId(2) },
+        Event::EntryInit { method, site: SiteId(1) },
+        Event::SuperCall { method },
+        Event::New { site: SiteId(1), object, class },
+        Event::Exit { method },
+        Event::EntryOn { method: MethodId(4), receiver: object },
+        Event::NewArray { depth: 0, site: SiteId(2), object: ObjectHash(31), length: 3 },
+        Event::Found { object: ObjectHash(32), class: ObjectHash(12), length: 4 },
+        Event::PutField { field: FieldRefId(1), origin: object, target: ObjectHash(31) },
+        Event::PutStatic { field: FieldRefId(2), target: object },
+        Event::PutElement { index: 1, array: ObjectHash(31), target: ObjectHash(32) },
+        Event::Switch { owner: ObjectHash(40) },
+        Event::Entry { method: MethodId(2) },
+        Event::Switch { owner: ObjectHash::NULL },
+        Event::Throw { method: MethodId(4), exception: object },
+        Event::ExitThrow { method: MethodId(4), exception: object, receiver: object },
+        Event::Handle { method: MethodId(2), exception: object },
+        Event::Exit { method: MethodId(2) },
+    ];
+    builder.events(1, 2, &all);
+    builder.events(2, 3, &all[5..9]);
+    builder.problem("something odd", 3);
+    let cut_off = builder.without_end();
+    builder.gc(&GcRecord { start: Ticket(4), finish: Ticket(5), ..GcRecord::default() });
+    let whole = builder.finish();
+
+    let file = buffers::FileHeader { chunk_size: 256, chunk_count: 2, pid: 1, ticket: Ticket(9) };
+    let mut with_buffers = cut_off.clone();
+    with_buffers.extend_from_slice(&file.encode());
+    with_buffers.resize(cut_off.len() + buffers::CHUNKS_AT, 0);
+    for (state, sequence) in [(buffers::STATE_OWNED, 2), (buffers::STATE_FULL, 1)] {
+        let start = with_buffers.len();
+        with_buffers.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence }.encode());
+        for event in [Event::Ticket(Ticket(5 + sequence))].iter().chain(&all[..4]) {
+            et_trace::event::encode(event, &mut with_buffers);
+        }
+        with_buffers.resize(start + 256, 0);
+    }
+    [("whole", whole), ("cut-off", cut_off), ("buffers", with_buffers)].map(|(n, b)| (n.into(), b)).into()
+}
