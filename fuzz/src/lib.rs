@@ -8,6 +8,19 @@ pub use heap::Counting;
 #[doc(hidden)]
 pub use libfuzzer_sys;
 
+/// Prepares the process.
+pub fn init() {
+    et_fuzz_targets::init();
+    // A panic ends the process, but for those of the readers that the checker asks for an opinion, and catches.
+    let abort = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let file = panic.location().map_or("", |location| location.file());
+        if !file.contains("/cafebabe-") && !file.contains("/classfile-parser-") {
+            abort(panic);
+        }
+    }));
+}
+
 /// Runs a target on an input, its memory in proportion to the input.
 pub fn run(target: &Target, data: &[u8]) {
     heap::bounded(target.memory(data.len()), || (target.run)(data));
@@ -47,7 +60,7 @@ macro_rules! fuzz {
         #[global_allocator]
         static HEAP: $crate::Counting = $crate::Counting;
 
-        $crate::libfuzzer_sys::fuzz_target!(init: et_fuzz_targets::init(), |data: &[u8]| {
+        $crate::libfuzzer_sys::fuzz_target!(init: $crate::init(), |data: &[u8]| {
             $crate::run(&$target, data)
         });
 

@@ -1,4 +1,5 @@
-//! The class reader: any bytes are read, or refused with an offset that lies in them.
+//! The class readers, the rewriter's and the checker's: any bytes are read, or refused with an offset that lies in
+//! them.
 
 use et_instrument::classfile::{Attribute, ClassFile, Malformed, PoolBuilder};
 use et_instrument::code::opcode::{LOOKUPSWITCH, TABLESWITCH};
@@ -10,6 +11,7 @@ use crate::{Plain, Random, Target};
 pub const TARGET: Target = Target { name: "class", memory_ratio: 1 << 10, run, mutate: Some(mutate) };
 
 fn run(data: &[u8]) {
+    let _ = et_instrument::verify::class::check(data);
     match ClassFile::read(data) {
         Ok(class) => {
             for method in &class.methods {

@@ -18,6 +18,9 @@ pub use random::Random;
 /// Changes some bytes at random, and perhaps their number.
 pub type Plain<'a> = &'a dyn Fn(&mut Vec<u8>);
 
+/// Makes another input of one; `None` if it cannot.
+pub type Mutate = fn(&[u8], &mut Random, Plain<'_>) -> Option<Vec<u8>>;
+
 /// Something to fuzz.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
@@ -28,7 +31,7 @@ pub struct Target {
     /// Panics if something is wrong.
     pub run: fn(&[u8]),
     /// Makes another input of one, with checksums and lengths right where bytes alone would never get it right.
-    pub mutate: Option<fn(&[u8], &mut Random, Plain<'_>) -> Option<Vec<u8>>>,
+    pub mutate: Option<Mutate>,
 }
 
 /// All targets.

@@ -13,7 +13,7 @@ impl Random {
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
@@ -22,12 +22,12 @@ impl Random {
 
     /// True once in so many times.
     pub fn one_in(&mut self, count: u64) -> bool {
-        self.next().is_multiple_of(count)
+        self.number().is_multiple_of(count)
     }
 
     /// A number of the range, which must not be empty.
     pub fn below(&mut self, end: usize) -> usize {
-        (self.next() % end.max(1) as u64) as usize
+        (self.number() % end.max(1) as u64) as usize
     }
 
     /// One of the range; its start if it is empty.

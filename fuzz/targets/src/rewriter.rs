@@ -3,6 +3,7 @@
 use et_instrument::classfile::{ClassFile, Malformed, Member};
 use et_instrument::code::{CodeAttribute, StackMap, VerificationType};
 use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
+use et_instrument::verify;
 use et_names::ClassFlags;
 
 use crate::{Plain, Random, Target, class};
@@ -55,7 +56,8 @@ fn run(data: &[u8]) {
     }
 }
 
-/// What is written can be read again, to the last instruction, and its frames if those of the input could.
+/// What is written can be read again, to the last instruction, and its frames if those of the input could. Where
+/// `et-instrument verify` finds no fault in the input, it finds none in the output.
 fn output(input: &[u8], bytes: &[u8], is_hooked: bool) {
     let before = ClassFile::read(input).unwrap_or_else(|error| panic!("the input: {error}"));
     let after = ClassFile::read(bytes).unwrap_or_else(|error| panic!("the output: {error}"));
@@ -66,6 +68,10 @@ fn output(input: &[u8], bytes: &[u8], is_hooked: bool) {
         if old_code.is_some_and(|old_code| frames(&before, old, &old_code).is_ok()) {
             frames(&after, new, &code).unwrap_or_else(|error| panic!("the output: {error}"));
         }
+    }
+    if verify::class::check(input).faults.is_empty() {
+        let faults = verify::class::check(bytes).faults;
+        assert!(faults.is_empty(), "the output: {faults:?}");
     }
 }
 

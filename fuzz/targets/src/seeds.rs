@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
 use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
-use et_trace::event::{Event, ObjectHash, Ticket};
+use et_trace::event::{Event, ObjectHash, Targets, Ticket};
 use et_trace::file::format::{
     ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
 };
@@ -198,18 +198,22 @@ fn traces() -> Vec<Seed> {
         references: vec![to(InitialSlot::Field(0)), to(InitialSlot::Element(1))],
     });
     let (object, class, method) = (ObjectHash(30), ObjectHash(11), MethodId(3));
+    let targets = Targets::new(&[30, 0, 0, 0, 32, 0, 0, 0]).expect("two words");
     let all = [
         Event::Entry { method: MethodId(2) },
         Event::EntryInit { method, site: SiteId(1) },
         Event::SuperCall { method },
-        Event::New { site: SiteId(1), object, class },
+        Event::New { site: SiteId(1), object, class, known: false },
+        Event::Made { object: ObjectHash(33), class, length: -1, fresh: true },
+        Event::New { site: SiteId(1), object: ObjectHash(33), class, known: true },
         Event::Exit { method },
         Event::EntryOn { method: MethodId(4), receiver: object },
         Event::NewArray { depth: 0, site: SiteId(2), object: ObjectHash(31), length: 3 },
         Event::Found { object: ObjectHash(32), class: ObjectHash(12), length: 4 },
-        Event::PutField { field: FieldRefId(1), origin: object, target: ObjectHash(31) },
+        Event::PutField { field: FieldRefId(1), origin: object, target: ObjectHash(31), if_changed: false },
         Event::PutStatic { field: FieldRefId(2), target: object },
         Event::PutElement { index: 1, array: ObjectHash(31), target: ObjectHash(32) },
+        Event::PutElements { start: 0, array: ObjectHash(31), targets },
         Event::Switch { owner: ObjectHash(40) },
         Event::Entry { method: MethodId(2) },
         Event::Switch { owner: ObjectHash::NULL },
@@ -219,7 +223,7 @@ fn traces() -> Vec<Seed> {
         Event::Exit { method: MethodId(2) },
     ];
     builder.events(1, 2, &all);
-    builder.events(2, 3, &all[5..9]);
+    builder.events(2, 3, &all[7..12]);
     builder.problem("something odd", 3);
     let cut_off = builder.without_end();
     builder.gc(&GcRecord { start: Ticket(4), finish: Ticket(5), ..GcRecord::default() });

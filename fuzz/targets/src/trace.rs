@@ -57,7 +57,7 @@ fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>>
         } else if header.kind == BlockKind::Events && random.one_in(2) && raw.len() >= 4 {
             // Another value in a word: few of them make sense.
             let at = 4 * random.below(raw.len() / 4);
-            let value = if random.one_in(2) { random.below(16) } else { random.next() as usize };
+            let value = if random.one_in(2) { random.below(16) } else { random.number() as usize };
             raw[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
         } else {
             plain(&mut raw);

@@ -39,15 +39,15 @@ fn replay(target: &Target) {
 fn damage(bytes: &mut Vec<u8>, random: &mut Random) {
     for _ in 0..=random.below(4) {
         if bytes.is_empty() {
-            bytes.push(random.next() as u8);
+            bytes.push(random.number() as u8);
         }
         let at = random.below(bytes.len());
         match random.below(8) {
-            0 => bytes.insert(at, random.next() as u8),
+            0 => bytes.insert(at, random.number() as u8),
             1 => drop(bytes.remove(at)),
             2 => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][random.below(5)],
             3 => bytes.truncate(at),
-            _ => bytes[at] = random.next() as u8,
+            _ => bytes[at] = random.number() as u8,
         }
     }
 }
