@@ -15,6 +15,7 @@ pub mod names;
 pub mod natives;
 pub mod options;
 pub mod proxy;
+pub mod reflection;
 pub mod report;
 pub mod sink;
 pub mod slots;

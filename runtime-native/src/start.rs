@@ -21,6 +21,7 @@ use crate::layout;
 use crate::names::{self, Places};
 use crate::options::Options;
 use crate::proxy::{Proxy, Settings};
+use crate::reflection;
 use crate::report::say;
 use crate::sink::Sink;
 use crate::slots::Slots;
@@ -58,6 +59,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         sink.discard();
         return Err(StartError::NotInstrumented(java_home));
     };
+    reflection::hide_fields(env);
     let (hotspot, buffers) = match (HotSpot::find(env), Buffers::create(&sink.buffer_path(), options.buffer_bytes)) {
         (Some(hotspot), Ok(buffers)) => (hotspot, buffers),
         (None, _) => {

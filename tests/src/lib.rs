@@ -3,6 +3,7 @@
 //!
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
 //! * [`program`] takes a program of `tests/java` through all steps.
+//! * [`plain_and_traced`] runs a program under many options and compares what is seen.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
@@ -10,6 +11,7 @@
 pub mod expect;
 pub mod lab;
 pub mod names;
+pub mod plain_and_traced;
 pub mod program;
 pub mod record;
 pub mod window;

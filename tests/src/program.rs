@@ -222,7 +222,8 @@ fn build_library(jdk: &Jdk, code: &Path, library: &Path) -> Result<()> {
         .context("native methods need a C compiler, cc, and a JDK with headers")
 }
 
-fn run_java(java: &mut Command) -> Result<Seen> {
+/// Runs to the end, with nothing on standard input.
+pub fn run_java(java: &mut Command) -> Result<Seen> {
     let output =
         java.stdin(Stdio::null()).output().with_context(|| format!("cannot start {}", command::shown(java)))?;
     Ok(Seen {

@@ -287,9 +287,9 @@ impl<'a> Env<'a> {
         self.clear_exception();
     }
 
-    /// Calls a static method that returns an object.
-    pub fn call_static_object(self, class: Object, method: StaticMethod) -> Option<Object<'a>> {
-        let raw = jni!(self, CallStaticObjectMethodA, class.raw(), method.0, std::ptr::null());
+    /// Calls a static method that returns an object; none if it throws.
+    pub fn call_static_object(self, class: Object, method: StaticMethod, arguments: &[jvalue]) -> Option<Object<'a>> {
+        let raw = jni!(self, CallStaticObjectMethodA, class.raw(), method.0, arguments.as_ptr());
         self.found(raw).and_then(|raw| self.object(raw))
     }
 
@@ -324,6 +324,15 @@ impl<'a> Env<'a> {
     /// Makes a `byte[]`.
     pub fn new_byte_array(self, length: i32) -> Option<Object<'a>> {
         self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))
+    }
+
+    /// Makes an array of objects.
+    pub fn new_object_array(self, class: Object, elements: &[Object]) -> Option<Object<'a>> {
+        let array = self.found(jni!(self, NewObjectArray, elements.len() as i32, class.raw(), std::ptr::null_mut()))?;
+        for (index, element) in elements.iter().enumerate() {
+            jni!(self, SetObjectArrayElement, array, index as i32, element.raw());
+        }
+        self.object(array)
     }
 
     /// The class of an object.

@@ -107,9 +107,9 @@ public class Callers {
             field.setAccessible(true);
             System.out.println("String.value is open");
         } catch (RuntimeException expected) {
-            System.out.println(expected.getMessage());
+            System.out.println(expected.getMessage().replaceAll("@[0-9a-f]+", "@"));
         }
         System.out.println(Thread.currentThread().getContextClassLoader() == Callers.class.getClassLoader());
-        System.out.println(Callers.class.getModule() + " " + Package.getPackage("java.util"));
+        System.out.println(Callers.class.getModule().isNamed() + " " + Package.getPackage("java.util"));
     }
 }

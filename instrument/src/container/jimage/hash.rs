@@ -20,7 +20,7 @@ pub struct Table {
 }
 
 /// Bytes hashed before a search is given up: so many, and this many times the names'. Those of a JDK take tens.
-const MOST_WORK: (usize, usize) = (1 << 26, 256);
+const MOST_WORK: (usize, usize) = (1 << 24, 256);
 
 /// A slot without a name.
 const FREE: u32 = u32::MAX;
@@ -65,7 +65,7 @@ fn free_seed(members: &[u32], names: &[Vec<u8>], order: &[u32], work: &mut usize
         slots.clear();
         for index in members {
             let name = &names[*index as usize];
-            *work = work.checked_sub(name.len() + 1)?;
+            *work = work.checked_sub(name.len() + 16)?;
             let slot = hash(name, seed) % order.len() as u32;
             if order[slot as usize] != FREE || slots.contains(&slot) {
                 break;

@@ -107,7 +107,7 @@ pub(super) fn check<'a>(
     if signature.parameters + u32::from(signature.receiver.is_some()) > u32::from(max_locals) {
         sink.add(format!("its parameters do not fit max_locals {max_locals}"));
     }
-    let faults = sink.faults.len();
+    let faults = sink.count();
     Walk { context, code: &mut code, sink, last_constant: None, method }.instructions()?;
     exception_table(&context.pool, &mut code, &mut cursor, sink)?;
     jumps(&mut code, sink);
@@ -120,7 +120,7 @@ pub(super) fn check<'a>(
         tables::check(context, &code, name, info, sink);
     }
     // Depths of code that does not hold together say nothing.
-    if sink.faults.len() == faults {
+    if sink.count() == faults {
         depth::check(&code, &depths, sink);
     }
     Ok(())

@@ -92,6 +92,11 @@ struct Sink {
 }
 
 impl Sink {
+    /// Faults so far, kept or not.
+    fn count(&self) -> usize {
+        self.faults.len() + self.dropped
+    }
+
     fn add(&mut self, what: impl Into<String>) {
         self.push(None, what.into());
     }

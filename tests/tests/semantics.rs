@@ -1,0 +1,111 @@
+//! What a program does stays what it was: each program of `tests/java/semantics` prints the same plain and traced,
+//! under all the ways to run a JVM; debuggers, agents and recorders work beside us.
+
+#[path = "semantics/beside.rs"]
+mod beside;
+#[path = "semantics/images.rs"]
+mod images;
+
+use std::fs;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use et_tests::lab::{self, Lab};
+use et_tests::plain_and_traced::{Head, Prepared, compiler, source};
+use libtest_mimic::Trial;
+use xtask::jdks::Jdk;
+use xtask::layout::Layout;
+
+fn main() -> ExitCode {
+    let mut trials = programs();
+    trials.extend(modes());
+    trials.extend(beside::trials());
+    trials.extend(images::trials());
+    lab::run(trials).exit_code()
+}
+
+/// Each program is a test.
+fn programs() -> Vec<Trial> {
+    let folder = Layout::find().map(|layout| layout.repo.join("tests/java/semantics"));
+    let mut names: Vec<String> = folder
+        .ok()
+        .and_then(|folder| fs::read_dir(folder).ok())
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| entry.file_name().to_str()?.strip_suffix(".java").map(str::to_owned))
+        .collect();
+    names.sort();
+    let trials = names.into_iter().flat_map(|name| {
+        let program = name.clone();
+        lab::on_each_jdk_unless(&name, older_than(&program), move |lab, jdk| compare(lab, jdk, &program))
+    });
+    trials.collect()
+}
+
+/// A program for a later JDK is skipped.
+fn older_than(program: &str) -> impl Fn(&Lab, &Jdk) -> Option<String> + Clone + use<> {
+    let program = program.to_owned();
+    move |lab, jdk| {
+        let head = Head::parse(&fs::read_to_string(source(lab, &program)).ok()?).ok()?;
+        if head.release > jdk.feature {
+            return Some(format!("it needs JDK {}", head.release));
+        }
+        compiler(lab, head.release).is_none().then(|| format!("it needs javac of JDK {}", head.release))
+    }
+}
+
+fn compare(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, &format!("semantics-{name}"), name)?;
+    for options in prepared.head.runs.clone() {
+        prepared.compare(&options)?;
+    }
+    prepared.clean()
+}
+
+/// Ways to run a JVM: name, options, and the releases that know them.
+const MODES: [(&str, &str, std::ops::RangeInclusive<u32>); 13] = [
+    ("interpreter", "-Xint", 8..=99),
+    ("first_compiler", "-XX:TieredStopAtLevel=1", 8..=99),
+    ("compiled_at_once", "-Xcomp -XX:TieredStopAtLevel=1", 8..=99),
+    ("second_compiler_only", "-XX:-TieredCompilation", 8..=99),
+    ("serial", "-XX:+UseSerialGC", 8..=99),
+    ("parallel", "-XX:+UseParallelGC", 8..=99),
+    ("g1", "-XX:+UseG1GC -XX:G1HeapRegionSize=1m", 8..=99),
+    ("z", "-XX:+UseZGC", 15..=99),
+    ("shenandoah", "-XX:+UseShenandoahGC", 15..=99),
+    ("no_compressed_references", "-XX:-UseCompressedOops", 8..=99),
+    ("compact_headers", "-XX:+UseCompactObjectHeaders", 25..=99),
+    ("checked_jni", "-Xcheck:jni", 8..=99),
+    (
+        "verification",
+        "-Xshare:off -XX:+UnlockDiagnosticVMOptions -XX:+BytecodeVerificationLocal -XX:+BytecodeVerificationRemote",
+        8..=99,
+    ),
+];
+
+/// A program with threads, locks and garbage, in each of the ways.
+fn modes() -> Vec<Trial> {
+    let trials = MODES.into_iter().flat_map(|(mode, options, releases)| {
+        let unknown = move |_: &Lab, jdk: &Jdk| {
+            (!releases.contains(&jdk.feature)).then(|| format!("JDK {} has no {options}", jdk.feature))
+        };
+        lab::on_each_jdk_unless(&format!("mode_{mode}"), unknown, move |lab, jdk| {
+            let mut prepared = Prepared::new(lab, jdk, &format!("semantics-mode-{mode}"), "Monitors")?;
+            let options: Vec<String> = options.split_whitespace().map(str::to_owned).collect();
+            if !starts(&prepared, &options)? {
+                eprintln!("JDK {} starts with none of {options:?}: nothing compared", jdk.feature);
+                return prepared.clean();
+            }
+            prepared.compare(&options).with_context(|| format!("with {options:?}"))?;
+            prepared.clean()
+        })
+    });
+    trials.collect()
+}
+
+/// Not every build of a JDK has every collector.
+fn starts(prepared: &Prepared<'_>, options: &[String]) -> Result<bool> {
+    let output = prepared.plain_java().args(options).arg("-version").output().context("cannot start java")?;
+    Ok(output.status.success())
+}

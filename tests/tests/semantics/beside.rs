@@ -1,0 +1,205 @@
+//! Debuggers, agents, recorders and the JDK's tools, at the same time as us.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::plain_and_traced::Prepared;
+use libtest_mimic::Trial;
+use xtask::command;
+use xtask::jdks::Jdk;
+
+pub fn trials() -> Vec<Trial> {
+    let lacks = |file: &'static str| {
+        move |_: &Lab, jdk: &Jdk| {
+            (!jdk.home.join("lib").join(file).is_file()).then(|| format!("JDK {} has no {file}", jdk.feature))
+        }
+    };
+    let mut trials = lab::on_each_jdk_unless("debugger", lacks("libjdwp.so"), debugger);
+    trials.extend(lab::on_each_jdk_unless("java_agent", lacks("libinstrument.so"), java_agent));
+    trials.extend(lab::on_each_jdk_unless("flight_recorder", without_recorder, flight_recorder));
+    trials.extend(lab::on_each_jdk_unless("tools", lacks("libattach.so"), tools));
+    trials
+}
+
+/// A program that waits for its input to end.
+struct Waiting {
+    child: Child,
+}
+
+impl Waiting {
+    fn start(java: &mut Command) -> Result<Self> {
+        let child = java.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = child.with_context(|| format!("cannot start {}", command::shown(java)))?;
+        let mut lines = BufReader::new(child.stdout.take().context("no standard output")?).lines();
+        match lines.next() {
+            Some(Ok(line)) if line == "ready" => {}
+            other => bail!("the program does not get ready: {other:?}"),
+        }
+        // The rest is read, so that the program can go on.
+        thread::spawn(move || lines.for_each(drop));
+        Ok(Self { child })
+    }
+
+    fn pid(&self) -> String {
+        self.child.id().to_string()
+    }
+
+    fn end(mut self) -> Result<()> {
+        drop(self.child.stdin.take());
+        let status = self.child.wait()?;
+        ensure!(status.success(), "the program ended with {status}");
+        Ok(())
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+    }
+}
+
+fn debugger(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-debugger", "beside/Waits")?;
+    let port = TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port();
+    let (mut java, trace) = prepared.traced_java()?;
+    java.arg(format!("-agentlib:jdwp=transport=dt_socket,server=y,suspend=n,quiet=y,address=127.0.0.1:{port}"));
+    let program = Waiting::start(java.arg("-cp").arg(prepared.rewritten()).arg(&prepared.name))?;
+    let mut debugger = Debugger::attach(port)?;
+    let version = String::from_utf8_lossy(&debugger.ask(1, 1, &[])?).into_owned();
+    ensure!(version.contains("Java"), "the debugger is told {version:?}");
+    for _ in 0..5 {
+        debugger.ask(1, 8, &[])?; // suspend
+        let threads = debugger.ask(1, 4, &[])?;
+        ensure!(threads.len() > 4 + 3 * 8, "few threads: {threads:?}");
+        let mut frames = 0;
+        for thread in threads[4..].chunks_exact(8) {
+            // All frames from the first on.
+            let reply = debugger.ask(11, 6, &[thread, &0u32.to_be_bytes(), &u32::MAX.to_be_bytes()].concat())?;
+            frames += u32::from_be_bytes(reply[..4].try_into()?);
+        }
+        ensure!(frames > 3, "few frames: {frames}");
+        debugger.ask(1, 9, &[])?; // resume
+        thread::sleep(Duration::from_millis(20));
+    }
+    debugger.ask(1, 6, &[])?; // dispose
+    program.end()?;
+    prepared.validate(&trace)?;
+    prepared.clean()
+}
+
+/// As much of the debug wire protocol (JDWP) as it takes.
+struct Debugger {
+    stream: TcpStream,
+    last: u32,
+}
+
+impl Debugger {
+    fn attach(port: u16) -> Result<Self> {
+        let started = Instant::now();
+        let mut stream = loop {
+            match TcpStream::connect(("127.0.0.1", port)) {
+                Ok(stream) => break stream,
+                Err(error) if started.elapsed() > Duration::from_secs(30) => return Err(error.into()),
+                Err(_) => thread::sleep(Duration::from_millis(50)),
+            }
+        };
+        stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+        stream.write_all(b"JDWP-Handshake")?;
+        let mut reply = [0; 14];
+        stream.read_exact(&mut reply)?;
+        ensure!(&reply == b"JDWP-Handshake", "no handshake");
+        Ok(Self { stream, last: 0 })
+    }
+
+    /// Sends a command and waits for its reply; events in between are let go.
+    fn ask(&mut self, set: u8, number: u8, data: &[u8]) -> Result<Vec<u8>> {
+        self.last += 1;
+        let mut packet = (11 + data.len() as u32).to_be_bytes().to_vec();
+        packet.extend_from_slice(&self.last.to_be_bytes());
+        packet.extend_from_slice(&[0, set, number]);
+        packet.extend_from_slice(data);
+        self.stream.write_all(&packet)?;
+        loop {
+            let mut header = [0; 11];
+            self.stream.read_exact(&mut header)?;
+            let length = u32::from_be_bytes(header[..4].try_into()?) as usize;
+            let mut content = vec![0; length.saturating_sub(11)];
+            self.stream.read_exact(&mut content)?;
+            if header[8] & 0x80 != 0 && header[4..8] == self.last.to_be_bytes() {
+                let error = u16::from_be_bytes([header[9], header[10]]);
+                ensure!(error == 0, "command {set}.{number} fails with {error}");
+                return Ok(content);
+            }
+        }
+    }
+}
+
+fn java_agent(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-agent", "beside/Retransforms")?;
+    let manifest = prepared.folder.join("agent.mf");
+    fs::write(&manifest, "Premain-Class: Retransforms\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\n")?;
+    let jar = prepared.folder.join("agent.jar");
+    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
+    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
+    let rewritten = prepared.folder.join("agent-et.jar");
+    prepared.rewrite(&jar, &rewritten)?;
+
+    let plain = {
+        let mut java = prepared.plain_java();
+        java.arg(format!("-javaagent:{}", jar.display())).arg("-cp").arg(&jar);
+        et_tests::program::run_java(java.arg("Retransforms"))?
+    };
+    let (mut java, trace) = prepared.traced_java()?;
+    java.arg(format!("-javaagent:{}", rewritten.display())).arg("-cp").arg(&rewritten);
+    let traced = et_tests::program::run_java(java.arg("Retransforms"))?;
+    ensure!(plain.stdout.lines().count() == 4, "{plain:?}");
+    et_tests::plain_and_traced::same(&plain, &traced)?;
+    prepared.validate(&trace)?;
+    prepared.clean()
+}
+
+fn without_recorder(_: &Lab, jdk: &Jdk) -> Option<String> {
+    let modules = Command::new(jdk.java()).arg("--list-modules").output().ok()?;
+    let has = String::from_utf8_lossy(&modules.stdout).lines().any(|line| line.starts_with("jdk.jfr"));
+    (!has).then(|| format!("JDK {} has no module jdk.jfr", jdk.feature))
+}
+
+fn flight_recorder(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-recorder", "beside/Records")?;
+    let seen = prepared.compare(&[])?;
+    ensure!(seen.stdout.starts_with("200 "), "{seen:?}");
+    prepared.clean()
+}
+
+/// `jcmd` and `jstack` of the compiler's JDK, as people use them on whatever runs.
+fn tools(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-tools", "beside/Waits")?;
+    let (mut java, trace) = prepared.traced_java()?;
+    let program = Waiting::start(java.arg("-cp").arg(prepared.rewritten()).arg(&prepared.name))?;
+    let pid = program.pid();
+    let jcmd = |words: &[&str]| -> Result<String> {
+        let output = command::quiet(Command::new(lab.compiler.home.join("bin/jcmd")).arg(&pid).args(words))?;
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let threads = jcmd(&["Thread.print"])?;
+    ensure!(threads.contains("worker-0") && threads.contains("Waits.work"), "{threads}");
+    ensure!(!threads.contains("elephant"), "the writer's thread shows: {threads}");
+    let histogram = jcmd(&["GC.class_histogram"])?;
+    ensure!(histogram.contains("java.util.ArrayList"), "{histogram}");
+    let dump = prepared.folder.join("heap.hprof");
+    jcmd(&["GC.heap_dump", &dump.display().to_string()])?;
+    ensure!(fs::metadata(&dump)?.len() > 1 << 20, "the heap dump is small");
+    fs::remove_file(&dump)?;
+    jcmd(&["GC.run"])?;
+    let stacks = command::quiet(Command::new(lab.compiler.home.join("bin/jstack")).arg(&pid))?;
+    ensure!(String::from_utf8_lossy(&stacks.stdout).contains("worker-1"), "jstack does not show worker-1");
+    program.end()?;
+    prepared.validate(&trace)?;
+    prepared.clean()
+}
