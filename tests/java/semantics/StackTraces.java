@@ -3,7 +3,6 @@ import java.io.StringWriter;
 import java.lang.reflect.Array;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.TreeSet;
 import java.util.concurrent.Callable;
 import java.util.function.Supplier;
 import java.util.stream.Collectors;
@@ -72,15 +71,6 @@ public class StackTraces {
         synchronized (StackTraces.class) {
             return body.get();
         }
-    }
-
-    static int recurse(int depth, Object[] kept) {
-        kept[0] = new Object[] {depth};
-        return recurse(depth + 1, kept) + 1;
-    }
-
-    static int recurseInLambda(Supplier<Integer> body) {
-        return body.get() + 1;
     }
 
     static String frames(StackTraceElement[] trace) {
@@ -174,21 +164,6 @@ public class StackTraces {
         other.interrupt();
         other.join();
 
-        for (int round = 0; round < 30; round++) {
-            TreeSet<String> methods = new TreeSet<>();
-            try {
-                recurse(0, new Object[1]);
-            } catch (StackOverflowError error) {
-                for (StackTraceElement frame : error.getStackTrace()) {
-                    methods.add(frame.getClassName() + "." + frame.getMethodName());
-                }
-            }
-            // Where the stack ends, what is called from there may be on top of it: the JDK's, but never ours.
-            methods.removeIf(name -> name.startsWith("java.lang.") && !name.contains("HeapProxy"));
-            if (!methods.equals(new TreeSet<>(List.of("StackTraces.recurse")))) {
-                System.out.println("an overflow shows " + methods);
-            }
-        }
         throw new IllegalStateException("uncaught", new RuntimeException("with a cause"));
     }
 
