@@ -1,4 +1,6 @@
 // not instrumented
+// needs: 17
+// (On 11 a capturing lambda is made by a factory method of its class, with other records.)
 
 import java.util.function.Function;
 import java.util.function.Supplier;

@@ -4,6 +4,8 @@ use std::io;
 
 use et_trace::file::format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
 use et_trace::file::{ReadError, TraceFile};
+use et_trace::source::{Reading, Source};
+use et_trace::text::Dialect;
 use et_trace::{Trace, summary, text, validate};
 
 use crate::{Plain, Random, Target};
@@ -29,12 +31,11 @@ fn read(data: &[u8]) -> Result<(), ReadError> {
     let trace = Trace::from_file(TraceFile::from_bytes(trace.to_vec(), buffers.map(<[u8]>::to_vec))?)?;
     let _ = summary::info(&trace);
     let _ = validate::trace(&trace, 3);
-    if let Ok(summary) = summary::summarize(&trace, 5) {
+    let source = Source::Trace(Box::new(trace));
+    if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
         let _ = summary::render(&summary);
     }
-    if let Ok((outcome, used)) = text::write_trace(&trace, io::sink()) {
-        text::write_names(&trace, Some(&used), &outcome.extra_fields, io::sink()).expect("a sink takes everything");
-    }
+    let _ = text::write(&source, Dialect::Et, Reading::default(), io::sink());
     Ok(())
 }
 
