@@ -44,10 +44,20 @@ public class JniCalls {
     static void allocated() {
         allocate(Box.class);
     }
+    /* expect allocated
+     * V #1 Box
+     */
 
     static void constructed() {
         construct(allocate(SubBox.class));
     }
+    /* expect constructed
+     * V #1 SubBox
+     * M SubBox.<init> #1
+     * M Box.<init> #1
+     * E Box.<init> #1
+     * E SubBox.<init> #1
+     */
 
     static void created() {
         for (int way = 0; way < 3; way++) {
@@ -70,18 +80,50 @@ public class JniCalls {
         text(true);
         text(false);
     }
+    /* expect texts
+     * V #1 java.lang.String
+     * V #2 byte[3]
+     * U #1.value null -> #2
+     * V #3 java.lang.String
+     * V #4 byte[5]
+     * U #3.value null -> #4
+     */
 
     static void arrays() {
-        for (int i = 0; i < 8; i++) {
-            array("ZBCSIJFD".charAt(i), i + 1);
-        }
+        array('Z', 1);
+        array('B', 2);
+        array('C', 3);
+        array('S', 4);
+        array('I', 5);
+        array('J', 6);
+        array('F', 7);
+        array('D', 8);
     }
+    /* expect arrays
+     * V #1 boolean[1]
+     * V #2 byte[2]
+     * V #3 char[3]
+     * V #4 short[4]
+     * V #5 int[5]
+     * V #6 long[6]
+     * V #7 float[7]
+     * V #8 double[8]
+     */
 
     static void objectArrays() {
         Box box = new Box(); // @box
         objects(Box.class, 2, box);
         objects(Object.class, 3, null);
     }
+    /* expect objectArrays
+     * N #1 Box @box
+     * M Box.<init> #1
+     * E Box.<init> #1
+     * V #2 Box[2]
+     * U #2[0] null -> #1
+     * U #2[1] null -> #1
+     * V #3 java.lang.Object[3]
+     */
 
     static void fields() {
         Box box = new SubBox(); // @field
@@ -171,6 +213,12 @@ public class JniCalls {
         setStatic(Box.class, box);
         setStatic(Box.class, null);
     }
+    /* expect onThreadOfNativeCode
+     * V #1 Box
+     * U #1.held null -> #1
+     * U Box.shared null -> #1
+     * U Box.shared #1 -> null
+     */
 
     static void directBuffer() {
         System.out.println(buffer());
