@@ -1,5 +1,6 @@
 #!/bin/bash
-# Deterministic, CPU-bound, scripted Java workloads made of Debian packages only: nine real programs to trace and to measure.
+# Deterministic, CPU-bound, scripted Java workloads made of Debian packages only: nine real programs to trace and to measure,
+# and small programs in other languages, obfuscated or for old JVMs, to trace.
 #
 #   workloads.sh list              names, one a line
 #   workloads.sh run NAME          make inputs (once), run it; its own output on stdout
@@ -7,6 +8,7 @@
 #   workloads.sh prep [NAME...]    make the inputs only (all by default)
 #   workloads.sh time NAME [N]     run N times (3), print wall seconds, peak RSS and an output checksum
 #   workloads.sh packages          the packages to install first
+#   workloads.sh language-packages those of the programs in other languages
 #
 # Environment (defaults in brackets):
 #   JAVA [java]            launcher to use          JAVAC [javac]   to compile the drivers
@@ -161,8 +163,9 @@ P
 wl_jython() { pyin; J -Dpython.home=$SJ/.. -Dpython.cachedir.skip=true -Dpython.import.site=false -jar $SJ/jython.jar "$PY" $(n 900); }
 javacset() { jdksrc; local k=$IN/javac-$1.lst; once "$k" || (cd "$IN/jdksrc/java.base"; find java/text java/math java/time java/util -name '*.java' | LC_ALL=C sort | sed -n "1,${1}p" | sed "s|^|$IN/jdksrc/java.base/|") > "$k"; LST=$k; }
 wl_javac() { javacset $(n 80); rm -rf "$TMP/javac"; mkdir -p "$TMP/javac"; J -m jdk.compiler/com.sun.tools.javac.Main -nowarn -Xlint:none -XDignore.symbol.file -proc:none -implicit:none --patch-module java.base="$IN/jdksrc/java.base" -d "$TMP/javac" @"$LST" 2>/dev/null; [ -n "$DRY" ] || (cd "$TMP/javac"; find . -name '*.class' | wc -l); }
+ECJ="eclipse-jdt-core eclipse-core-contenttype eclipse-core-jobs eclipse-core-resources eclipse-core-runtime eclipse-equinox-common eclipse-equinox-preferences eclipse-osgi eclipse-text"
 wl_ecj() { jdksrc; local k=$IN/ecjsrc-$(n 420); if [ ! -d "$k" ]; then mkdir -p "$k.$$"; (cd "$IN/jdksrc/java.xml"; find com -name '*.java' | LC_ALL=C sort | sed -n "1,$(n 420)p" | while read -r f; do mkdir -p "$k.$$/$(dirname "$f")"; sed 's/com\.sun\.org\.apache\.xerces/xx.xerces/g' "$f" > "$k.$$/$f"; done); mkdir -p "$k.$$/xx"; mv "$k.$$/com/sun/org/apache/xerces" "$k.$$/xx/xerces"; rm -rf "$k.$$/com"; mv "$k.$$" "$k"; fi
-  rm -rf "$TMP/ecj"; mkdir -p "$TMP/ecj"; J -cp "$(cp_of eclipse-jdt-core eclipse-core-contenttype eclipse-core-jobs eclipse-core-resources eclipse-core-runtime eclipse-equinox-common eclipse-equinox-preferences eclipse-osgi eclipse-text)" org.eclipse.jdt.internal.compiler.batch.Main -nowarn -proceedOnError -source 11 -target 11 -proc:none -d "$TMP/ecj" "$k" 2>/dev/null || true; [ -n "$DRY" ] || (cd "$TMP/ecj"; find . -name '*.class' | wc -l); }
+  rm -rf "$TMP/ecj"; mkdir -p "$TMP/ecj"; J -cp "$(cp_of $ECJ)" org.eclipse.jdt.internal.compiler.batch.Main -nowarn -proceedOnError -source 11 -target 11 -proc:none -d "$TMP/ecj" "$k" 2>/dev/null || true; [ -n "$DRY" ] || (cd "$TMP/ecj"; find . -name '*.class' | wc -l); }
 wl_antlr4() { gramin; mkdir -p "$TMP/a4"; J -cp "$(cp_of antlr4 antlr4-runtime stringtemplate4 antlr3-runtime treelayout)" org.antlr.v4.Tool -o "$TMP/a4" "$IN/G4x$(n 1000).g4" >/dev/null 2>&1; [ -n "$DRY" ] || cat "$TMP"/a4/*.java | wc -c; }
 gramin() { mkdir -p "$IN"; local f=$IN/G4x$(n 1000).g4; once "$f" || N=$(n 1000) G=G4x$(n 1000) gen "$f" <<'P'
 import os, random
@@ -211,6 +214,42 @@ public class TomThreads { public static void main(String[] a) throws Exception {
 J
   mkdir -p "$TMP/tomt"; J -cp "$CLS/TomThreads:$TOMCP" TomThreads $(n 15000) "$TMP/tomt" 8; }
 
+# ---------------------------------------------------------------- other languages, and code that javac does not write
+LANGS=$(cd "$(dirname "${BASH_SOURCE[0]}")/languages"; pwd)
+JARS=/usr/share/java   # what compilers need: never the instrumented copies
+toolhome() { dirname "$(dirname "$(readlink -f "$(command -v "$JAVAC")")")"; }
+T() { "$(toolhome)/bin/java" -Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1 "$@"; }   # a compiler, on the JDK of JAVAC
+compiled() { # compiled NAME SOURCE COMMAND...: make cls/NAME, a folder of classes or a jar, unless it is of this very SOURCE
+  local name=$1 source=$LANGS/$2 seen=$D/src/$1-$2; shift 2
+  if [ "$CLS" = "$D/cls" ] && ! { [ -e "$CLS/$name" ] && cmp -s "$source" "$seen"; }; then
+    mkdir -p "$D/src" "$CLS"; rm -rf "${CLS:?}/$name"; "$@" "$CLS/$name" "$source" >&2; cp "$source" "$seen"; fi; }
+KOTLIN="kotlin-stdlib kotlinx-coroutines-core atomicfu"
+kotlinc() { JAVACMD=$(toolhome)/bin/java JAVA_OPTS="-Xmx1g -XX:+UseSerialGC -XX:TieredStopAtLevel=1" command kotlinc -nowarn -cp $JARS/kotlinx-coroutines-core.jar -d "$1" "$2"; }
+wl_kotlin() { compiled WordsKt Words.kt kotlinc; J -cp "$CLS/WordsKt:$(cp_of $KOTLIN)" WordsKt $(n 3000); }
+scalac() { mkdir -p "$1"; T -cp $JARS/scala-compiler.jar:$JARS/scala-reflect.jar:$JARS/scala-library.jar scala.tools.nsc.Main -usejavacp -nowarn -d "$1" "$2"; }
+wl_scala() { compiled Words Words.scala scalac; J -cp "$CLS/Words:$(cp_of scala-library)" Words $(n 3000); }
+wl_groovy() { J -cp "$(cp_of groovy-all)" groovy.ui.GroovyMain "$LANGS/words.groovy" $(n 3000); }
+wl_clojure() { J -cp "$(cp_of clojure)" clojure.main "$LANGS/words.clj" $(n 3000); }
+wl_jruby() { J -Djruby.home=/usr/share/jruby -Xss2m -jar "$SJ/jruby-core.jar" --disable-gems --disable-did_you_mean "$LANGS/words.rb" $(n 3000) 2>/dev/null; }
+# The Kotlin program and its libraries in one jar, shrunk, optimised and obfuscated. ProGuard reads no class file newer than
+# Java 13's: it gets the interface of JDK 11, as the JDK keeps it for `javac --release 11`.
+guard() { kotlinc "$D/src/guarded" "$2"; JDK=$(toolhome) gen "$D/src/jdk11.jar" <<'P'
+import os, sys, zipfile
+symbols = zipfile.ZipFile(os.environ['JDK'] + '/lib/ct.sym')
+with zipfile.ZipFile(sys.stdout.buffer, 'w') as jar:
+    for name in sorted(symbols.namelist()):
+        releases, _, rest = name.partition('/')
+        module, _, path = rest.partition('/')
+        if 'B' in releases and '-' not in releases and module == 'java.base' and path.endswith('.sig') and path != 'module-info.sig':
+            old = symbols.read(name)
+            jar.writestr(path[:-4] + '.class', old[:6] + b'\0\x37' + old[8:])
+P
+  local jar in=(-injars "$D/src/guarded(**.class)"); for jar in $KOTLIN; do in+=(-injars "$JARS/$jar.jar(**.class)"); done
+  T -Xss4m -jar $JARS/proguard.jar "${in[@]}" -outjars "$1" -libraryjars "$D/src/jdk11.jar" @"$LANGS/guarded.pro"; }
+wl_proguard() { compiled Guarded.jar Words.kt guard; J -cp "$CLS/Guarded.jar" WordsKt $(n 3000); }
+old() { T -cp "$(SJ=$JARS; cp_of $ECJ)" org.eclipse.jdt.internal.compiler.batch.Main -source 1.3 -target 1.1 -nowarn -proc:none -cp "$D/src" -d "$1" "$2"; }
+wl_java1() { compiled Old Old.java old; J -cp "$CLS/Old" Old $(n 3000); }
+
 names() { declare -F | sed -n 's/^declare -f wl_//p' | LC_ALL=C sort; }
 case "${1:-}" in
   list) names ;;
@@ -221,5 +260,6 @@ case "${1:-}" in
         for i in $(seq "${3:-3}"); do "$GNUTIME" -f '%e %M %U' -o "$D/t.$$" "$0" run "$2" > "$D/o.$$" 2> "$D/e.$$" && rc=0 || rc=$?
           echo "$2 wall_s=$(tail -1 "$D/t.$$" | cut -d' ' -f1) rss_kb=$(tail -1 "$D/t.$$" | cut -d' ' -f2) user_s=$(tail -1 "$D/t.$$" | cut -d' ' -f3) rc=$rc out=$(grep -v '^Loading Agent' "$D/o.$$" | cksum | cut -d' ' -f1)"; done; rm -f "$D/t.$$" "$D/o.$$" "$D/e.$$" ;;
   packages) echo "openjdk-17-jdk-headless openjdk-17-source libh2-java liblucene4.10-java libxalan2-java jython ecj libecj-java antlr4 libcommons-math3-java libtomcat10-embed-java libjakarta-annotation-api-java unzip time python3" ;;
-  *) sed -n '2,18p' "$0"; exit 2 ;;
+  language-packages) echo "clojure groovy jruby kotlin libkotlinx-coroutines-java libkotlinx-atomicfu-java scala libproguard-java libeclipse-jdt-core-java python3" ;;
+  *) sed -n '2,20p' "$0"; exit 2 ;;
 esac

@@ -14,7 +14,7 @@ use crate::workloads;
 pub fn for_tests(layout: &Layout) -> Result<()> {
     jdks::compiler(layout)?;
     // A developer without the packages can still run all other tests: those that need them say so.
-    if let Err(error) = programs(layout) {
+    if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
     if let Err(error) = jdks::fetch_missing(layout) {
@@ -23,9 +23,14 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     Ok(())
 }
 
-/// The packages of the workloads.
+/// The packages of the nine programs.
 pub fn programs(layout: &Layout) -> Result<()> {
     ensure_packages(&workloads::packages(layout)?)
+}
+
+/// The packages of the programs in other languages.
+pub fn language_programs(layout: &Layout) -> Result<()> {
+    ensure_packages(&workloads::language_packages(layout)?)
 }
 
 /// Installs those of the packages that are not there.

@@ -21,9 +21,18 @@ pub fn script(layout: &Layout) -> PathBuf {
     layout.repo.join("tests/workloads.sh")
 }
 
-/// The Debian packages that the workloads need.
+/// The Debian packages that the nine programs need.
 pub fn packages(layout: &Layout) -> Result<Vec<String>> {
-    let listed = command::read(Command::new("bash").arg(script(layout)).arg("packages"))?;
+    listed(layout, "packages")
+}
+
+/// Those that the programs in other languages need.
+pub fn language_packages(layout: &Layout) -> Result<Vec<String>> {
+    listed(layout, "language-packages")
+}
+
+fn listed(layout: &Layout, verb: &str) -> Result<Vec<String>> {
+    let listed = command::read(Command::new("bash").arg(script(layout)).arg(verb))?;
     Ok(listed.split_whitespace().map(str::to_owned).collect())
 }
 
@@ -32,7 +41,7 @@ pub fn packages(layout: &Layout) -> Result<Vec<String>> {
 pub struct Workload {
     /// Its name in the script.
     pub name: &'static str,
-    /// The driver class that the script compiles for it, if any.
+    /// What the script compiles for it, if anything: a folder of classes, or a jar.
     pub driver: Option<&'static str>,
     /// Its jars, without `.jar`.
     pub jars: &'static [&'static str],
@@ -40,10 +49,22 @@ pub struct Workload {
     pub optional_jars: &'static [&'static str],
     /// What it writes below the scratch folder `out`, if anything.
     pub output: Option<&'static str>,
+    /// What its compiler needs, without `.jar`.
+    pub compiler_jars: &'static [&'static str],
+    /// Start-up alone leaves so many records that validating takes as long as the rest: without deaths it is bearable.
+    pub long_start: bool,
 }
 
 /// Nothing but the JDK.
-const BARE: Workload = Workload { name: "", driver: None, jars: &[], optional_jars: &[], output: None };
+const BARE: Workload = Workload {
+    name: "",
+    driver: None,
+    jars: &[],
+    optional_jars: &[],
+    output: None,
+    compiler_jars: &[],
+    long_start: false,
+};
 
 const TOMCAT: Workload = Workload {
     jars: &["tomcat10-embed-core", "tomcat10-embed-el", "tomcat10-embed-jasper", "jakarta-annotation-api"],
@@ -51,7 +72,31 @@ const TOMCAT: Workload = Workload {
     ..BARE
 };
 
-/// All that we run, in the order in which tests and benchmarks run them.
+const KOTLIN: &[&str] = &["kotlin-stdlib", "kotlinx-coroutines-core", "atomicfu"];
+
+/// Programs in other languages, and code that `javac` does not write: obfuscated, or for Java 1.1.
+pub const LANGUAGES: [Workload; 7] = [
+    Workload { name: "kotlin", driver: Some("WordsKt"), jars: KOTLIN, compiler_jars: &["kotlin-compiler"], ..BARE },
+    Workload {
+        name: "scala",
+        driver: Some("Words"),
+        jars: &["scala-library"],
+        compiler_jars: &["scala-compiler"],
+        ..BARE
+    },
+    Workload { name: "groovy", jars: &["groovy-all"], long_start: true, ..BARE },
+    Workload { name: "clojure", jars: &["clojure"], long_start: true, ..BARE },
+    Workload { name: "jruby", jars: &["jruby-core"], long_start: true, ..BARE },
+    Workload {
+        name: "proguard",
+        driver: Some("Guarded.jar"),
+        compiler_jars: &["proguard", "kotlin-compiler", "kotlin-stdlib", "kotlinx-coroutines-core", "atomicfu"],
+        ..BARE
+    },
+    Workload { name: "java1", driver: Some("Old"), compiler_jars: &["eclipse-jdt-core"], ..BARE },
+];
+
+/// The nine programs, in the order in which tests and benchmarks run them.
 pub const ALL: [Workload; 10] = [
     Workload { name: "javac", output: Some("javac"), ..BARE },
     Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], ..BARE },
@@ -99,23 +144,28 @@ pub const ALL: [Workload; 10] = [
 /// Those that tests run on a JDK. All on all of them would take CI hours; `cargo xtask programs` runs the rest.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
-        17 => return ALL.to_vec(),
+        17 => return with_languages().collect(),
         25 => &["javac", "xalan", "jython", "tomcat_threads"],
         _ => &["h2"],
     };
     ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
 }
 
-/// Those of the given names; all if there are none.
+/// Those of the given names; the nine if there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
     if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
+}
+
+/// The nine, and those in other languages.
+pub fn with_languages() -> impl Iterator<Item = Workload> {
+    ALL.into_iter().chain(LANGUAGES)
 }
 
 impl Workload {
     /// The workload of that name.
     pub fn named(name: &str) -> Result<Self> {
-        let known = || ALL.map(|workload| workload.name).join(", ");
-        ALL.into_iter()
+        let known = || with_languages().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
+        with_languages()
             .find(|workload| workload.name == name)
             .with_context(|| format!("no workload {name:?}: there are {}", known()))
     }
@@ -126,9 +176,9 @@ impl Workload {
         all.filter(|jar| jar.exists()).collect()
     }
 
-    /// The first jar that is not installed, if one is missing that a run cannot do without.
+    /// The first jar that is not installed, if one is missing that it cannot do without.
     pub fn missing_jar(&self) -> Option<PathBuf> {
-        self.jars.iter().map(|jar| in_share_java(jar)).find(|jar| !jar.exists())
+        self.jars.iter().chain(self.compiler_jars).map(|jar| in_share_java(jar)).find(|jar| !jar.exists())
     }
 }
 
