@@ -135,7 +135,9 @@ unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: 
         let prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(prepared), Some(jvmti), Some(env), Some(thread)) = (prepared, jvmti, env, thread) else { return };
         let Prepared { vm, options, sink } = prepared;
-        if let Err(error) = start::run(vm, jvmti, env, thread, &options, sink) {
+        // A frame of our own: more references are made than a callback may count on.
+        let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, sink));
+        if let Err(error) = started {
             say(error);
             // The trace, if it was begun, gets its end.
             if let Some(tracer) = tracer::get() {

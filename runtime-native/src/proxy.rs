@@ -155,6 +155,12 @@ impl Proxy {
         }
     }
 
+    /// Hooks that found no room on their thread's stack.
+    pub fn overflows(&self, env: Env) -> u32 {
+        let field = env.static_field(self.class(), c"overflows", c"I");
+        field.map_or(0, |field| env.get_static_int(self.class(), field) as u32)
+    }
+
     /// Switches the hooks.
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.on, on);

@@ -1,23 +1,23 @@
 //! Hides from reflection what the rewriter adds to classes of the JDK: programs list the fields of `Thread`.
 
+use std::ffi::CString;
+
+use et_instrument::hooks::thread_fields;
 use jni_sys::jvalue;
 
 use crate::jvm::env::Env;
 
-/// What the rewriter adds to `java.lang.Thread`.
-const THREAD_FIELDS: [&std::ffi::CStr; 4] = [c"etPos", c"etEnd", c"etTicket", c"etSite"];
-
 /// Has the JDK filter them, as it does with fields of its own that nobody is to see. False if it does not: they
 /// are synthetic all the same, which is what tools go by.
 pub fn hide_fields(env: Env) -> bool {
-    env.frame(16, |env| hide(env).is_some())
+    env.frame(32, |env| hide(env).is_some())
 }
 
 fn hide(env: Env<'_>) -> Option<()> {
     let reflection = [c"jdk/internal/reflect/Reflection", c"sun/reflect/Reflection"];
     let reflection = reflection.into_iter().find_map(|name| env.find_class(name))?;
     let thread = env.find_class(c"java/lang/Thread")?;
-    let names = THREAD_FIELDS.iter().filter_map(|name| env.new_string(name)).collect::<Vec<_>>();
+    let names = thread_fields().map(|name| env.new_string(&CString::new(name).ok()?)).collect::<Option<Vec<_>>>()?;
     let names = env.new_object_array(env.find_class(c"java/lang/String")?, &names)?;
     let name = c"registerFieldsToFilter";
     // A set since JDK 12.

@@ -25,6 +25,9 @@ use crate::writer::{Finish, HeapUse, Host, Queue};
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;
 
+/// Where stacks overflow, the program's code goes on and the hook does not.
+const NO_STACK: &str = "events were not written because the stack ended there, where the program overflowed it";
+
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// A traced run.
@@ -182,6 +185,10 @@ impl Tracer {
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(names) = names {
             let _ = names.join();
+        }
+        let overflows = self.proxy.overflows(env);
+        if overflows > 0 {
+            self.queue.problem(NO_STACK, overflows.into());
         }
         let end_ticket = Ticket(self.buffers.counter().load(Ordering::Acquire));
         let lost_events = self.lost.load(Ordering::Relaxed);

@@ -14,7 +14,8 @@ fn replay(target: &Target) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target.name);
     let mut inputs = seeds::of(target.name);
     assert!(!inputs.is_empty(), "{} has no seeds", target.name);
-    for entry in fs::read_dir(&corpus).unwrap_or_else(|error| panic!("{}: {error}", corpus.display())) {
+    // Git keeps no empty folders: a target for which nothing is kept has none.
+    for entry in fs::read_dir(&corpus).into_iter().flatten() {
         let path = entry.unwrap().path();
         inputs.push((path.display().to_string(), fs::read(&path).unwrap()));
     }

@@ -14,6 +14,7 @@ pub use allocation::{ArrayAllocation, count_sites};
 pub use calls::{CallHook, Calls};
 pub use constructor::Constructor;
 pub use emitter::{Emitter, Hook};
+pub use thread_fields::thread_fields;
 
 pub(crate) use allocation::{array_allocation, object_init, site};
 pub(crate) use calls::{call, constant};

@@ -12,6 +12,11 @@ use crate::rewrite::EventSet;
 const OF_EACH_THREAD: [(&str, &str); 4] = [("etPos", "J"), ("etEnd", "J"), ("etTicket", "J"), ("etSite", "I")];
 const EVENTS: &str = "etEvents";
 
+/// The names of all of them, for who hides them from programs.
+pub fn thread_fields() -> impl Iterator<Item = &'static str> {
+    OF_EACH_THREAD.into_iter().map(|(name, _)| name).chain([EVENTS])
+}
+
 /// Appends the fields to `out` and returns how many there are.
 pub(crate) fn write_thread_fields(
     pool: &mut PoolBuilder,

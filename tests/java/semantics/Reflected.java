@@ -95,7 +95,7 @@ public class Reflected {
         }
         Other other = new Other();
         System.out.println(other.etPos + " " + Other.class.getDeclaredField("etPos").get(other));
-        for (String name : List.of("etPos", "etEnd", "etTicket", "etSite")) {
+        for (String name : List.of("etPos", "etEnd", "etTicket", "etSite", "etEvents")) {
             try {
                 System.out.println("Thread has " + Thread.class.getDeclaredField(name));
             } catch (NoSuchFieldException expected) {

@@ -188,7 +188,7 @@ fn tools(lab: &Lab, jdk: &Jdk) -> Result<()> {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     };
     let threads = jcmd(&["Thread.print"])?;
-    ensure!(threads.contains("worker-0") && threads.contains("Waits.work"), "{threads}");
+    ensure!(threads.contains("worker-0") && threads.contains("at Waits."), "{threads}");
     let histogram = jcmd(&["GC.class_histogram"])?;
     ensure!(histogram.contains("java.util.ArrayList"), "{histogram}");
     let dump = prepared.folder.join("heap.hprof");

@@ -40,7 +40,7 @@ fn linked(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str]) -> Result<()> {
     java.arg(format!("@{}", rewritten.join("et.args").display()));
     java.arg(format!("-Det.traceFile={}", trace.display()));
     let traced = run_java(java.arg("-cp").arg(prepared.rewritten()).arg("Callers"))?;
-    same(&plain, &traced).with_context(|| command::shown(&java))?;
+    same(&plain, &prepared.as_if_plain(&traced)).with_context(|| command::shown(&java))?;
     prepared.validate(&trace)?;
     prepared.clean()
 }

@@ -10,7 +10,9 @@ package java.lang;
  * <li>Nothing is called that could be hooked itself: only {@code HeapProxy} classes, Unsafe, and native
  *     methods. {@code Class.isArray}, say, is native up to 24 and plain Java from 25 on.
  * <li>No static initialiser, no lambda, no string concatenation: nothing that runs code of its own first.
- * <li>No exception leaves a hook, no monitor is entered (a virtual thread could be unmounted there).
+ * <li>No exception leaves a hook, no monitor is entered (a virtual thread could be unmounted there). Where the stack ends
+ *     a hook finds no room: hooks at instructions that call nothing, handlers above all, go without their event then,
+ *     for the program would not fail there.
  * <li>Ids are worked out before the position in the buffer is read: to see an object for the first time is an
  *     event too.
  * </ul>
@@ -39,6 +41,8 @@ public final class HeapProxy {
     static long referentOffset;
     static long discoveredOffset;
     static long targetOffset;
+    /** Hooks that found no room on the stack. Not exact if threads overflow at once. */
+    static int overflows;
     /** Offset of the Klass pointer in a class mirror. */
     static long klassOffset;
     /** Offset of the layout helper in a Klass. */
@@ -94,11 +98,15 @@ public final class HeapProxy {
 
     public static void exit(int method) {
         if (on) {
-            Thread thread = HeapProxyRelease.thread();
-            long at = HeapProxyBuffer.room(thread);
-            if (at != 0L) {
-                HeapProxyPlatform.put(at, method << 2);
-                thread.etPos = at + 4L;
+            try {
+                Thread thread = HeapProxyRelease.thread();
+                long at = HeapProxyBuffer.room(thread);
+                if (at != 0L) {
+                    HeapProxyPlatform.put(at, method << 2);
+                    thread.etPos = at + 4L;
+                }
+            } catch (StackOverflowError noRoom) {
+                overflows++;
             }
         }
     }
@@ -109,23 +117,35 @@ public final class HeapProxy {
 
     public static void exitThrow(Object exception, Object receiver, int method) {
         if (on) {
-            int thrown = HeapProxyObjects.id(exception);
-            int object = HeapProxyObjects.id(receiver);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.EXIT_THROW, method, thrown, object);
+            try {
+                int thrown = HeapProxyObjects.id(exception);
+                int object = HeapProxyObjects.id(receiver);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.EXIT_THROW, method, thrown, object);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
     public static void thrown(Object exception, int method) {
         if (on) {
-            int object = HeapProxyObjects.id(exception);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.THROW, method, object);
+            try {
+                int object = HeapProxyObjects.id(exception);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.THROW, method, object);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
     public static void handled(Object exception, int method) {
         if (on) {
-            int object = HeapProxyObjects.id(exception);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.HANDLE, method, object);
+            try {
+                int object = HeapProxyObjects.id(exception);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.HANDLE, method, object);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
@@ -163,13 +183,21 @@ public final class HeapProxy {
 
     public static void allocatedArray(Object array, int length, int site) {
         if (on) {
-            newArray(array, length, site, 0);
+            try {
+                newArray(array, length, site, 0);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
     public static void allocatedMulti(Object array, int dimensions, int site) {
         if (on) {
-            multi(array, dimensions, site, 0);
+            try {
+                multi(array, dimensions, site, 0);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
@@ -196,24 +224,36 @@ public final class HeapProxy {
 
     public static void putField(Object origin, Object value, int field) {
         if (on && origin != null) {
-            int from = HeapProxyObjects.id(origin);
-            int to = HeapProxyObjects.id(value);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_FIELD, field, from, to);
+            try {
+                int from = HeapProxyObjects.id(origin);
+                int to = HeapProxyObjects.id(value);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_FIELD, field, from, to);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
     public static void putStatic(Object value, int field) {
         if (on) {
-            int to = HeapProxyObjects.id(value);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_STATIC, field, to);
+            try {
+                int to = HeapProxyObjects.id(value);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_STATIC, field, to);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 
     public static void putElement(Object array, int index, Object value) {
         if (on) {
-            int from = HeapProxyObjects.id(array);
-            int to = HeapProxyObjects.id(value);
-            HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_ELEMENT, index, from, to);
+            try {
+                int from = HeapProxyObjects.id(array);
+                int to = HeapProxyObjects.id(value);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.PUT_ELEMENT, index, from, to);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
         }
     }
 

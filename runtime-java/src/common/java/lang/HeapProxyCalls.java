@@ -16,14 +16,22 @@ public final class HeapProxyCalls {
     /** The object was perhaps made by the VM just now. */
     public static void made(Object object) {
         if (HeapProxy.on) {
-            HeapProxyObjects.id(object, HeapProxyBuffer.MADE, HeapProxyObjects.DEPTH);
+            try {
+                HeapProxyObjects.id(object, HeapProxyBuffer.MADE, HeapProxyObjects.DEPTH);
+            } catch (StackOverflowError noRoom) {
+                HeapProxy.overflows++;
+            }
         }
     }
 
     /** The object was made by the VM just now, and nobody else can have seen it. */
     public static void madeFresh(Object object) {
         if (HeapProxy.on) {
-            HeapProxyObjects.id(object, HeapProxyBuffer.MADE_FRESH, HeapProxyObjects.DEPTH);
+            try {
+                HeapProxyObjects.id(object, HeapProxyBuffer.MADE_FRESH, HeapProxyObjects.DEPTH);
+            } catch (StackOverflowError noRoom) {
+                HeapProxy.overflows++;
+            }
         }
     }
 
@@ -95,11 +103,19 @@ public final class HeapProxyCalls {
         } catch (ArrayStoreException e) {
             // What comes before the element that does not fit has been copied.
             if (from instanceof Object[]) {
-                HeapProxyObjects.elements(to, toIndex, toIndex + length, HeapProxyBuffer.FOUND, HeapProxyObjects.DEPTH);
+                copied(to, toIndex, length);
             }
             throw e;
         }
-        HeapProxyObjects.elements(to, toIndex, toIndex + length, HeapProxyBuffer.FOUND, HeapProxyObjects.DEPTH);
+        copied(to, toIndex, length);
+    }
+
+    private static void copied(Object[] to, int toIndex, int length) {
+        try {
+            HeapProxyObjects.elements(to, toIndex, toIndex + length, HeapProxyBuffer.FOUND, HeapProxyObjects.DEPTH);
+        } catch (StackOverflowError noRoom) {
+            HeapProxy.overflows++;
+        }
     }
 
     /** {@link Array#set}. */

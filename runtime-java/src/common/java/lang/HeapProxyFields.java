@@ -10,6 +10,14 @@ final class HeapProxyFields {
 
     /** A reference is about to be stored, or was just stored, at an offset of an object. */
     static void stored(Object base, long offset, Object value) {
+        try {
+            store(base, offset, value);
+        } catch (StackOverflowError noRoom) {
+            HeapProxy.overflows++;
+        }
+    }
+
+    private static void store(Object base, long offset, Object value) {
         if (base instanceof Object[] && HeapProxy.elementBase != 0L) {
             HeapProxy.putElement(base, (int) (offset - HeapProxy.elementBase >> HeapProxy.elementShift), value);
             return;
