@@ -17,8 +17,11 @@ fn hide(env: Env<'_>) -> Option<()> {
     let reflection = [c"jdk/internal/reflect/Reflection", c"sun/reflect/Reflection"];
     let reflection = reflection.into_iter().find_map(|name| env.find_class(name))?;
     let thread = env.find_class(c"java/lang/Thread")?;
-    let names = thread_fields().map(|name| env.new_string(&CString::new(name).ok()?)).collect::<Option<Vec<_>>>()?;
-    let names = env.new_object_array(env.find_class(c"java/lang/String")?, &names)?;
+    let string = env.find_class(c"java/lang/String")?;
+    let intern = env.method(string, c"intern", c"()Ljava/lang/String;")?;
+    // JDK 11 compares names by identity, as those of fields are interned.
+    let name = |name| env.call_object(env.new_string(&CString::new(name).ok()?)?, intern, &[]);
+    let names = env.new_object_array(string, &thread_fields().map(name).collect::<Option<Vec<_>>>()?)?;
     let name = c"registerFieldsToFilter";
     // A set since JDK 12.
     let (method, names) = match env.static_method(reflection, name, c"(Ljava/lang/Class;Ljava/util/Set;)V") {

@@ -293,6 +293,12 @@ impl<'a> Env<'a> {
         self.found(raw).and_then(|raw| self.object(raw))
     }
 
+    /// Calls a method that returns an object; none if it throws.
+    pub fn call_object(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<Object<'a>> {
+        let raw = jni!(self, CallObjectMethodA, object.raw(), method.0, arguments.as_ptr());
+        self.found(raw).and_then(|raw| self.object(raw))
+    }
+
     /// Calls a method that returns an `int`; none if it throws.
     pub fn call_int(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<i32> {
         let value = jni!(self, CallIntMethodA, object.raw(), method.0, arguments.as_ptr());
