@@ -58,7 +58,7 @@ impl ClassPath {
 }
 
 /// A relative URL as a path; other URLs as something that does not exist.
-fn decoded(url: &str) -> PathBuf {
+pub(crate) fn decoded(url: &str) -> PathBuf {
     let mut bytes = Vec::new();
     let mut rest = url.as_bytes();
     while let [first, tail @ ..] = rest {

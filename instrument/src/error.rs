@@ -10,6 +10,7 @@ use crate::container::zip::ZipError;
 use crate::filter::PatternError;
 use crate::report::counted;
 use crate::rewrite::ClassError;
+use crate::run::RunError;
 use crate::verify::Finding;
 
 /// Why a command came to nothing.
@@ -138,6 +139,15 @@ pub enum Error {
         /// What was found.
         findings: Vec<Finding>,
     },
+    /// Neither `--cache-dir` nor a home.
+    #[error("no folder for the cache: HOME is not set; pass --cache-dir")]
+    NoCacheFolder,
+    /// After many millions of classes.
+    #[error("all ids of this cache are taken: et-instrument cache clear")]
+    CacheIds,
+    /// A program that could not be run.
+    #[error(transparent)]
+    Run(#[from] RunError),
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -158,6 +168,7 @@ impl Error {
         match self {
             Error::Usage(_) => 2,
             Error::Interrupted => 130,
+            Error::Run(error) => error.exit_code(),
             _ => 1,
         }
     }

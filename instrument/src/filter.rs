@@ -80,6 +80,11 @@ impl Filter {
         })
     }
 
+    /// The patterns of `--exclude`, as far as they stand before any `--include`.
+    pub fn excluded(&self) -> Vec<&str> {
+        self.rules.iter().take_while(|rule| !rule.include).map(|rule| rule.pattern.as_str()).collect()
+    }
+
     /// The rules as text, for the content hash: `+com.acme.** -*Test`.
     pub fn describe(&self) -> String {
         let rules = self.rules.iter().map(|rule| format!("{}{}", if rule.include { '+' } else { '-' }, rule.pattern));

@@ -7,6 +7,8 @@ pub mod app;
 #[cfg(feature = "command")]
 pub mod artifact;
 #[cfg(feature = "command")]
+pub mod cache;
+#[cfg(feature = "command")]
 mod class_path;
 pub mod classfile;
 #[cfg(feature = "command")]
@@ -29,6 +31,8 @@ pub mod progress;
 #[cfg(feature = "command")]
 pub mod report;
 pub mod rewrite;
+#[cfg(feature = "command")]
+pub mod run;
 #[cfg(feature = "command")]
 pub mod staging;
 #[cfg(feature = "command")]

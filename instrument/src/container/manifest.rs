@@ -27,6 +27,30 @@ pub fn main_attribute(manifest: &[u8], wanted: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&value).trim().to_owned())
 }
 
+/// The manifest with another value for an attribute of the main section, which has it. Lines are as long as a manifest
+/// allows: 72 bytes.
+pub fn with_main_attribute(manifest: &[u8], wanted: &str, value: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(manifest.len() + value.len());
+    for (index, section) in sections(manifest).into_iter().enumerate() {
+        for (attribute, name) in attributes_of(&section) {
+            if index > 0 || !name.eq_ignore_ascii_case(wanted.as_bytes()) {
+                attribute.iter().for_each(|line| out.extend_from_slice(line));
+                continue;
+            }
+            let line = format!("{wanted}: {value}");
+            // A continuation's leading space counts.
+            let (first, rest) = line.as_bytes().split_at(line.len().min(72));
+            out.extend_from_slice(first);
+            for more in rest.chunks(71) {
+                out.extend_from_slice(b"\r\n ");
+                out.extend_from_slice(more);
+            }
+            out.extend_from_slice(b"\r\n");
+        }
+    }
+    out
+}
+
 /// The manifest without digests: they are of the original classes. The main section is kept as it is, byte for
 /// byte; a section that held nothing but digests goes. `None` if there are no digests.
 pub fn without_digests(manifest: &[u8]) -> Option<Vec<u8>> {
@@ -145,6 +169,18 @@ mod tests {
         assert_eq!(main_attribute(manifest, "Other"), None);
         assert_eq!(main_attribute(b"Class-Path", "Class-Path"), None);
         assert_eq!(main_attribute(b"", "Class-Path"), None);
+    }
+
+    #[test]
+    fn an_attribute_gets_another_value() {
+        let manifest =
+            b"Manifest-Version: 1.0\nclass-path: lib/a.jar lib\n /b.jar\nMain-Class: M\n\nName: x\nClass-Path: y\n";
+        let long = "file:/a/".repeat(30);
+        let out = with_main_attribute(manifest, "Class-Path", &long);
+        assert_eq!(main_attribute(&out, "Class-Path").unwrap(), long);
+        assert_eq!(main_attribute(&out, "Main-Class").unwrap(), "M");
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.lines().all(|line| line.len() <= 72) && text.ends_with("\n\nName: x\nClass-Path: y\n"), "{text}");
     }
 
     #[test]

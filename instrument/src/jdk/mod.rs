@@ -25,7 +25,7 @@ const RUNTIME_PACKAGE: &str = "java/lang";
 /// The output's folder for the library and the names table.
 const OWN_FOLDER: &str = MARKS[1];
 /// The file of options.
-const ARGS_FILE: &str = "et.args";
+pub(crate) const ARGS_FILE: &str = "et.args";
 
 /// What to make of which JDK.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ impl JdkJob {
 
     fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), Error> {
         let home = JdkHome::find(&self.home)?;
-        if home.path.join(OWN_FOLDER).exists() {
+        if is_instrumented(&home.path) {
             return Err(Error::AlreadyInstrumented { place: self.home.display().to_string() });
         }
         let output = absolute(&self.output)?;
@@ -94,6 +94,11 @@ impl JdkJob {
     }
 }
 
+/// Whether this tool made the JDK at a home.
+pub(crate) fn is_instrumented(home: &Path) -> bool {
+    home.join(OWN_FOLDER).exists()
+}
+
 /// The line that tells how to use an output.
 fn usage(java: &Path, staging: &Staging) -> String {
     let args = format!("@{}", staging.target().join(ARGS_FILE).display());
@@ -102,7 +107,7 @@ fn usage(java: &Path, staging: &Staging) -> String {
 }
 
 /// A word as a shell takes it.
-fn quoted(word: &str) -> String {
+pub(crate) fn quoted(word: &str) -> String {
     let plain = |character: char| character.is_alphanumeric() || "/@._-+=:,%".contains(character);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }

@@ -37,6 +37,17 @@ impl RuntimeDir {
         Ok(found)
     }
 
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Everything in it that gets into an instrumented JDK.
+    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+        let names = [NATIVE_LIBRARY].into_iter().chain([8, 11, 12, 21].map(variant));
+        names.map(|name| self.file(name)).collect()
+    }
+
     fn file(&self, name: &str) -> Result<PathBuf, Error> {
         let path = self.folder.join(name);
         if path.is_file() {

@@ -1,5 +1,8 @@
 //! The command line. [`main`] is all that the binary calls.
 
+mod cache;
+mod run;
+
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::PathBuf;
@@ -18,12 +21,16 @@ use crate::progress::Progress;
 use crate::report::Report;
 use crate::rewrite::EventSet;
 use crate::verify::{self, Verdict};
+use cache::CacheArgs;
+use run::RunArgs;
 
 /// Findings of `--check` that are listed; `verify` lists all.
 const LISTED: usize = 20;
 
 const EXAMPLES: &str = "\
 Examples:
+  et-instrument run -- java -jar app.jar
+      run a program and leave a trace: does all that is below, once
   et-instrument app.jar -o app-et.jar
       rewrite a jar, a war, a Spring Boot jar, a folder of classes or of jars
   et-instrument one.jar two.war -o et/
@@ -62,6 +69,14 @@ struct AppArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run a program, traced: et-instrument run -- java -jar app.jar
+    ///
+    /// Prepares an instrumented copy of the program's JDK and rewrites what is on its class path and module path, or
+    /// takes both from the cache. The program's exit code is that of this command; 125, 126 and 127 mean that it was
+    /// not run, 128 and more that a signal ended it.
+    Run(RunArgs),
+    /// Look at or clear what run keeps
+    Cache(CacheArgs),
     /// Make an instrumented copy of a JDK (of a JDK 8: rewritten boot jars)
     ///
     /// The copy shares unchanged files with the original by hard links. It is run with
@@ -190,7 +205,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
                 findings.iter().take(LISTED).for_each(|finding| eprintln!("{finding}"));
             }
             eprintln!("et-instrument: {error}");
-            ExitCode::from(error.exit_code())
+            let is_run = matches!(cli.command, Some(Command::Run(_)));
+            ExitCode::from(if is_run { RunArgs::exit_code(&error) } else { error.exit_code() })
         }
     }
 }
@@ -233,6 +249,8 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     let common = match &cli.command {
         None => &cli.app.common,
         Some(Command::Jdk { common, .. } | Command::Patch { common, .. }) => common,
+        Some(Command::Run(run)) => return run.execute(rules),
+        Some(Command::Cache(cache)) => return cache.execute(),
         Some(Command::Verify { paths, all, jobs, report, quiet }) => {
             let progress = Progress::new(*quiet);
             let options = verify::Options { all: *all, progress: progress.clone() };
@@ -241,14 +259,10 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
             return Ok(print_verdict(&verdict?, *report, *quiet));
         }
     };
-    let mut filter = Filter::default();
-    for (include, pattern) in rules {
-        filter.push(*include, pattern)?;
-    }
     let progress = Progress::new(common.quiet);
     let settings = Settings {
         events: common.events,
-        filter,
+        filter: filter_of(rules)?,
         strict: common.strict,
         check: common.check,
         progress: progress.clone(),
@@ -259,6 +273,14 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     report.took(start.elapsed());
     print(&report, common);
     Ok(ExitCode::SUCCESS)
+}
+
+fn filter_of(rules: &[Rule]) -> Result<Filter, Error> {
+    let mut filter = Filter::default();
+    for (include, pattern) in rules {
+        filter.push(*include, pattern)?;
+    }
+    Ok(filter)
 }
 
 fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, Error> {
@@ -282,7 +304,9 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
         }
         Some(Command::Jdk { jdk, no_cds, .. }) => job(jdk, !no_cds).copy(settings),
         Some(Command::Patch { jdk, modules, .. }) => job(jdk, false).patch(modules, settings),
-        Some(Command::Verify { .. }) => Err(Error::Usage("verify writes nothing".into())),
+        Some(Command::Verify { .. } | Command::Run(_) | Command::Cache(_)) => {
+            Err(Error::Usage("this command writes no output".into()))
+        }
     }
 }
 

@@ -1,0 +1,114 @@
+//! One entry of the cache, and its locks.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::error::Error;
+
+/// Ends of the names of lock files, which stay when an entry goes: another process may be waiting for them.
+pub(super) const USE: &str = "use";
+const UPDATE: &str = "update";
+
+/// A folder under a key. As long as this lives, nobody removes it.
+#[derive(Debug)]
+pub struct Entry {
+    folder: PathBuf,
+    _in_use: File,
+}
+
+/// As long as this lives, nobody else changes the entry.
+#[derive(Debug)]
+pub struct Update(#[allow(dead_code)] File);
+
+impl Entry {
+    pub(super) fn open(parent: &Path, key: &str) -> Result<Self, Error> {
+        let folder = parent.join(key);
+        let path = lock_path(&folder, USE);
+        let in_use = open_lock(&path)?;
+        in_use.lock_shared().map_err(Error::io("lock", &path))?;
+        // Its time tells when the entry was used last; if that cannot be noted, it is only removed too early.
+        let _ = in_use.set_modified(SystemTime::now());
+        Ok(Self { folder, _in_use: in_use })
+    }
+
+    /// Where the content is, or is to be.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Waits until nobody else changes the entry. `waiting` is called if that takes time.
+    pub fn update(&self, waiting: impl FnOnce()) -> Result<Update, Error> {
+        let path = lock_path(&self.folder, UPDATE);
+        let file = open_lock(&path)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                waiting();
+                file.lock().map_err(Error::io("lock", &path))?;
+            }
+            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+        }
+        Ok(Update(file))
+    }
+}
+
+/// Removes an entry's folder unless it is in use. Says whether it is gone.
+pub(super) fn remove(folder: &Path) -> Result<bool, Error> {
+    let path = lock_path(folder, USE);
+    let lock = open_lock(&path)?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Ok(false),
+        Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+    }
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
+        _ => Ok(true),
+    }
+}
+
+/// Beside the folder.
+pub(super) fn lock_path(folder: &Path, end: &str) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".");
+    name.push(end);
+    name.into()
+}
+
+fn open_lock(path: &Path) -> Result<File, Error> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
+    file.map_err(Error::io("write", path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_use_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = Entry::open(folder.path(), "k").unwrap();
+        fs::create_dir(entry.folder()).unwrap();
+        let again = Entry::open(folder.path(), "k").unwrap();
+        assert!(!remove(entry.folder()).unwrap());
+        let path = entry.folder().to_owned();
+        drop((entry, again));
+        assert!(remove(&path).unwrap() && !path.exists());
+        assert!(remove(&path).unwrap(), "and nothing there is no error");
+    }
+
+    #[test]
+    fn one_changes_it_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let entry = Entry::open(folder.path(), "k").unwrap();
+        let first = entry.update(|| panic!("nobody else is there")).unwrap();
+        let (told, waits) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| entry.update(|| told.send(()).unwrap()).unwrap());
+            waits.recv().unwrap();
+            drop(first);
+            second.join().unwrap();
+        });
+    }
+}

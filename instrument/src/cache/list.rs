@@ -1,0 +1,119 @@
+//! `et-instrument cache`: what is there, and away with it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use walkdir::WalkDir;
+
+use super::entry::{self, USE, lock_path};
+use super::{Cache, Kind};
+use crate::error::Error;
+
+/// An entry that has not been used for this long is removed when another is made.
+const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
+
+/// An entry of the cache.
+#[derive(Debug)]
+pub struct Listed {
+    /// What it is.
+    pub kind: Kind,
+    /// Where.
+    pub folder: PathBuf,
+    /// Bytes that go with it: files shared with the original by hard links are not counted.
+    pub bytes: u64,
+    /// When a run used it last.
+    pub used: Option<SystemTime>,
+}
+
+/// What clearing did.
+#[derive(Debug, Default)]
+pub struct Cleared {
+    /// Removed.
+    pub entries: usize,
+    /// How much that was.
+    pub bytes: u64,
+    /// Kept, since programs are running on them.
+    pub in_use: Vec<PathBuf>,
+}
+
+impl Cache {
+    /// All entries.
+    pub fn entries(&self) -> Vec<Listed> {
+        let mut found = Vec::new();
+        for kind in Kind::ALL {
+            let items = fs::read_dir(self.root.join(kind.folder())).into_iter().flatten().flatten();
+            let mut folders: Vec<PathBuf> =
+                items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir())).map(|item| item.path()).collect();
+            folders.sort();
+            found.extend(folders.into_iter().map(|folder| {
+                let used = fs::metadata(lock_path(&folder, USE)).and_then(|lock| lock.modified()).ok();
+                Listed { kind, bytes: bytes(&folder), used, folder }
+            }));
+        }
+        found
+    }
+
+    /// Removes all that is not in use.
+    pub fn clear(&self) -> Result<Cleared, Error> {
+        self.remove(|_| true)
+    }
+
+    /// Removes what has not been used for long. What cannot be removed is no reason not to run.
+    pub(crate) fn remove_unused(&self) {
+        let long_ago = SystemTime::now() - UNUSED;
+        let _ = self.remove(|entry| entry.used.is_some_and(|used| used < long_ago));
+    }
+
+    fn remove(&self, wanted: impl Fn(&Listed) -> bool) -> Result<Cleared, Error> {
+        let mut cleared = Cleared::default();
+        for listed in self.entries().into_iter().filter(wanted) {
+            if entry::remove(&listed.folder)? {
+                cleared.entries += 1;
+                cleared.bytes += listed.bytes;
+            } else {
+                cleared.in_use.push(listed.folder);
+            }
+        }
+        Ok(cleared)
+    }
+}
+
+fn bytes(folder: &Path) -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    let files = WalkDir::new(folder).into_iter().flatten().filter(|item| item.file_type().is_file());
+    let sizes = files.filter_map(|item| item.metadata().ok()).filter(|metadata| metadata.nlink() == 1);
+    sizes.map(|metadata| metadata.len()).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entries_are_listed_and_cleared_unless_in_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = Cache::find(Some(&folder.path().join("cache"))).unwrap();
+        assert!(cache.entries().is_empty());
+        assert_eq!(cache.clear().unwrap().entries, 0);
+        cache.create().unwrap();
+        cache.create().unwrap();
+        for (kind, key) in [(Kind::Jdk, "jdk-17-a"), (Kind::Program, "b")] {
+            let entry = cache.entry(kind, key).unwrap();
+            fs::create_dir(entry.folder()).unwrap();
+            fs::write(entry.folder().join("x"), "12345").unwrap();
+        }
+        let listed = cache.entries();
+        assert_eq!(
+            listed.iter().map(|entry| (entry.kind, entry.bytes)).collect::<Vec<_>>(),
+            [(Kind::Jdk, 5), (Kind::Program, 5)]
+        );
+        assert!(listed[0].used.is_some());
+        cache.remove_unused();
+        assert_eq!(cache.entries().len(), 2);
+        let used = cache.entry(Kind::Jdk, "jdk-17-a").unwrap();
+        let cleared = cache.clear().unwrap();
+        assert_eq!((cleared.entries, cleared.bytes), (1, 5));
+        assert_eq!(cleared.in_use, [used.folder()]);
+    }
+}

@@ -1,0 +1,172 @@
+//! The rewritten copy of a jar.
+
+use std::fs::{self, Metadata};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Item, Programs, Slot, above, relink, unique};
+use crate::app;
+use crate::cache::remove_any;
+use crate::cache::stamp::{Digest, Stamp};
+use crate::class_path::decoded;
+use crate::container::manifest;
+use crate::container::zip::Archive;
+use crate::error::Error;
+use crate::input::Input;
+
+/// Attributes of manifests that name other jars, and whether they hold URLs.
+const NAMING: [(&str, bool); 2] = [("Class-Path", true), ("Boot-Class-Path", false)];
+
+/// What is noted of a jar.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct JarItem {
+    stamp: Stamp,
+    digest: Digest,
+    rewritten: bool,
+    /// What it names, absolute.
+    named: Vec<PathBuf>,
+}
+
+impl Programs<'_> {
+    /// Whether there is a rewritten copy, made now if need be.
+    pub(super) fn jar(&mut self, original: &Path, slot: &Slot, metadata: &Metadata) -> Result<bool, Error> {
+        let stamp = Stamp::of(metadata);
+        let known = |slot: &Slot| match slot.read() {
+            Some(Item::Jar(item)) if fs::symlink_metadata(&slot.copy).is_ok() => Some(item),
+            _ => None,
+        };
+        let mut item = known(slot);
+        if item.as_ref().is_none_or(|item| item.stamp != stamp) && self.begin()? {
+            item = known(slot); // another run may have been quicker
+        }
+        let item = match item {
+            Some(item) if item.stamp == stamp => item,
+            item => self.update_jar(original, slot, metadata, item)?,
+        };
+        for named in &item.named {
+            self.placed(named)?;
+        }
+        Ok(item.rewritten)
+    }
+
+    fn update_jar(
+        &mut self,
+        original: &Path,
+        slot: &Slot,
+        metadata: &Metadata,
+        known: Option<JarItem>,
+    ) -> Result<JarItem, Error> {
+        let bytes = match Input::open(original) {
+            Ok(bytes) => bytes,
+            // The JVM leaves out what it cannot read.
+            Err(_) => return self.as_is(slot, metadata, Digest::of(&[])),
+        };
+        let (stamp, digest) = (Stamp::lasting(metadata), Digest::of(&bytes));
+        if let Some(known) = known.filter(|known| known.digest == digest) {
+            let item = JarItem { stamp, ..known };
+            slot.write(&Item::Jar(JarItem { named: item.named.clone(), ..item }))?;
+            return Ok(item);
+        }
+        slot.open()?;
+        let Ok(archive) = Archive::read(&bytes) else { return self.as_is(slot, metadata, digest) };
+        let names = Named::of(&archive, &bytes, original);
+        // An index of other jars is read instead of what the manifest names, and names them by relative paths.
+        if !names.all.is_empty() && archive.entries.iter().any(|entry| entry.name == "META-INF/INDEX.LIST") {
+            return self.as_is(slot, metadata, digest);
+        }
+        remove_any(&slot.copy)?;
+        let report = app::run(&[original.to_owned()], &slot.copy, true, Some(self.next_id()), self.settings);
+        let report = match report {
+            Ok(report) => report,
+            // Instrumented already, or nothing that can be rewritten: the JVM has its own opinion of it.
+            Err(Error::AlreadyInstrumented { .. } | Error::Input { .. } | Error::Zip { .. } | Error::Class { .. }) => {
+                return self.as_is(slot, metadata, digest);
+            }
+            Err(Error::Ids { .. }) => return Err(Error::CacheIds),
+            Err(error) => return Err(error),
+        };
+        if report.artifacts.iter().all(|artifact| artifact.classes == 0) && names.all.is_empty() {
+            return self.as_is(slot, metadata, digest);
+        }
+        self.take_ids(above(&report))?;
+        if report.artifacts.iter().any(|artifact| !artifact.signatures_removed.is_empty()) {
+            self.done
+                .notes
+                .push(format!("{}: runs without its signatures, which sign the original", original.display()));
+        }
+        for (attribute, names) in &names.attributes {
+            let places = names.iter().map(|name| name.place(|path| self.slot(path).copy));
+            relink::relink(&slot.copy, attribute, &places.collect::<Vec<_>>().join(" "))?;
+        }
+        self.done.jars += 1;
+        let item = |named| JarItem { stamp, digest, rewritten: true, named };
+        slot.write(&Item::Jar(item(names.all.clone())))?;
+        Ok(item(names.all))
+    }
+
+    /// It is to run as it is: a link stands for the copy, for other jars to name.
+    fn as_is(&mut self, slot: &Slot, metadata: &Metadata, digest: Digest) -> Result<JarItem, Error> {
+        slot.open()?;
+        slot.link()?;
+        let item = || JarItem { stamp: Stamp::lasting(metadata), digest, rewritten: false, named: Vec::new() };
+        slot.write(&Item::Jar(item()))?;
+        Ok(item())
+    }
+}
+
+/// What a manifest names.
+#[derive(Default)]
+struct Named {
+    attributes: Vec<(&'static str, Vec<Name>)>,
+    all: Vec<PathBuf>,
+}
+
+/// One name in a manifest.
+struct Name {
+    path: PathBuf,
+    is_url: bool,
+    /// A URL with a slash at its end is a folder, one without is a jar, whatever lies there.
+    is_folder: bool,
+}
+
+impl Named {
+    fn of(archive: &Archive, bytes: &[u8], original: &Path) -> Self {
+        let mut named = Self::default();
+        let entry = archive.entries.iter().find(|entry| manifest::is_manifest(&entry.name));
+        let Some(content) = entry.and_then(|entry| entry.content(bytes).ok()) else { return named };
+        for (attribute, is_url) in NAMING {
+            let value = manifest::main_attribute(&content, attribute).unwrap_or_default();
+            let names = value.split_ascii_whitespace();
+            // Anything but a file is fetched from where it is, and there is no name for it here.
+            let names = names.filter(|name| !is_url || !name.contains("://") || name.starts_with("file:"));
+            let names: Vec<Name> = names.filter_map(|name| Name::of(name, is_url, original)).collect();
+            if !names.is_empty() {
+                named.all.extend(names.iter().map(|name| name.path.clone()));
+                named.attributes.push((attribute, names));
+            }
+        }
+        named.all = unique(named.all);
+        named
+    }
+}
+
+impl Name {
+    /// The JVM resolves links of the jars on the class path, not of those that others name.
+    fn of(name: &str, is_url: bool, original: &Path) -> Option<Self> {
+        let path = if is_url { decoded(name) } else { PathBuf::from(name) };
+        let real = fs::canonicalize(original).ok()?;
+        let beside_real = super::absolute(&real.parent()?.join(&path)).ok()?;
+        let beside_link = super::absolute(&original.parent()?.join(&path)).ok()?;
+        let path = if beside_real.exists() || !beside_link.exists() { beside_real } else { beside_link };
+        Some(Self { path, is_url, is_folder: name.ends_with('/') })
+    }
+
+    /// What the copy names instead.
+    fn place(&self, copy: impl Fn(&Path) -> PathBuf) -> String {
+        // A folder that is named as a jar is nothing to the JVM, and is to stay so.
+        let misnamed = self.is_url && !self.is_folder && self.path.is_dir();
+        let place = if misnamed { self.path.clone() } else { copy(&self.path) };
+        if self.is_url { relink::file_url(&place, self.is_folder) } else { place.display().to_string() }
+    }
+}

@@ -1,0 +1,241 @@
+//! Rewritten copies of what is on class paths and module paths, made once and kept up with the originals.
+//!
+//! ```text
+//! items/HASH/NAME        the copy of the jar or folder NAME; a link to the original if that is to run as it is
+//! items/HASH/item.json   what it was made of
+//! next-id                ids below are taken: no two items of an entry share one
+//! ```
+//!
+//! `HASH` is that of the original's absolute path, so a copy's place is known before it is made. Relative names in
+//! manifests would lead nowhere from there; copies of jars name the copies of what the originals name.
+
+mod folder;
+mod jar;
+mod listing;
+mod relink;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use et_names::JDK_LIMIT;
+use serde::{Deserialize, Serialize};
+
+use super::entry::{Entry, Update};
+use super::stamp::Digest;
+use super::{remove_any, write_beside};
+use crate::artifact::Settings;
+use crate::error::Error;
+use crate::report::{Report, counted};
+
+/// The copies of an entry of the cache.
+pub struct Programs<'a> {
+    entry: &'a Entry,
+    settings: &'a Settings,
+    /// Never looked into: the cache itself.
+    cache: &'a Path,
+    update: Option<Updating>,
+    placed: HashMap<PathBuf, bool>,
+    done: Done,
+}
+
+impl std::fmt::Debug for Programs<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Programs").field("entry", &self.entry).field("done", &self.done).finish_non_exhaustive()
+    }
+}
+
+/// What had to be written.
+#[derive(Debug, Default)]
+pub struct Done {
+    /// Jars rewritten.
+    pub jars: usize,
+    /// Class files of folders rewritten.
+    pub files: usize,
+    /// What the user may want to know.
+    pub notes: Vec<String>,
+}
+
+impl Done {
+    /// `2 jars and 1 class file`; `None` if all was there.
+    pub fn text(&self) -> Option<String> {
+        let parts = [(self.jars, "jar"), (self.files, "class file")];
+        let parts: Vec<String> =
+            parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count as u64, what)).collect();
+        (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+}
+
+struct Updating {
+    _lock: Update,
+    next_id: u32,
+    /// What stands in the file: further than the ids taken, to write it less often.
+    reserved: u32,
+}
+
+/// How many ids are taken from the file at once.
+const AHEAD: u32 = 1 << 16;
+
+/// What is noted of an item.
+#[derive(Debug, Serialize, Deserialize)]
+enum Item {
+    Jar(jar::JarItem),
+    Folder(folder::FolderItem),
+}
+
+impl<'a> Programs<'a> {
+    /// The copies in `entry`, made with `settings`. Nothing below `cache` is ever copied.
+    pub fn new(entry: &'a Entry, cache: &'a Path, settings: &'a Settings) -> Self {
+        Self { entry, settings, cache, update: None, placed: HashMap::new(), done: Done::default() }
+    }
+
+    /// The rewritten copy of a jar or folder, brought up to date; `None` if the original is to be run as it is.
+    pub fn place(&mut self, original: &Path) -> Result<Option<PathBuf>, Error> {
+        let original = absolute(original)?;
+        Ok(self.placed(&original)?.then(|| self.slot(&original).copy))
+    }
+
+    /// What was done, when all is placed.
+    pub fn finish(mut self) -> Result<Done, Error> {
+        if let Some(update) = self.update.take() {
+            write_beside(&self.ids(), update.next_id.to_string().as_bytes())?;
+        }
+        Ok(self.done)
+    }
+
+    /// Whether there is a copy of its own.
+    fn placed(&mut self, original: &Path) -> Result<bool, Error> {
+        if let Some(known) = self.placed.get(original) {
+            return Ok(*known);
+        }
+        // Jars may name one another in a circle.
+        self.placed.insert(original.to_owned(), true);
+        let slot = self.slot(original);
+        let rewritten = match fs::metadata(original) {
+            _ if original.to_str().is_none() || original.starts_with(self.cache) => false,
+            Ok(metadata) if metadata.is_dir() => self.folder(original, &slot)?,
+            Ok(metadata) if metadata.is_file() => self.jar(original, &slot, &metadata)?,
+            _ => false,
+        };
+        self.placed.insert(original.to_owned(), rewritten);
+        Ok(rewritten)
+    }
+
+    fn slot(&self, original: &Path) -> Slot {
+        let hash = Digest::of(original.as_os_str().as_encoded_bytes());
+        let folder = self.entry.folder().join("items").join(hash.to_string());
+        // The root has no name.
+        let name = original.file_name().unwrap_or("root".as_ref());
+        Slot { copy: folder.join("copy").join(name), note: folder.join("item.json"), original: original.to_owned() }
+    }
+
+    /// Only one run writes at a time. Says whether that begins only now, so that others may have written meanwhile.
+    fn begin(&mut self) -> Result<bool, Error> {
+        if self.update.is_some() {
+            return Ok(false);
+        }
+        let progress = &self.settings.progress;
+        let lock = self.entry.update(|| progress.stage("waiting for another run that rewrites classes"))?;
+        let known = fs::read_to_string(self.ids()).ok().and_then(|text| text.trim().parse().ok());
+        let next_id = known.unwrap_or(JDK_LIMIT);
+        self.update = Some(Updating { _lock: lock, next_id, reserved: next_id });
+        Ok(true)
+    }
+
+    fn ids(&self) -> PathBuf {
+        self.entry.folder().join("next-id")
+    }
+
+    fn next_id(&self) -> u32 {
+        self.update.as_ref().map_or(JDK_LIMIT, |update| update.next_id)
+    }
+
+    /// Ids below `next` are taken. To be noted before the item is.
+    fn take_ids(&mut self, next: u32) -> Result<(), Error> {
+        let ids = self.ids();
+        let Some(update) = &mut self.update else { return Ok(()) };
+        update.next_id = update.next_id.max(next);
+        if update.next_id > update.reserved {
+            update.reserved = update.next_id.saturating_add(AHEAD);
+            write_beside(&ids, update.reserved.to_string().as_bytes())?;
+        }
+        Ok(())
+    }
+}
+
+/// One above the highest id in a report.
+fn above(report: &Report) -> u32 {
+    let ends = report.artifacts.iter().map(|artifact| artifact.id_base.saturating_add(artifact.id_count));
+    ends.max().unwrap_or(0)
+}
+
+/// Where an item has its copy, and what is noted of it.
+#[derive(Clone, Debug)]
+struct Slot {
+    original: PathBuf,
+    copy: PathBuf,
+    note: PathBuf,
+}
+
+impl Slot {
+    fn read(&self) -> Option<Item> {
+        fs::read(&self.note).ok().and_then(|text| serde_json::from_slice(&text).ok())
+    }
+
+    fn write(&self, item: &Item) -> Result<(), Error> {
+        write_beside(&self.note, &serde_json::to_vec(item).unwrap_or_default())
+    }
+
+    /// Until the new note is written, there is none: a run that is killed leaves nothing that looks whole.
+    fn open(&self) -> Result<(), Error> {
+        remove_any(&self.note)?;
+        let folder = self.copy.parent().unwrap_or(&self.copy);
+        fs::create_dir_all(folder).map_err(Error::io("create", folder))
+    }
+
+    /// Puts a link to the original in place of the copy.
+    fn link(&self) -> Result<(), Error> {
+        remove_any(&self.copy)?;
+        symlink(&self.original, &self.copy).map_err(Error::io("create", &self.copy))
+    }
+}
+
+/// An absolute path as it is written: links stay, `.` and `..` go, as in a URL.
+fn absolute(path: &Path) -> Result<PathBuf, Error> {
+    use std::path::Component;
+    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    let mut out = PathBuf::new();
+    for component in whole.components() {
+        match component {
+            Component::ParentDir => _ = out.pop(),
+            Component::CurDir => {}
+            other => out.push(other),
+        }
+    }
+    Ok(out)
+}
+
+/// Names that a list has once.
+fn unique(names: impl IntoIterator<Item = PathBuf>) -> Vec<PathBuf> {
+    let mut seen = HashSet::new();
+    names.into_iter().filter(|name| seen.insert(name.clone())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_made_absolute_without_resolving_links() {
+        assert_eq!(absolute(Path::new("/a/./b/../c.jar")).unwrap(), Path::new("/a/c.jar"));
+        assert_eq!(absolute(Path::new("/../x")).unwrap(), Path::new("/x"));
+        assert!(absolute(Path::new("x")).unwrap().is_absolute());
+    }
+
+    #[test]
+    fn what_was_done_is_told() {
+        assert_eq!(Done::default().text(), None);
+        assert_eq!(Done { jars: 2, files: 1, ..Done::default() }.text().unwrap(), "2 jars and 1 class file");
+    }
+}

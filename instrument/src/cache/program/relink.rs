@@ -1,0 +1,67 @@
+//! Jars that name other things than they did.
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use crate::container::manifest;
+use crate::container::zip::{Archive, Packed, Writer};
+use crate::error::Error;
+use crate::input::Input;
+
+/// Gives the manifest of a jar, which has it, another value for an attribute.
+pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Error> {
+    let bytes = Input::open(jar)?;
+    let fail = |source| Error::Zip { place: jar.display().to_string(), source };
+    let archive = Archive::read(&bytes).map_err(fail)?;
+    let mut part = jar.as_os_str().to_owned();
+    part.push(format!(".part-{}", std::process::id()));
+    let part = PathBuf::from(part);
+    let write = || -> io::Result<()> {
+        let mut writer = Writer::like(BufWriter::new(File::create(&part)?), &archive, &bytes)?;
+        for entry in &archive.entries {
+            let content = manifest::is_manifest(&entry.name).then(|| entry.content(&bytes).ok()).flatten();
+            match content {
+                Some(content) => {
+                    let changed = manifest::with_main_attribute(&content, attribute, value);
+                    writer.replace(entry, &bytes, &Packed::new(changed, entry.method))?;
+                }
+                None => writer.copy(entry, &bytes)?,
+            }
+        }
+        let (mut out, _) = writer.finish(&bytes[archive.comment.clone()])?;
+        out.flush()
+    };
+    write().and_then(|()| fs::rename(&part, jar)).map_err(|error| {
+        let _ = fs::remove_file(&part);
+        Error::io("write", jar)(error)
+    })
+}
+
+/// A path as the URL of a file.
+pub(super) fn file_url(path: &Path, is_folder: bool) -> String {
+    let mut url = String::from("file:");
+    for byte in path.as_os_str().as_encoded_bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'-' | b'_' | b'~' | b'+' | b'=' | b'@' => {
+                url.push(char::from(*byte));
+            }
+            other => url.push_str(&format!("%{other:02X}")),
+        }
+    }
+    if is_folder && !url.ends_with('/') {
+        url.push('/');
+    }
+    url
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_become_urls() {
+        assert_eq!(file_url(Path::new("/a b/ü%.jar"), false), "file:/a%20b/%C3%BC%25.jar");
+        assert_eq!(file_url(Path::new("/a/conf"), true), "file:/a/conf/");
+    }
+}

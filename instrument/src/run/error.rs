@@ -1,0 +1,71 @@
+//! What a user can do wrong with `et-instrument run`.
+
+use std::io;
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// Why a program was not run.
+#[derive(Debug, Error)]
+pub enum RunError {
+    /// No such program.
+    #[error("{program} is not found: give its path, or have it in PATH, or set JAVA_HOME")]
+    NotFound {
+        /// As given.
+        program: String,
+    },
+    /// A path that leads nowhere.
+    #[error("cannot run {path}: {source}")]
+    NoFile {
+        /// As given.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// A wrapper.
+    #[error("{path} is a script, not the launcher of a JDK: give the java that it starts, such as $JAVA_HOME/bin/java")]
+    Script {
+        /// Links resolved.
+        path: PathBuf,
+    },
+    /// A program that has nothing to do with Java.
+    #[error("{path} is no launcher of a JDK: {why}; run takes java …, javac … and the like")]
+    NotALauncher {
+        /// Links resolved.
+        path: PathBuf,
+        /// What is missing.
+        why: String,
+    },
+    /// A JDK of ours whose other half is missing.
+    #[error("{home} is an instrumented JDK without et.args: make it again, with et-instrument jdk")]
+    NoArguments {
+        /// The home.
+        home: PathBuf,
+    },
+    /// `@file` that is not there.
+    #[error("cannot read the argument file {file}: {source}")]
+    ArgumentFile {
+        /// Without the `@`.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The system does not start it.
+    #[error("cannot start {path}: {source}")]
+    Start {
+        /// The launcher.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+impl RunError {
+    /// As `env` and shells have it: what is not found is told from what cannot be run.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            RunError::NotFound { .. } | RunError::NoFile { .. } => 127,
+            _ => 126,
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! Which JDK a program belongs to.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use super::error::RunError;
+use crate::error::Error;
+use crate::jdk::JdkHome;
+
+/// A launcher of a JDK.
+#[derive(Debug)]
+pub struct Launcher {
+    /// Its JDK.
+    pub jdk: JdkHome,
+    /// Where it lies in the JDK: `bin/java`.
+    pub path: PathBuf,
+}
+
+/// Where to look for programs.
+#[derive(Debug, Default)]
+pub struct Surroundings<'a> {
+    /// `PATH`.
+    pub path: Option<&'a OsStr>,
+    /// `JAVA_HOME`.
+    pub java_home: Option<&'a OsStr>,
+}
+
+impl Launcher {
+    /// Finds the program that a shell would run, or the one in `JAVA_HOME`, and its JDK.
+    pub fn find(program: &OsStr, surroundings: &Surroundings<'_>) -> Result<Self, Error> {
+        let found = if Path::new(program).components().count() > 1 {
+            PathBuf::from(program)
+        } else {
+            let in_path =
+                std::env::split_paths(surroundings.path.unwrap_or_default()).map(|folder| folder.join(program));
+            let in_home = surroundings.java_home.map(|home| Path::new(home).join("bin").join(program));
+            let mut candidates = in_path.chain(in_home);
+            let program = program.to_string_lossy().into_owned();
+            candidates.find(|path| is_executable(path)).ok_or(RunError::NotFound { program })?
+        };
+        let path = fs::canonicalize(&found).map_err(|source| RunError::NoFile { path: found, source })?;
+        let mut start = [0; 2];
+        let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
+        let no_launcher = |why: &str| RunError::NotALauncher { path: path.clone(), why: why.into() };
+        if read.is_ok() && start == *b"#!" {
+            return Err(RunError::Script { path }.into());
+        }
+        // bin/java, and jre/bin/java of a JDK 8.
+        let home = path.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
+        let home = home.ok_or_else(|| no_launcher("it does not lie in the folder bin of one"))?;
+        let home = match home.parent() {
+            Some(whole) if home.ends_with("jre") && whole.join("jre/lib/rt.jar").is_file() => whole,
+            _ => home,
+        };
+        let jdk = JdkHome::find(home).map_err(|error| match error {
+            Error::Jdk { home, why } => no_launcher(&format!("{}: {why}", home.display())).into(),
+            other => other,
+        })?;
+        let path = path.strip_prefix(&jdk.path).unwrap_or(&path).to_owned();
+        Ok(Self { jdk, path })
+    }
+
+    /// Whether it is `java` itself: the only one with a class path of a program, and without `-J`.
+    pub fn is_java(&self) -> bool {
+        self.path.file_name().is_some_and(|name| name == "java")
+    }
+}
+
+fn is_executable(path: &Path) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    fn program(path: &Path, content: &str) {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+        fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    }
+
+    fn jdk(home: &Path) {
+        program(&home.join("bin/java"), "ELF");
+        program(&home.join("lib/modules"), "");
+    }
+
+    #[test]
+    fn the_jdk_is_found_by_path_by_links_and_by_java_home() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = fs::canonicalize(folder.path()).unwrap();
+        jdk(&root.join("one"));
+        jdk(&root.join("two"));
+        fs::create_dir_all(root.join("usr/bin")).unwrap();
+        symlink(root.join("one/bin/java"), root.join("alternative")).unwrap();
+        symlink(root.join("alternative"), root.join("usr/bin/java")).unwrap();
+        let (bin, two) = (root.join("usr/bin"), root.join("two"));
+        let both = Surroundings { path: Some(bin.as_os_str()), java_home: Some(two.as_os_str()) };
+        let found = Launcher::find("java".as_ref(), &both).unwrap();
+        assert_eq!((found.jdk.path.clone(), found.path.as_path()), (root.join("one"), Path::new("bin/java")));
+        assert!(found.is_java());
+        let home_only = Surroundings { java_home: Some(two.as_os_str()), ..Surroundings::default() };
+        assert_eq!(Launcher::find("java".as_ref(), &home_only).unwrap().jdk.path, two);
+        let given = root.join("two/bin/java");
+        assert_eq!(Launcher::find(given.as_os_str(), &both).unwrap().jdk.path, two);
+    }
+
+    #[test]
+    fn what_is_no_launcher_is_one_clear_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path();
+        program(&root.join("shims/java"), "#!/bin/sh\nexec java");
+        program(&root.join("tool"), "ELF");
+        program(&root.join("tools/bin/java"), "ELF");
+        fs::write(root.join("shims/javac"), "not executable").unwrap();
+        let shims = root.join("shims");
+        let surroundings = Surroundings { path: Some(shims.as_os_str()), java_home: None };
+        let fails = |program: &OsStr| Launcher::find(program, &surroundings).unwrap_err();
+        for (program, code, said) in [
+            ("java".into(), 126, "is a script"),
+            ("javac".into(), 127, "JAVA_HOME"),
+            (root.join("none").into_os_string(), 127, "No such file"),
+            (root.join("tool").into_os_string(), 126, "does not lie in the folder bin"),
+            (root.join("tools/bin/java").into_os_string(), 126, "lib/modules"),
+        ] {
+            let error = fails(&program);
+            let message = error.to_string();
+            assert!(message.contains(said) && !message.contains('\n'), "{message}");
+            assert_eq!(error.exit_code(), code, "{message}");
+        }
+    }
+}

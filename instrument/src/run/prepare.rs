@@ -1,0 +1,119 @@
+//! The instrumented JDK of a run: the one at hand, or one out of the cache.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use walkdir::WalkDir;
+
+use super::argfile;
+use super::error::RunError;
+use crate::artifact::Settings;
+use crate::cache::entry::Entry;
+use crate::cache::stamp::{Digest, Digester};
+use crate::cache::{Cache, Kind};
+use crate::error::Error;
+use crate::filter::Filter;
+use crate::jdk::{self, JdkHome, JdkJob, Layout, RuntimeDir};
+
+/// A JDK to run on.
+#[derive(Debug)]
+pub struct Prepared {
+    /// The folder with `bin`.
+    pub home: PathBuf,
+    /// What a JVM must be told: the words of `et.args`.
+    pub options: Vec<String>,
+    /// Keeps it from being removed.
+    _entry: Option<Entry>,
+}
+
+/// Files of a JDK that no run reads. Archives of class data are made anew.
+fn is_idle(path: &Path) -> bool {
+    let ends = ["src.zip", "ct.sym"].iter().any(|name| path.ends_with(name));
+    ends || path.starts_with("jmods") || path.starts_with("man") || path.extension().is_some_and(|end| end == "jsa")
+}
+
+/// This program and the runtime: whatever decides how classes are rewritten.
+pub fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, Error> {
+    let program = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
+    let mut digests = cache.digests(runtime.folder());
+    let mut digester = Digester::default();
+    for file in std::iter::once(program).chain(runtime.files()?) {
+        digester.add(digests.of(&file)?.to_string());
+    }
+    digests.save()?;
+    Ok(digester.digest())
+}
+
+/// What a JDK holds.
+fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, Error> {
+    let mut digests = cache.digests(&home.path);
+    let mut digester = Digester::default();
+    let files = WalkDir::new(&home.path).follow_links(true).sort_by_file_name().into_iter().flatten();
+    for file in files.filter(|item| item.file_type().is_file()) {
+        let name = file.path().strip_prefix(&home.path).unwrap_or(file.path());
+        if is_idle(name) {
+            continue;
+        }
+        digester.add(name.as_os_str().as_encoded_bytes());
+        // What we may not read is not copied.
+        if let Ok(digest) = digests.of(file.path()) {
+            digester.add(digest.to_string());
+        }
+    }
+    digests.save()?;
+    Ok(digester.digest())
+}
+
+/// Finds the instrumented copy of a JDK in the cache, or makes it. Of runs that begin at the same time one makes it,
+/// and the others wait.
+pub fn prepare(
+    cache: &Cache,
+    home: &JdkHome,
+    runtime: &Path,
+    tool: Digest,
+    settings: &Settings,
+    say: &dyn Fn(&str),
+) -> Result<Prepared, Error> {
+    let mut key = Digester::default();
+    key.add(tool.to_string()).add([settings.events.bits()]).add(content(cache, home)?.to_string());
+    let key = key.digest().to_string();
+    let entry = cache.entry(Kind::Jdk, &format!("{}-{}", home.name(), &key[..16]))?;
+    let folder = entry.folder().to_owned();
+    let arguments = folder.join(jdk::ARGS_FILE);
+    if !arguments.is_file() {
+        let _update = entry.update(|| say("waiting for another run that prepares the same JDK"))?;
+        if !arguments.is_file() {
+            cache.remove_unused();
+            say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
+            let job = JdkJob {
+                home: home.path.clone(),
+                output: folder.clone(),
+                runtime_dir: Some(runtime.to_owned()),
+                force: true,
+                id_base: None,
+                cds: true,
+            };
+            // The JDK is hooked as a whole: what a program's objects are can be told by nothing less.
+            job.copy(&Settings { filter: Filter::default(), progress: settings.progress.clone(), ..*settings })?;
+        }
+    }
+    let options = options(&folder)?;
+    // Of a JDK 8 only boot jars are made, to be used with its own launcher.
+    let home = if matches!(home.layout, Layout::Jars(_)) { home.path.clone() } else { folder };
+    Ok(Prepared { home, options, _entry: Some(entry) })
+}
+
+/// A JDK that is instrumented already.
+pub fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, Error> {
+    if !jdk::is_instrumented(&home.path) {
+        return Ok(None);
+    }
+    let options = options(&home.path)?;
+    Ok(Some(Prepared { home: home.path.clone(), options, _entry: None }))
+}
+
+fn options(home: &Path) -> Result<Vec<String>, Error> {
+    let text = fs::read_to_string(home.join(jdk::ARGS_FILE));
+    let text = text.map_err(|_| RunError::NoArguments { home: home.to_owned() })?;
+    Ok(argfile::words(&text))
+}
