@@ -42,8 +42,9 @@ pub fn words(text: &str) -> Vec<String> {
             }
             (Some(_), other) => word.get_or_insert_default().push(other),
             (None, ' ' | '\t' | '\x0c') => words.extend(word.take()),
+            // A word that runs into a comment is lost with it.
             (None, '#') => {
-                words.extend(word.take());
+                word = None;
                 while characters.next_if(|next| !matches!(next, '\n' | '\r')).is_some() {}
             }
             (None, '"' | '\'') => {
@@ -122,7 +123,7 @@ mod tests {
 
     #[test]
     fn quotes_comments_and_continuations() {
-        let text = "# a comment\n-cp \"a b\\\\c:\\\n    d\"  'x y'z\t-Dq=\"1\"#rest\n\"open\nend \"\" back\\slash";
+        let text = "# a comment\n-cp \"a b\\\\c:\\\n    d\"  'x y'z\t-Dq=\"1\" p#rest\n\"open\nend \"\" back\\slash";
         let expected = ["-cp", "a b\\c:d", "x yz", "-Dq=1", "open", "end", "", "back\\slash"];
         assert_eq!(words(text), expected);
         assert_eq!(words("  \n#only\n"), Vec::<String>::new());

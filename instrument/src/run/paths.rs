@@ -86,8 +86,7 @@ mod tests {
             fs::write(at(name), "").unwrap();
         }
         let list = joined(&[at("mods"), at("mods/exploded"), at("single.jar"), at("none"), at("mods/other")]);
-        let expected =
-            ["mods/a.jar", "mods/exploded", "mods/exploded", "single.jar", "none", "mods/other"].map(|name| at(name));
+        let expected = ["mods/a.jar", "mods/exploded", "mods/exploded", "single.jar", "none", "mods/other"].map(at);
         assert_eq!(module_path(&list), expected);
     }
 }

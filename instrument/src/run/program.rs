@@ -69,11 +69,11 @@ struct Work<'a> {
 impl Work<'_> {
     fn line(&mut self, line: &mut Line) -> Result<(), Error> {
         if let Main::Jar(jar) = &line.java.main {
-            if let Some(copy) = self.programs.place(Path::new(jar))? {
+            if let Some(copy) = self.programs.place(&real(Path::new(jar)))? {
                 line.java.main = Main::Jar(copy.into());
             }
         } else if let Some(list) = line.class_path() {
-            let entries = paths::class_path(&list);
+            let entries: Vec<PathBuf> = paths::class_path(&list).iter().map(|entry| real(entry)).collect();
             if let Some(copies) = self.copies(&entries)? {
                 set(&mut line.java.options, Role::ClassPath, "-cp", paths::joined(&copies));
             }
@@ -125,13 +125,19 @@ impl Work<'_> {
             },
             _ => return Ok(()),
         };
-        let entries: Vec<PathBuf> = list.split(':').map(PathBuf::from).collect();
+        let entries: Vec<PathBuf> = list.split(':').map(|entry| real(Path::new(entry))).collect();
         if let Some(copies) = self.copies(&entries)? {
             option.value = Some(format!("{before}{}{after}", paths::joined(&copies)));
             self.names.extend(copies);
         }
         Ok(())
     }
+}
+
+/// On class paths the JVM resolves links, and what a manifest names lies beside the true file. On module paths it does
+/// not: the name of a link may be that of a module.
+fn real(path: &Path) -> PathBuf {
+    std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
 /// Gives an option another value where it is given last, or adds it.

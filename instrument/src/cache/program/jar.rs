@@ -152,13 +152,9 @@ impl Named {
 }
 
 impl Name {
-    /// The JVM resolves links of the jars on the class path, not of those that others name.
     fn of(name: &str, is_url: bool, original: &Path) -> Option<Self> {
         let path = if is_url { decoded(name) } else { PathBuf::from(name) };
-        let real = fs::canonicalize(original).ok()?;
-        let beside_real = super::absolute(&real.parent()?.join(&path)).ok()?;
-        let beside_link = super::absolute(&original.parent()?.join(&path)).ok()?;
-        let path = if beside_real.exists() || !beside_link.exists() { beside_real } else { beside_link };
+        let path = super::absolute(&original.parent()?.join(path)).ok()?;
         Some(Self { path, is_url, is_folder: name.ends_with('/') })
     }
 

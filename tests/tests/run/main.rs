@@ -1,0 +1,28 @@
+//! `et-instrument run`: programs run plain and by it must do the same, and leave a trace.
+//!
+//! On one JDK: what differs between JDKs has tests of its own.
+
+mod bench;
+mod java;
+mod options;
+mod process;
+mod programs;
+mod shared;
+
+use std::process::ExitCode;
+
+use bench::Bench;
+use et_tests::lab;
+
+const FEATURE: u32 = 17;
+
+type Case = fn(&Bench) -> anyhow::Result<()>;
+
+fn main() -> ExitCode {
+    let cases: Vec<(&str, Case)> =
+        [programs::CASES, options::CASES, process::CASES, shared::CASES].into_iter().flatten().copied().collect();
+    let trials = cases.into_iter().map(|(name, case)| {
+        lab::on_jdk_unless(FEATURE, name, |_, _| None, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
+    });
+    lab::run(trials.collect()).exit_code()
+}

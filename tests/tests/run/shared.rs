@@ -1,0 +1,75 @@
+//! The cache, used by several runs and emptied.
+
+use std::fs;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+use xtask::command;
+
+use crate::Case;
+use crate::bench::{Bench, text};
+use crate::java::MAIN;
+
+pub const CASES: &[(&str, Case)] = &[("two_runs_with_an_empty_cache", two_runs_with_an_empty_cache)];
+
+fn two_runs_with_an_empty_cache(bench: &Bench) -> Result<()> {
+    bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
+    bench.jar("main.jar", &["--main-class=Main"], "classes")?;
+    let cache = bench.at("cache");
+    let start = |number: usize| {
+        let mut command = bench.traced(&[], "java", &["-jar", "main.jar", "x"]);
+        // The last of an option counts.
+        let trace = bench.at(&format!("{number}.ettrace"));
+        command = replace(command, "--cache-dir", &cache);
+        command = replace(command, "--trace", &trace);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    let children = [start(0)?, start(1)?];
+    let outputs = children.into_iter().map(|child| child.wait_with_output()).collect::<Result<Vec<_>, _>>()?;
+    for (number, output) in outputs.iter().enumerate() {
+        ensure!(output.status.success() && text(&output.stdout) == "[x]Main$Leaf\n", "{}", text(&output.stderr));
+        let trace = bench.at(&format!("{number}.ettrace"));
+        let summary = xtask::instrumented::summary(&bench.lab.tools, &trace, 5000)?;
+        ensure!(summary["dynamic"]["alreadyInstrumented"] == 2, "{}", summary["dynamic"]);
+    }
+    ensure!(bench.jdks_in(&cache) == 1);
+    let said: String = outputs.iter().map(|output| text(&output.stderr)).collect();
+    ensure!(said.matches("preparing an instrumented copy").count() == 1, "{said}");
+    ensure!(said.matches("waiting for another run").count() == 1, "{said}");
+    ensure!(said.matches("rewrote 1 jar").count() == 1, "{said}");
+
+    // The copy's own java is known for what it is, and no copy of it is made.
+    let copy = fs::read_dir(cache.join("jdks"))?.flatten().map(|item| item.path()).find(|path| path.is_dir());
+    let java = copy.unwrap_or_default().join("bin/java");
+    let mut own = Command::new(bench.lab.tools.et_instrument());
+    own.current_dir(&bench.folder).args(["run", "--trace", "own.ettrace", "--cache-dir"]).arg(&cache).arg("--");
+    let own = own.arg(java).args(["-jar", "main.jar"]).output()?;
+    ensure!(own.status.success() && bench.at("own.ettrace").is_file(), "{}", text(&own.stderr));
+    ensure!(bench.jdks_in(&cache) == 1);
+
+    let manage = |what: &str| {
+        let mut command = Command::new(bench.lab.tools.et_instrument());
+        Ok::<_, anyhow::Error>(text(&command::quiet(command.args(["cache", what, "--cache-dir"]).arg(&cache))?.stdout))
+    };
+    let listed = manage("list")?;
+    ensure!(listed.lines().count() == 2 && listed.starts_with("JDK ") && listed.contains("\nprogram "), "{listed}");
+    let cleared = manage("clear")?;
+    ensure!(cleared.starts_with("removed 2 entries, ") && cleared.lines().count() == 1, "{cleared}");
+    ensure!(manage("list")?.is_empty() && bench.jdks_in(&cache) == 0);
+    Ok(())
+}
+
+/// The command with another value for an option.
+fn replace(command: Command, option: &str, value: &std::path::Path) -> Command {
+    let mut changed = Command::new(command.get_program());
+    changed.current_dir(command.get_current_dir().unwrap_or(std::path::Path::new(".")));
+    let mut arguments = command.get_args();
+    while let Some(argument) = arguments.next() {
+        changed.arg(argument);
+        if argument == option {
+            arguments.next();
+            changed.arg(value);
+        }
+    }
+    changed
+}
