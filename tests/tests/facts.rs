@@ -11,7 +11,7 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 9] = [
+    let cases: [(&str, lab::Case); 10] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
@@ -21,6 +21,7 @@ fn main() -> ExitCode {
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
         ("references_are_cleared", references_are_cleared),
+        ("huge_tables_miss_nothing", huge_tables_miss_nothing),
     ];
     let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
     lab::run(trials.collect()).exit_code()
@@ -235,10 +236,10 @@ fn compiled_code_misses_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
     for (method, array, changed) in expected.into_iter().filter(|(_, made, _)| made.starts_with("[L")) {
-        let count = element_updates(&trace, method)?;
+        let count = element_updates(&trace, method, "[LHot$Leaf;")?;
         ensure!(count == changed * TURNS, "{method}: {count} updates of {array} instead of {}", changed * TURNS);
     }
-    let copied = element_updates(&trace, "arraycopies")?;
+    let copied = element_updates(&trace, "arraycopies", "[LHot$Leaf;")?;
     ensure!(copied == TURNS, "{copied} slots changed by arraycopy instead of {TURNS}");
     let exchanged = field_updates(&trace, "references", "AtomicReference.value")?;
     ensure!(exchanged == 2 * TURNS, "{exchanged} updates of the AtomicReference instead of {}", 2 * TURNS);
@@ -257,11 +258,11 @@ fn births(trace: &Trace, method: &str, type_made: &str) -> Result<usize> {
     Ok(window.records.iter().filter(|record| is_it(&record.what)).count())
 }
 
-fn element_updates(trace: &Trace, method: &str) -> Result<usize> {
+fn element_updates(trace: &Trace, method: &str, array: &str) -> Result<usize> {
     let window = only_call(trace, method)?;
     let is_it = |what: &What| match what {
         What::Update { origin, .. } => {
-            trace.records.descriptors.get(origin).is_some_and(|descriptor| **descriptor == *"[LHot$Leaf;")
+            trace.records.descriptors.get(origin).is_some_and(|descriptor| **descriptor == *array)
         }
         _ => false,
     };
@@ -297,5 +298,24 @@ fn references_are_cleared(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let both = ["LReferences$Weak;", "LReferences$Phantom;"];
     let in_all = all.filter(|record| cleared(record, &both)).count();
     ensure!(in_all == 4, "{in_all} references cleared instead of 4");
+    run.clean()
+}
+
+/// Their methods have no room for the usual hooks.
+fn huge_tables_miss_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "huge_tables", "Tables")?;
+    let (rows, tables) = (births(&trace, "numbers", "[J")?, births(&trace, "numbers", "[[J")?);
+    ensure!((rows, tables) == (3600, 1), "{rows} rows in {tables} tables");
+    let stored = element_updates(&trace, "numbers", "[[J")?;
+    ensure!(stored == 3600, "{stored} rows stored");
+    let constants = births(&trace, "strings", "Ljava/lang/String;")?;
+    ensure!(constants == 10, "{constants} constants made");
+    let stored = element_updates(&trace, "strings", "[Ljava/lang/String;")?;
+    ensure!(stored == 3300, "{stored} constants stored");
+    for method in ["numbers", "strings"] {
+        let records = &only_call(&trace, method)?.records;
+        let found = records.iter().filter(|record| matches!(record.what, What::Born { kind: 'P', .. })).count();
+        ensure!(found == 0, "{method}: {found} objects were only seen when they were stored");
+    }
     run.clean()
 }

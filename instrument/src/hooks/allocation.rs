@@ -4,10 +4,14 @@
 //! Object.<init>:                      aload_0  allocated(Object)  …
 //! invokespecial X.<init>          ->  <site> site(I)  invokespecial X.<init>         (of a `new`)
 //! newarray                        ->  dup  newarray  dup_x1  swap  <site> allocatedArray(Object,I,I)
+//! newarray (of a huge method)     ->  newInts(I)[I, and so on
 //! multianewarray                  ->  multianewarray  dup  <dims>  <site> allocatedMulti(Object,I,I)
 //! ```
 //!
 //! The length is taken from the stack, so the hook need not ask the array.
+//!
+//! Tables of numbers may consist of thousands of small arrays. Where their hooks would make a method larger than 65535 bytes,
+//! the hook makes the array of numbers itself, one byte more instead of nine. There is no room for a site.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};
@@ -94,4 +98,25 @@ pub(crate) fn array_allocation(
         emit.start().op(DUP_X1).op(SWAP).int(site).call(Hook::AllocatedArray);
         editor.behind(instruction, emit.bytes(), 3);
     }
+}
+
+/// In place of a `newarray`. False if there is no such array.
+pub(crate) fn new_numbers(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    instruction: &Instruction<'_>,
+) -> bool {
+    let hook = match instruction.bytes[1] {
+        4 => Hook::NewBooleans,
+        5 => Hook::NewChars,
+        6 => Hook::NewFloats,
+        7 => Hook::NewDoubles,
+        8 => Hook::NewBytes,
+        9 => Hook::NewShorts,
+        10 => Hook::NewInts,
+        11 => Hook::NewLongs,
+        _ => return false,
+    };
+    editor.replace(instruction, emit.start().call(hook).bytes());
+    true
 }

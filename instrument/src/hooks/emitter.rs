@@ -41,6 +41,22 @@ hooks! {
     Allocated HEAP_PROXY "allocated" "(Ljava/lang/Object;)V"
     /// `newarray`, `anewarray`.
     AllocatedArray HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;II)V"
+    /// In place of `newarray boolean`.
+    NewBooleans HEAP_PROXY "newBooleans" "(I)[Z"
+    /// In place of `newarray char`.
+    NewChars HEAP_PROXY "newChars" "(I)[C"
+    /// In place of `newarray float`.
+    NewFloats HEAP_PROXY "newFloats" "(I)[F"
+    /// In place of `newarray double`.
+    NewDoubles HEAP_PROXY "newDoubles" "(I)[D"
+    /// In place of `newarray byte`.
+    NewBytes HEAP_PROXY "newBytes" "(I)[B"
+    /// In place of `newarray short`.
+    NewShorts HEAP_PROXY "newShorts" "(I)[S"
+    /// In place of `newarray int`.
+    NewInts HEAP_PROXY "newInts" "(I)[I"
+    /// In place of `newarray long`.
+    NewLongs HEAP_PROXY "newLongs" "(I)[J"
     /// `multianewarray`.
     AllocatedMulti HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;II)V"
     /// `putfield`.

@@ -16,7 +16,7 @@ pub use constructor::Constructor;
 pub use emitter::{Emitter, Hook};
 pub use thread_fields::thread_fields;
 
-pub(crate) use allocation::{array_allocation, object_init, site};
+pub(crate) use allocation::{array_allocation, new_numbers, object_init, site};
 pub(crate) use calls::{call, constant};
 pub(crate) use continuation::{CONTINUATION, switch_stack};
 pub(crate) use exception::{handle, handlers, throw};

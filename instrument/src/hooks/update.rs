@@ -13,7 +13,8 @@
 //! class may first run that class's initialiser, whose own stores must come first.
 //!
 //! The table initialisers of some resource bundles consist of thousands of `aastore`s and would pass 65535 bytes. There
-//! the hook does the store itself, two bytes more instead of ten.
+//! the hook does the store itself, two bytes more instead of ten. It also announces a string that it stores, so that
+//! the `ldc` before it needs no hook.
 
 use super::{Emitter, Hook};
 use crate::classfile::{ConstantPool, Malformed};

@@ -68,6 +68,8 @@ impl std::str::FromStr for EventSet {
 pub(super) struct Wanted {
     pub(super) sites: bool,
     pub(super) arrays: bool,
+    /// Arrays of numbers in the long form, with their sites.
+    pub(super) array_sites: bool,
     pub(super) fields: bool,
     pub(super) elements: bool,
     /// Array updates in the short form.
@@ -84,6 +86,7 @@ impl Wanted {
     pub(super) const NOTHING: Wanted = Wanted {
         sites: false,
         arrays: false,
+        array_sites: false,
         fields: false,
         elements: false,
         short_elements: false,
@@ -98,6 +101,7 @@ impl Wanted {
         Self {
             sites: alloc,
             arrays: alloc,
+            array_sites: alloc,
             fields: update,
             elements: update,
             short_elements: false,
@@ -112,7 +116,8 @@ impl Wanted {
     /// this happens, consist of; last what the stacks of the trace hang on.
     pub(super) fn sacrifices(self) -> impl Iterator<Item = Self> {
         let short_elements = Self { short_elements: self.elements, ..self };
-        let no_constants = Self { constants: false, ..short_elements };
+        let no_array_sites = Self { array_sites: false, ..short_elements };
+        let no_constants = Self { constants: false, ..no_array_sites };
         let no_elements = Self { elements: false, short_elements: false, ..no_constants };
         let no_exceptions = Self { exceptions: false, ..no_elements };
         let no_fields = Self { fields: false, ..no_exceptions };
@@ -122,6 +127,7 @@ impl Wanted {
         let steps = [
             self,
             short_elements,
+            no_array_sites,
             no_constants,
             no_elements,
             no_exceptions,
@@ -150,6 +156,7 @@ impl Wanted {
         let lists = [
             (self.sites && !given.sites, "allocation sites"),
             (self.arrays && !given.arrays, "array allocations"),
+            (self.array_sites && given.arrays && !given.array_sites, "sites of arrays of numbers"),
             (self.calls && !given.calls, "calls that make or change objects"),
             (self.constants && !given.constants, "string constants"),
             (!updates.is_empty(), updates),

@@ -76,7 +76,7 @@ impl<'a> Work<'_, 'a> {
         };
         self.analyse(&mut body, emit)?;
         let mut last = None;
-        let all = self.wanted(code);
+        let all = self.wanted(code, body.constructor.is_some());
         for wanted in all.sacrifices() {
             let before = self.hooks;
             match self.attempt(&body, wanted, emit) {
@@ -104,14 +104,22 @@ impl<'a> Work<'_, 'a> {
         Ok(None)
     }
 
-    /// The hooks that the method can have.
-    fn wanted(&self, code: &CodeAttribute<'a>) -> Wanted {
+    /// The hooks that the method has a use for: it cannot go without others.
+    fn wanted(&self, code: &CodeAttribute<'a>, is_constructor: bool) -> Wanted {
         let (events, pool) = (self.plan.events, &self.plan.class.pool);
         let any = |test: &dyn Fn(&Instruction<'_>) -> bool| code.instructions.iter().any(test);
+        let has = |opcodes: &[u8]| any(&|it| opcodes.contains(&it.opcode));
         Wanted {
+            // A constructor keeps the site of its object out of the way of those that it makes itself.
+            sites: events.sites && (is_constructor || has(&[NEW])),
+            arrays: events.arrays && has(&[NEWARRAY, ANEWARRAY, MULTIANEWARRAY]),
+            array_sites: events.array_sites && has(&[NEWARRAY]),
+            fields: events.fields && has(&[PUTFIELD, PUTSTATIC]),
+            elements: events.elements && has(&[AASTORE]),
             constants: events.constants
                 && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
             calls: events.calls && any(&|it| self.plan.calls.at(it).is_some()),
+            exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
             ..events
         }
     }
@@ -281,7 +289,12 @@ impl<'a> Work<'_, 'a> {
                     self.hooks.array_updates += 1;
                 }
                 NEWARRAY | ANEWARRAY | MULTIANEWARRAY if wanted.arrays => {
-                    if let Some(site) = own_site {
+                    let is_short = instruction.opcode == NEWARRAY
+                        && !wanted.array_sites
+                        && hooks::new_numbers(&mut editor, emit, instruction);
+                    if is_short {
+                        self.hooks.arrays += 1;
+                    } else if let Some(site) = own_site {
                         hooks::array_allocation(&mut editor, emit, instruction, site);
                         self.hooks.arrays += 1;
                     }
@@ -299,7 +312,12 @@ impl<'a> Work<'_, 'a> {
                     hooks::switch_stack(&mut editor, emit, instruction, &class.pool)?;
                 }
                 LDC | LDC_W if wanted.constants && class.pool.is_string(instruction.pool_index()) => {
-                    hooks::constant(&mut editor, emit, instruction);
+                    // The short hook of a store announces the string that it stores.
+                    let next = code.instructions.get(index + 1);
+                    let is_stored = wanted.short_elements && next.is_some_and(|next| next.opcode == AASTORE);
+                    if !is_stored {
+                        hooks::constant(&mut editor, emit, instruction);
+                    }
                     self.hooks.constants += 1;
                 }
                 _ => {}

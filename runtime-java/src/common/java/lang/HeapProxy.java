@@ -191,6 +191,57 @@ public final class HeapProxy {
         }
     }
 
+    // In place of the newarray of methods that the usual hook would make too large. There is no room for sites,
+    // and without one NewArray would not tell the type: Made does.
+
+    public static boolean[] newBooleans(int length) {
+        boolean[] array = new boolean[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static char[] newChars(int length) {
+        char[] array = new char[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static float[] newFloats(int length) {
+        float[] array = new float[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static double[] newDoubles(int length) {
+        double[] array = new double[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static byte[] newBytes(int length) {
+        byte[] array = new byte[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static short[] newShorts(int length) {
+        short[] array = new short[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static int[] newInts(int length) {
+        int[] array = new int[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
+    public static long[] newLongs(int length) {
+        long[] array = new long[length];
+        HeapProxyCalls.madeFresh(array);
+        return array;
+    }
+
     public static void allocatedMulti(Object array, int dimensions, int site) {
         if (on) {
             try {
@@ -259,6 +310,9 @@ public final class HeapProxy {
 
     /** Stands in place of the {@code aastore} of methods that the usual hook would make too large. */
     public static void storeElement(Object[] array, int index, Object value) {
+        if (value instanceof String) {
+            HeapProxyCalls.made(value); // It may be a constant: its ldc has no hook of its own here.
+        }
         array[index] = value;
         putElement(array, index, value);
     }
