@@ -15,7 +15,7 @@ use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::report::say;
 use crate::sink::Sink;
-use crate::{start, tracer, writer};
+use crate::{prepared, start, tracer, writer};
 
 /// What `Agent_OnLoad` leaves for the VM's start.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
@@ -186,6 +186,7 @@ unsafe extern "system" fn class_prepare(_jvmti: *mut RawEnv, env: *mut JNIEnv, _
     guarded(env, (), || {
         if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
             tracer.classes.define(tracer, env, class, false);
+            prepared::announce(tracer, env, class);
         }
     });
 }

@@ -14,6 +14,7 @@ pub mod layout;
 pub mod names;
 pub mod natives;
 pub mod options;
+pub mod prepared;
 pub mod proxy;
 pub mod reflection;
 pub mod report;

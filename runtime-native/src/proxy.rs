@@ -19,6 +19,11 @@ pub struct Proxy {
     position: Field,
     end: Field,
     layout_helper: StaticMethod,
+    klass: StaticMethod,
+    /// `HeapProxyPlatform.word`.
+    word: (Global, StaticMethod),
+    /// `HeapProxyRelease.reference`.
+    reference: (Global, StaticMethod),
     peek_hash: StaticMethod,
     skip_hashes: StaticMethod,
     /// `HeapProxyCalls.madeFresh`.
@@ -54,6 +59,9 @@ impl Proxy {
         let field = |name: &CStr| env.field(thread, name, c"J");
         let (position, end, _ticket) = (field(c"etPos")?, field(c"etEnd")?, field(c"etTicket")?);
         env.field(thread, c"etSite", c"I")?;
+        let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
+        let release = env.find_class(c"java/lang/HeapProxyRelease")?;
+        let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
         let jdk_events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
         let proxy = Self {
             class: env.global(class)?,
@@ -61,6 +69,9 @@ impl Proxy {
             position,
             end,
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
+            klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
+            word: (env.global(platform)?, env.static_method(platform, c"word", c"(Ljava/lang/Object;J)J")?),
+            reference: (env.global(release)?, env.static_method(release, c"reference", at)?),
             peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
             skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
             made: calls.and_then(|calls| {
@@ -196,6 +207,23 @@ impl Proxy {
         let helper = env.call_static_int(self.class(), self.layout_helper, &[jvalue { l: class.raw() }]);
         // The low bits are a flag: sizes are multiples of 8.
         if helper > 0 { Some(helper as u32 & !7) } else { None }
+    }
+
+    /// Address of what HotSpot keeps of a class; 0 for primitive types, which have nothing.
+    pub fn klass(&self, env: Env, class: Object) -> u64 {
+        env.call_static_long(self.class(), self.klass, &[jvalue { l: class.raw() }]) as u64
+    }
+
+    /// Eight bytes of an object. `offset` is a multiple of eight within it.
+    pub fn word(&self, env: Env, object: Object, offset: i64) -> u64 {
+        let (platform, word) = &self.word;
+        env.call_static_long(platform.get(), *word, &[jvalue { l: object.raw() }, jvalue { j: offset }]) as u64
+    }
+
+    /// What the reference at that offset of an object refers to.
+    pub fn reference<'a>(&self, env: Env<'a>, object: Object, offset: i64) -> Option<Object<'a>> {
+        let (release, reference) = &self.reference;
+        env.call_static_object(release.get(), *reference, &[jvalue { l: object.raw() }, jvalue { j: offset }])
     }
 
     /// The hash that an object has, 0 for none.

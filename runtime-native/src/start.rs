@@ -20,6 +20,7 @@ use crate::jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use crate::layout;
 use crate::names::{self, Places};
 use crate::options::Options;
+use crate::prepared;
 use crate::proxy::{Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
@@ -77,7 +78,10 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         .dynamic
         .then(|| dynamic::link(env).map(|()| Dynamic::new(proxy.jdk_events(), options.dynamic_filter.clone())))
         .flatten();
-    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
+    let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
+    let lock_offset =
+        array_layout.index_scale.get("L").and_then(|&bytes| prepared::find_lock(env, jvmti, &proxy, bytes));
+    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, lock_offset, buffers, sink, dynamic, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -89,7 +93,6 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             layouts: tracer.slots.table_address(),
         },
     );
-    let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
     proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
     let hash_shift = proxy.probe_hash_shift(env);
     let drawn = draw(env, &hotspot, 6);

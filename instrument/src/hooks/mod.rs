@@ -8,6 +8,7 @@ mod emitter;
 mod exception;
 mod method;
 mod thread_fields;
+mod upcalls;
 mod update;
 
 pub use allocation::{ArrayAllocation, count_sites};
@@ -15,6 +16,7 @@ pub use calls::{CallHook, Calls};
 pub use constructor::Constructor;
 pub use emitter::{Emitter, Hook};
 pub use thread_fields::thread_fields;
+pub use upcalls::upcall_arguments;
 
 pub(crate) use allocation::{array_allocation, new_numbers, object_init, site};
 pub(crate) use calls::{call, constant};
@@ -22,6 +24,7 @@ pub(crate) use continuation::{CONTINUATION, switch_stack};
 pub(crate) use exception::{handle, handlers, throw};
 pub(crate) use method::{can_throw, entry, exceptional_exit, exit};
 pub(crate) use thread_fields::write_thread_fields;
+pub(crate) use upcalls::announce;
 pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_element};
 
 /// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every

@@ -112,6 +112,11 @@ impl Wanted {
         }
     }
 
+    /// Whether objects are told of: when they are made, or because references to them are.
+    pub(super) fn knows_objects(self) -> bool {
+        self.sites || self.fields
+    }
+
     /// What a method that outgrows its bounds goes without, step by step: first what huge table initialisers, for which
     /// this happens, consist of; last what the stacks of the trace hang on.
     pub(super) fn sacrifices(self) -> impl Iterator<Item = Self> {

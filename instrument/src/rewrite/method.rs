@@ -27,6 +27,8 @@ struct Body<'b, 'a> {
     sites: Vec<(u32, u32)>,
     /// (instruction index of the `invokespecial <init>`, pc of its `new`)
     initialised: Vec<(usize, u32)>,
+    /// Local variables that hold on entry what the VM may have made for the call.
+    from_vm: Vec<u16>,
 }
 
 impl<'a> Work<'_, 'a> {
@@ -73,10 +75,14 @@ impl<'a> Work<'_, 'a> {
             constructor: None,
             sites,
             initialised: Vec::new(),
+            from_vm: match self.plan.events.knows_objects() {
+                true => hooks::upcall_arguments(&self.plan.name, member, self.options.jdk),
+                false => Vec::new(),
+            },
         };
         self.analyse(&mut body, emit)?;
         let mut last = None;
-        let all = self.wanted(code, body.constructor.is_some());
+        let all = self.wanted(&body);
         for wanted in all.sacrifices() {
             let before = self.hooks;
             match self.attempt(&body, wanted, emit) {
@@ -105,7 +111,8 @@ impl<'a> Work<'_, 'a> {
     }
 
     /// The hooks that the method has a use for: it cannot go without others.
-    fn wanted(&self, code: &CodeAttribute<'a>, is_constructor: bool) -> Wanted {
+    fn wanted(&self, body: &Body<'_, 'a>) -> Wanted {
+        let (code, is_constructor) = (body.code, body.constructor.is_some());
         let (events, pool) = (self.plan.events, &self.plan.class.pool);
         let any = |test: &dyn Fn(&Instruction<'_>) -> bool| code.instructions.iter().any(test);
         let has = |opcodes: &[u8]| any(&|it| opcodes.contains(&it.opcode));
@@ -118,7 +125,7 @@ impl<'a> Work<'_, 'a> {
             elements: events.elements && has(&[AASTORE]),
             constants: events.constants
                 && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
-            calls: events.calls && any(&|it| self.plan.calls.at(it).is_some()),
+            calls: events.calls && (!body.from_vm.is_empty() || any(&|it| self.plan.calls.at(it).is_some())),
             exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
             ..events
         }
@@ -260,6 +267,10 @@ impl<'a> Work<'_, 'a> {
             hooks::entry(&mut editor, emit, body.id, has_receiver);
         }
         self.hooks.entries += u64::from(wanted.methods);
+        if wanted.calls && !body.from_vm.is_empty() {
+            hooks::announce(&mut editor, emit, &body.from_vm);
+            self.hooks.calls += 1;
+        }
 
         let handlers = if wanted.exceptions { hooks::handlers(code) } else { Default::default() };
         let in_continuation = self.options.jdk && self.plan.name == hooks::CONTINUATION && body.member.name == b"run";

@@ -118,6 +118,9 @@ pub type JniFunctions = JNINativeInterface__1_6;
 /// What stood in the table before we changed it.
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
 
+/// What marks a global reference, see [`Env::of_global_slot`].
+static GLOBAL_TAG: OnceLock<Option<u64>> = OnceLock::new();
+
 struct Original(JniFunctions);
 
 // SAFETY: functions, good on every thread, and reserved entries that nobody reads.
@@ -281,6 +284,12 @@ impl<'a> Env<'a> {
         if self.clear_exception() { 0 } else { value }
     }
 
+    /// Calls a static method that returns a `long`; 0 if it throws.
+    pub fn call_static_long(self, class: Object, method: StaticMethod, arguments: &[jvalue]) -> i64 {
+        let value = jni!(self, CallStaticLongMethodA, class.raw(), method.0, arguments.as_ptr());
+        if self.clear_exception() { 0 } else { value }
+    }
+
     /// Calls a static method that returns nothing.
     pub fn call_static_void(self, class: Object, method: StaticMethod, arguments: &[jvalue]) {
         jni!(self, CallStaticVoidMethodA, class.raw(), method.0, arguments.as_ptr());
@@ -403,6 +412,20 @@ impl<'a> Env<'a> {
     /// A reference for good.
     pub fn global(self, object: Object) -> Option<Global> {
         NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)
+    }
+
+    /// A local reference to what a slot of HotSpot's refers to. Global references of JNI's are the addresses of such slots,
+    /// from 21 on with a tag in the low bits.
+    pub fn of_global_slot(self, slot: u64) -> Option<Object<'a>> {
+        const TAG: u64 = 3;
+        let tag = *GLOBAL_TAG.get_or_init(|| {
+            let thread_class = self.find_class(c"java/lang/Thread")?;
+            let global = self.global(thread_class)?;
+            let tag = global.0.as_ptr() as u64 & TAG;
+            jni!(self, DeleteGlobalRef, global.0.as_ptr());
+            Some(tag)
+        });
+        self.object(jni!(self, NewLocalRef, (slot | tag?) as jobject))
     }
 
     /// Runs `body` in a frame of local references of its own: those that it makes end with it.

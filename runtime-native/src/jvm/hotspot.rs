@@ -22,13 +22,24 @@ pub struct HotSpot {
     pub layout: Option<Layout>,
 }
 
-/// How to get from a class mirror to the size of its instances.
+/// How to get from a class mirror to what HotSpot keeps of the class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// Of the Klass pointer in a mirror.
     pub klass_offset: u64,
     /// Of the layout helper in a Klass.
     pub layout_helper_offset: u64,
+    /// The way from a Klass to its resolved references.
+    resolved: Option<ResolvedReferences>,
+}
+
+/// Offsets on the way from an InstanceKlass to the array in which its constant pool keeps resolved strings, method
+/// handles and call sites.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ResolvedReferences {
+    pool: u64,
+    cache: u64,
+    array: u64,
 }
 
 /// An entry of `gHotSpotVMStructs` (vmStructs.hpp; the same from 8 on).
@@ -63,6 +74,22 @@ impl HotSpot {
         unsafe { (self.identity_hash)(env.raw(), object.raw()) as u32 }
     }
 
+    /// The array of resolved references of a class that is linked and alive; none if it needs none. `klass` is what its
+    /// mirror says, and not 0.
+    pub fn resolved_references<'a>(&self, env: Env<'a>, klass: u64) -> Option<Object<'a>> {
+        let offsets = self.layout.and_then(|layout| layout.resolved)?;
+        let pointer = |at: u64| {
+            // SAFETY: a field of a structure of HotSpot's, at the offset that it tells debuggers; all are words.
+            let value = unsafe { *(at as *const u64) };
+            (value != 0).then_some(value)
+        };
+        let pool = pointer(klass + offsets.pool)?;
+        let cache = pointer(pool + offsets.cache)?;
+        // An OopHandle: the address of a slot that the collectors keep up to date, as a global reference of JNI's is.
+        let slot = pointer(cache + offsets.array)?;
+        env.of_global_slot(slot)
+    }
+
     /// Bytes of the heap. To be called on a thread that the VM knows.
     pub fn heap_use(&self) -> HeapUse {
         // SAFETY: both take nothing and only read counters.
@@ -91,6 +118,7 @@ impl Layout {
         // SAFETY: the variable points to an array of entries that ends with one without names.
         let mut entry = unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() };
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
+        let (mut pool, mut cache, mut array) = (None, None, None);
         // SAFETY: as above; names are C strings, the address of a static entry that of its value.
         unsafe {
             while !entry.is_null() && !(*entry).type_name.is_null() {
@@ -99,6 +127,9 @@ impl Layout {
                         klass_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| *offset as u64);
                     }
                     (b"Klass", b"_layout_helper") => layout_helper_offset = Some((*entry).offset),
+                    (b"InstanceKlass", b"_constants") => pool = Some((*entry).offset),
+                    (b"ConstantPool", b"_cache") => cache = Some((*entry).offset),
+                    (b"ConstantPoolCache", b"_resolved_references") => array = Some((*entry).offset),
                     _ => {}
                 }
                 entry = entry.add(1);
@@ -107,6 +138,7 @@ impl Layout {
         Some(Self {
             klass_offset: klass_offset.filter(|offset| *offset > 0)?,
             layout_helper_offset: layout_helper_offset?,
+            resolved: pool.zip(cache).zip(array).map(|((pool, cache), array)| ResolvedReferences { pool, cache, array }),
         })
     }
 }

@@ -133,6 +133,21 @@ pub struct MethodId(jmethodID);
 
 /// `ACC_STATIC`
 pub const STATIC: jint = 8;
+/// `ACC_FINAL`
+pub const FINAL: jint = 16;
+
+/// Room in a frame of local references for most programs' classes. More are no error.
+pub const CLASSES: jint = 16 << 10;
+
+/// How far a class has come; several may hold.
+pub mod class_status {
+    #![allow(missing_docs)]
+    use jni_sys::jint;
+    pub const INITIALIZED: jint = 4;
+    pub const ERROR: jint = 8;
+    pub const ARRAY: jint = 16;
+    pub const PRIMITIVE: jint = 32;
+}
 
 /// Kinds of references that the heap walk reports.
 pub mod reference {
@@ -436,6 +451,13 @@ impl Jvmti {
         jvmti!(self, 48 GetClassSignature(jclass, *mut *mut c_char, *mut *mut c_char), class.raw(), &mut signature,
             ptr::null_mut())?;
         Ok(self.string(signature).unwrap_or_default())
+    }
+
+    /// How far a class has come, see [`class_status`].
+    pub fn class_status(self, class: Object) -> Result<jint> {
+        let mut status = 0;
+        jvmti!(self, 49 GetClassStatus(jclass, *mut jint), class.raw(), &mut status)?;
+        Ok(status)
     }
 
     /// None for the boot loader.

@@ -62,9 +62,8 @@ final class HeapProxyPlatform {
         unsafe.putInt(at, first);
     }
 
-    /** 0 for the mirrors of primitive types, which have no Klass. */
-    static int layoutHelper(Class<?> type, long klassOffset, long layoutOffset) {
-        long klass = unsafe.getLong(type, klassOffset);
-        return klass == 0L ? 0 : unsafe.getInt(klass + layoutOffset);
+    /** Eight bytes of an object. */
+    static long word(Object base, long offset) {
+        return unsafe.getLong(base, offset);
     }
 }

@@ -386,7 +386,13 @@ public final class HeapProxy {
 
     /** HotSpot's layout helper of a class: positive for instances, then their size and a flag in the low bit. */
     static int layoutHelper(Class<?> type) {
-        return HeapProxyPlatform.layoutHelper(type, klassOffset, layoutOffset);
+        long klass = klass(type);
+        return klass == 0L ? 0 : HeapProxyPlatform.get(klass + layoutOffset);
+    }
+
+    /** Where HotSpot's own structure of the class is; 0 for primitive types, which have none. */
+    static long klass(Class<?> type) {
+        return HeapProxyPlatform.word(type, klassOffset);
     }
 
     /**

@@ -60,9 +60,8 @@ final class HeapProxyPlatform {
         Unsafe.getUnsafe().putInt(at, first);
     }
 
-    /** 0 for the mirrors of primitive types, which have no Klass. */
-    static int layoutHelper(Class<?> type, long klassOffset, long layoutOffset) {
-        long klass = Unsafe.getUnsafe().getLong(type, klassOffset);
-        return klass == 0L ? 0 : Unsafe.getUnsafe().getInt(klass + layoutOffset);
+    /** Eight bytes of an object. */
+    static long word(Object base, long offset) {
+        return Unsafe.getUnsafe().getLong(base, offset);
     }
 }
