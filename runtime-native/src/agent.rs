@@ -152,6 +152,7 @@ unsafe extern "system" fn vm_death(jvmti: *mut RawEnv, env: *mut JNIEnv) {
     let (jvmti, env) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env)) };
     guarded(env, (), || {
         if let (Some(tracer), Some(jvmti), Some(env)) = (tracer::get(), jvmti, env) {
+            prepared::announce_the_rest(tracer, env);
             for kind in start::EVENTS {
                 let _ = jvmti.set_event(kind, false);
             }

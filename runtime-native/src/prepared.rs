@@ -1,25 +1,56 @@
-//! What the VM has made for a class by the time that the class is prepared, without a word to anybody:
+//! What the VM makes for a class before anything of it runs, without a word to anybody:
 //!
-//! - the strings of its `static final` fields with a `ConstantValue` (JVMS §4.7.2);
-//! - the lock under which it will be initialised, an `int[0]` (up to some release before 25);
-//! - the array of its constant pool's resolved references, if that has any.
+//! - the strings of its `static final` fields with a `ConstantValue` (JVMS §4.7.2), and
+//! - the lock under which it will be initialised, an `int[0]`, when the class is defined;
+//! - the array of its constant pool's resolved references, if that has any, when the class is linked.
 
-use crate::jvm::env::{Env, Object, StaticField};
-use crate::jvm::jvmti::{CLASSES, FINAL, Jvmti, JvmtiError, STATIC, class_status};
+use crate::jvm::env::{Env, Object};
+use crate::jvm::field_ids::FieldIds;
+use crate::jvm::hotspot::HotSpot;
+use crate::jvm::jvmti::{CLASSES, FieldId, Jvmti, JvmtiError, STATIC, class_status};
 use crate::proxy::Proxy;
 use crate::tracer::Tracer;
 
 /// Classes looked at for the place of the lock, of those that are initialised and of the others.
 const SAMPLES: usize = 100;
-const STRING: &str = "Ljava/lang/String;";
 
-/// Tells of what was made for a class. To be called while the class is being prepared.
+/// Where class mirrors hold what the VM has made for a class, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mirrors {
+    /// The lock of the class's initialisation. Not all releases have one there.
+    pub lock: Option<i64>,
+    /// The static fields of reference types.
+    pub statics: Option<Statics>,
+}
+
+/// Static fields of reference types stand in a row behind the fields of `java.lang.Class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statics {
+    /// Of their number.
+    pub count: i64,
+    /// Of the first.
+    pub first: i64,
+}
+
+impl Mirrors {
+    /// Looks at the classes that are there. `reference_bytes` is what a reference takes in the heap.
+    pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, reference_bytes: u32) -> Self {
+        let size = env.frame(4, |env| proxy.instance_size(env, env.find_class(c"java/lang/Class")?)).map(i64::from);
+        Self {
+            lock: size.and_then(|size| find_lock(env, jvmti, proxy, size, reference_bytes)),
+            statics: size.zip(hotspot.static_count_offset()).and_then(|(first, count)| {
+                let statics = Statics { count, first };
+                are_there(env, jvmti, proxy, statics, reference_bytes).then_some(statics)
+            }),
+        }
+    }
+}
+
+/// Tells of what was made for a class that has just been linked, and is not initialised.
 pub fn announce(tracer: &Tracer, env: Env, class: Object) {
     let proxy = &tracer.proxy;
-    env.frame(16, |env| {
-        if let Some(lock) = tracer.lock_offset.and_then(|offset| proxy.reference(env, class, offset)) {
-            proxy.made(env, lock);
-        }
+    proxy.announce_mirror(env, class);
+    env.frame(4, |env| {
         let klass = proxy.klass(env, class);
         if klass != 0
             && let Some(references) = tracer.hotspot.resolved_references(env, klass)
@@ -27,35 +58,47 @@ pub fn announce(tracer: &Tracer, env: Env, class: Object) {
             proxy.made(env, references);
         }
     });
-    for field in constants(tracer.jvmti, class).unwrap_or_default() {
-        env.frame(4, |env| {
-            if let Some(string) = env.get_static_object(class, field) {
-                proxy.made(env, string);
-            }
-        });
-    }
 }
 
-/// The static final strings of a class. The class's initialiser has not run, so what has a value has it from the VM.
-fn constants(jvmti: Jvmti, class: Object) -> Result<Vec<StaticField>, JvmtiError> {
-    let mut found = Vec::new();
-    for field in jvmti.class_fields(class)? {
-        let constant = STATIC | FINAL;
-        if jvmti.field_modifiers(class, field)? & constant == constant
-            && jvmti.field_name(class, field)?.descriptor == STRING
-        {
-            found.push(StaticField(field.0));
+/// Tells of all classes that were loaded and never linked: nobody else will.
+pub fn announce_the_rest(tracer: &Tracer, env: Env) {
+    env.frame(CLASSES, |env| {
+        for class in tracer.jvmti.loaded_classes(env).unwrap_or_default() {
+            tracer.classes.define(tracer, env, class, false);
+            let not_ours = class_status::ARRAY | class_status::PRIMITIVE | class_status::PREPARED | class_status::ERROR;
+            if tracer.jvmti.class_status(class).is_ok_and(|status| status & not_ours == 0) {
+                tracer.proxy.announce_mirror(env, class);
+            }
         }
-    }
-    Ok(found)
+    });
+}
+
+/// Whether the static fields of some classes lie there and nowhere else.
+fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, statics: Statics, reference_bytes: u32) -> bool {
+    let ids = FieldIds::probe(env, jvmti);
+    let is_so = |class: Object| -> Result<bool, JvmtiError> {
+        let mut offsets = Vec::new();
+        for field in jvmti.class_fields(class)? {
+            if jvmti.field_modifiers(class, field)? & STATIC != 0
+                && jvmti.field_name(class, field)?.descriptor.starts_with(['L', '['])
+            {
+                offsets.push(ids.static_offset(FieldId(field.0)).map(i64::from));
+            }
+        }
+        offsets.sort_unstable();
+        let count = i64::from(proxy.int_at(env, class, statics.count));
+        let row = (0..count).map(|i| Some(statics.first + i * i64::from(reference_bytes)));
+        Ok(row.eq(offsets))
+    };
+    [c"java/lang/Thread", c"java/lang/Class", c"java/lang/String", c"java/lang/System", c"java/lang/Boolean"]
+        .into_iter()
+        .all(|name| env.frame(4, |env| env.find_class(name).is_some_and(|class| is_so(class).unwrap_or(false))))
 }
 
 /// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. No field of `java.lang.Class` is like that. None if this VM has no such lock, or no classes to learn from.
-/// `reference_bytes` is what a reference takes in the heap.
-pub fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, reference_bytes: u32) -> Option<i64> {
+/// not. No field of `java.lang.Class` is like that. `size` is what these fields take.
+fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, size: i64, reference_bytes: u32) -> Option<i64> {
     env.frame(CLASSES, |env| {
-        let size = i64::from(proxy.instance_size(env, env.find_class(c"java/lang/Class")?)?);
         let (mut done, mut waiting) = (Vec::new(), Vec::new());
         for class in jvmti.loaded_classes(env).ok()? {
             let status = jvmti.class_status(class).ok()?;

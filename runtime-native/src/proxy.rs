@@ -9,6 +9,7 @@ use jni_sys::jvalue;
 use crate::jni_table;
 use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
 use crate::jvm::hotspot::Layout;
+use crate::prepared::Mirrors;
 use crate::slots::HiddenStores;
 
 /// The class, its fields and its methods.
@@ -22,8 +23,12 @@ pub struct Proxy {
     klass: StaticMethod,
     /// `HeapProxyPlatform.word`.
     word: (Global, StaticMethod),
+    /// `HeapProxyPlatform.intAt`.
+    int_at: (Global, StaticMethod),
     /// `HeapProxyRelease.reference`.
     reference: (Global, StaticMethod),
+    /// `HeapProxyMirrors.announce`.
+    mirrors: (Global, StaticMethod),
     peek_hash: StaticMethod,
     skip_hashes: StaticMethod,
     /// `HeapProxyCalls.madeFresh`.
@@ -61,6 +66,7 @@ impl Proxy {
         env.field(thread, c"etSite", c"I")?;
         let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
         let release = env.find_class(c"java/lang/HeapProxyRelease")?;
+        let mirrors = env.find_class(c"java/lang/HeapProxyMirrors")?;
         let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
         let jdk_events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
         let proxy = Self {
@@ -71,6 +77,8 @@ impl Proxy {
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
             klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
             word: (env.global(platform)?, env.static_method(platform, c"word", c"(Ljava/lang/Object;J)J")?),
+            int_at: (env.global(platform)?, env.static_method(platform, c"intAt", c"(Ljava/lang/Object;J)I")?),
+            mirrors: (env.global(mirrors)?, env.static_method(mirrors, c"announce", c"(Ljava/lang/Class;)V")?),
             reference: (env.global(release)?, env.static_method(release, c"reference", at)?),
             peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
             skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
@@ -218,6 +226,30 @@ impl Proxy {
     pub fn word(&self, env: Env, object: Object, offset: i64) -> u64 {
         let (platform, word) = &self.word;
         env.call_static_long(platform.get(), *word, &[jvalue { l: object.raw() }, jvalue { j: offset }]) as u64
+    }
+
+    /// Four bytes of an object.
+    pub fn int_at(&self, env: Env, object: Object, offset: i64) -> i32 {
+        let (platform, int_at) = &self.int_at;
+        env.call_static_int(platform.get(), *int_at, &[jvalue { l: object.raw() }, jvalue { j: offset }])
+    }
+
+    /// Tells HeapProxy where mirrors hold what the VM makes for classes.
+    pub fn set_mirrors(&self, env: Env, mirrors: Mirrors) {
+        let class = self.mirrors.0.get();
+        let (count, first) = mirrors.statics.map_or((0, 0), |statics| (statics.count, statics.first));
+        let places = [(c"lockOffset", mirrors.lock.unwrap_or(0)), (c"countOffset", count), (c"staticsOffset", first)];
+        for (name, offset) in places {
+            if let Some(field) = env.static_field(class, name, c"J") {
+                env.set_static_long(class, field, offset);
+            }
+        }
+    }
+
+    /// Tells of what the VM has put into the mirror of a class that is not initialised.
+    pub fn announce_mirror(&self, env: Env, class: Object) {
+        let (mirrors, announce) = &self.mirrors;
+        env.call_static_void(mirrors.get(), *announce, &[jvalue { l: class.raw() }]);
     }
 
     /// What the reference at that offset of an object refers to.

@@ -20,7 +20,7 @@ use crate::jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use crate::layout;
 use crate::names::{self, Places};
 use crate::options::Options;
-use crate::prepared;
+use crate::prepared::Mirrors;
 use crate::proxy::{Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
@@ -79,9 +79,12 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         .then(|| dynamic::link(env).map(|()| Dynamic::new(proxy.jdk_events(), options.dynamic_filter.clone())))
         .flatten();
     let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
-    let lock_offset =
-        array_layout.index_scale.get("L").and_then(|&bytes| prepared::find_lock(env, jvmti, &proxy, bytes));
-    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, lock_offset, buffers, sink, dynamic, start };
+    let mirrors = match array_layout.index_scale.get("L") {
+        Some(&reference_bytes) => Mirrors::find(env, jvmti, &hotspot, &proxy, reference_bytes),
+        None => Mirrors::default(),
+    };
+    proxy.set_mirrors(env, mirrors);
+    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -123,6 +126,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     }
     if !tracer.slots.are_known() {
         tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
+    }
+    if mirrors.statics.is_none() {
+        tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
     }
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);

@@ -14,7 +14,7 @@ use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
-use crate::jvm::jvmti::{CLASSES, Jvmti};
+use crate::jvm::jvmti::Jvmti;
 use crate::proxy::Proxy;
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
@@ -45,8 +45,6 @@ pub struct Tracer {
     pub sizes_known: bool,
     /// Which field lies where.
     pub slots: Slots,
-    /// Where mirrors hold the lock of their class's initialisation, if they do.
-    pub lock_offset: Option<i64>,
     /// Where events go first.
     pub buffers: Buffers,
     /// What is to be written.
@@ -85,7 +83,6 @@ pub struct Parts {
     pub proxy: Proxy,
     pub sizes_known: bool,
     pub slots: Slots,
-    pub lock_offset: Option<i64>,
     pub buffers: Buffers,
     pub sink: Sink,
     pub dynamic: Option<Dynamic>,
@@ -100,7 +97,7 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, lock_offset, buffers, sink, dynamic, start } = parts;
+        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
         let tracer = Self {
             vm,
             jvmti,
@@ -108,7 +105,7 @@ impl Tracer {
             proxy,
             sizes_known,
             slots,
-            lock_offset,
+           
             buffers,
             queue: Queue::default(),
             threads: Threads::default(),
@@ -186,7 +183,6 @@ impl Tracer {
         for chunk in self.buffers.hand_in_all() {
             self.queue.chunk(chunk);
         }
-        self.define_the_rest(env);
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(names) = names {
             let _ = names.join();
@@ -199,15 +195,6 @@ impl Tracer {
         let lost_events = self.lost.load(Ordering::Relaxed);
         let dynamic = self.dynamic.as_ref().map(Dynamic::counts);
         self.queue.finish(Finish { end_ticket, lost_events, dynamic });
-    }
-
-    /// Classes that were loaded and never linked, so that nobody has told of them.
-    fn define_the_rest(&self, env: Env) {
-        env.frame(CLASSES, |env| {
-            for class in self.jvmti.loaded_classes(env).unwrap_or_default() {
-                self.classes.define(self, env, class, false);
-            }
-        });
     }
 
     /// There is no writer: nothing can be traced, and nobody must wait for it.

@@ -31,6 +31,8 @@ pub struct Layout {
     pub layout_helper_offset: u64,
     /// The way from a Klass to its resolved references.
     resolved: Option<ResolvedReferences>,
+    /// Of the number of static fields of reference types in a mirror.
+    static_count_offset: Option<i64>,
 }
 
 /// Offsets on the way from an InstanceKlass to the array in which its constant pool keeps resolved strings, method
@@ -72,6 +74,11 @@ impl HotSpot {
     pub fn identity_hash(&self, env: Env, object: Object) -> u32 {
         // SAFETY: environment and object are the JVM's.
         unsafe { (self.identity_hash)(env.raw(), object.raw()) as u32 }
+    }
+
+    /// Where a class mirror says how many static fields of reference types the class has.
+    pub fn static_count_offset(&self) -> Option<i64> {
+        self.layout.and_then(|layout| layout.static_count_offset)
     }
 
     /// The array of resolved references of a class that is linked and alive; none if it needs none. `klass` is what its
@@ -118,13 +125,16 @@ impl Layout {
         // SAFETY: the variable points to an array of entries that ends with one without names.
         let mut entry = unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() };
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
-        let (mut pool, mut cache, mut array) = (None, None, None);
+        let (mut pool, mut cache, mut array, mut static_count_offset) = (None, None, None, None);
         // SAFETY: as above; names are C strings, the address of a static entry that of its value.
         unsafe {
             while !entry.is_null() && !(*entry).type_name.is_null() {
                 match (CStr::from_ptr((*entry).type_name).to_bytes(), CStr::from_ptr((*entry).field_name).to_bytes()) {
                     (b"java_lang_Class", b"_klass_offset") => {
                         klass_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| *offset as u64);
+                    }
+                    (b"java_lang_Class", b"_static_oop_field_count_offset") => {
+                        static_count_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| i64::from(*offset));
                     }
                     (b"Klass", b"_layout_helper") => layout_helper_offset = Some((*entry).offset),
                     (b"InstanceKlass", b"_constants") => pool = Some((*entry).offset),
@@ -139,6 +149,7 @@ impl Layout {
             klass_offset: klass_offset.filter(|offset| *offset > 0)?,
             layout_helper_offset: layout_helper_offset?,
             resolved: pool.zip(cache).zip(array).map(|((pool, cache), array)| ResolvedReferences { pool, cache, array }),
+            static_count_offset: static_count_offset.filter(|offset| *offset > 0),
         })
     }
 }

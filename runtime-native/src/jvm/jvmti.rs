@@ -133,8 +133,6 @@ pub struct MethodId(jmethodID);
 
 /// `ACC_STATIC`
 pub const STATIC: jint = 8;
-/// `ACC_FINAL`
-pub const FINAL: jint = 16;
 
 /// Room in a frame of local references for most programs' classes. More are no error.
 pub const CLASSES: jint = 16 << 10;
@@ -143,6 +141,7 @@ pub const CLASSES: jint = 16 << 10;
 pub mod class_status {
     #![allow(missing_docs)]
     use jni_sys::jint;
+    pub const PREPARED: jint = 2;
     pub const INITIALIZED: jint = 4;
     pub const ERROR: jint = 8;
     pub const ARRAY: jint = 16;

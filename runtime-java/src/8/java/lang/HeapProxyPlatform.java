@@ -66,4 +66,9 @@ final class HeapProxyPlatform {
     static long word(Object base, long offset) {
         return unsafe.getLong(base, offset);
     }
+
+    /** Four bytes of an object. */
+    static int intAt(Object base, long offset) {
+        return unsafe.getInt(base, offset);
+    }
 }

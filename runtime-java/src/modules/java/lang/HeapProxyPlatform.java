@@ -64,4 +64,9 @@ final class HeapProxyPlatform {
     static long word(Object base, long offset) {
         return Unsafe.getUnsafe().getLong(base, offset);
     }
+
+    /** Four bytes of an object. */
+    static int intAt(Object base, long offset) {
+        return Unsafe.getUnsafe().getInt(base, offset);
+    }
 }
