@@ -48,27 +48,37 @@ impl Mirrors {
 
 /// Tells of what was made for a class that has just been linked, and is not initialised.
 pub fn announce(tracer: &Tracer, env: Env, class: Object) {
-    let proxy = &tracer.proxy;
-    proxy.announce_mirror(env, class);
-    env.frame(4, |env| {
-        let klass = proxy.klass(env, class);
-        if klass != 0
-            && let Some(references) = tracer.hotspot.resolved_references(env, klass)
-        {
-            proxy.made(env, references);
+    tracer.proxy.announce_mirror(env, class);
+    with_resolved_references(tracer, env, class, |env, references| tracer.proxy.made(env, references));
+}
+
+/// Tells at the end of what nobody else will tell of: classes that were loaded and never linked, and strings that a
+/// compiler had resolved and no code has used.
+pub fn announce_the_rest(tracer: &Tracer, env: Env) {
+    const UNKNOWN: i32 = class_status::ARRAY | class_status::PRIMITIVE | class_status::ERROR;
+    env.frame(CLASSES, |env| {
+        for class in tracer.jvmti.loaded_classes(env).unwrap_or_default() {
+            tracer.classes.define(tracer, env, class, false);
+            let Ok(status) = tracer.jvmti.class_status(class) else { continue };
+            if status & (UNKNOWN | class_status::PREPARED) == 0 {
+                tracer.proxy.announce_mirror(env, class);
+            } else if status & UNKNOWN == 0 {
+                with_resolved_references(tracer, env, class, |env, references| {
+                    tracer.proxy.announce_references(env, references);
+                });
+            }
         }
     });
 }
 
-/// Tells of all classes that were loaded and never linked: nobody else will.
-pub fn announce_the_rest(tracer: &Tracer, env: Env) {
-    env.frame(CLASSES, |env| {
-        for class in tracer.jvmti.loaded_classes(env).unwrap_or_default() {
-            tracer.classes.define(tracer, env, class, false);
-            let not_ours = class_status::ARRAY | class_status::PRIMITIVE | class_status::PREPARED | class_status::ERROR;
-            if tracer.jvmti.class_status(class).is_ok_and(|status| status & not_ours == 0) {
-                tracer.proxy.announce_mirror(env, class);
-            }
+/// Does something with the array of a linked class's resolved references, if it has one.
+fn with_resolved_references(tracer: &Tracer, env: Env, class: Object, act: impl FnOnce(Env, Object)) {
+    env.frame(4, |env| {
+        let klass = tracer.proxy.klass(env, class);
+        if klass != 0
+            && let Some(references) = tracer.hotspot.resolved_references(env, klass)
+        {
+            act(env, references);
         }
     });
 }

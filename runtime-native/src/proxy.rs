@@ -27,8 +27,10 @@ pub struct Proxy {
     int_at: (Global, StaticMethod),
     /// `HeapProxyRelease.reference`.
     reference: (Global, StaticMethod),
-    /// `HeapProxyMirrors.announce`.
-    mirrors: (Global, StaticMethod),
+    /// `HeapProxyMirrors`.
+    mirrors: Global,
+    announce_mirror: StaticMethod,
+    announce_references: StaticMethod,
     peek_hash: StaticMethod,
     skip_hashes: StaticMethod,
     /// `HeapProxyCalls.madeFresh`.
@@ -78,7 +80,9 @@ impl Proxy {
             klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
             word: (env.global(platform)?, env.static_method(platform, c"word", c"(Ljava/lang/Object;J)J")?),
             int_at: (env.global(platform)?, env.static_method(platform, c"intAt", c"(Ljava/lang/Object;J)I")?),
-            mirrors: (env.global(mirrors)?, env.static_method(mirrors, c"announce", c"(Ljava/lang/Class;)V")?),
+            mirrors: env.global(mirrors)?,
+            announce_mirror: env.static_method(mirrors, c"announce", c"(Ljava/lang/Class;)V")?,
+            announce_references: env.static_method(mirrors, c"announceAll", c"([Ljava/lang/Object;)V")?,
             reference: (env.global(release)?, env.static_method(release, c"reference", at)?),
             peek_hash: env.static_method(class, c"peekHash", c"(Ljava/lang/Object;)I")?,
             skip_hashes: env.static_method(class, c"skipHashes", c"(I)V")?,
@@ -236,7 +240,7 @@ impl Proxy {
 
     /// Tells HeapProxy where mirrors hold what the VM makes for classes.
     pub fn set_mirrors(&self, env: Env, mirrors: Mirrors) {
-        let class = self.mirrors.0.get();
+        let class = self.mirrors.get();
         let (count, first) = mirrors.statics.map_or((0, 0), |statics| (statics.count, statics.first));
         let places = [(c"lockOffset", mirrors.lock.unwrap_or(0)), (c"countOffset", count), (c"staticsOffset", first)];
         for (name, offset) in places {
@@ -248,8 +252,12 @@ impl Proxy {
 
     /// Tells of what the VM has put into the mirror of a class that is not initialised.
     pub fn announce_mirror(&self, env: Env, class: Object) {
-        let (mirrors, announce) = &self.mirrors;
-        env.call_static_void(mirrors.get(), *announce, &[jvalue { l: class.raw() }]);
+        env.call_static_void(self.mirrors.get(), self.announce_mirror, &[jvalue { l: class.raw() }]);
+    }
+
+    /// Tells of what a class's constant pool holds.
+    pub fn announce_references(&self, env: Env, references: Object) {
+        env.call_static_void(self.mirrors.get(), self.announce_references, &[jvalue { l: references.raw() }]);
     }
 
     /// What the reference at that offset of an object refers to.

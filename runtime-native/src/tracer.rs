@@ -105,7 +105,7 @@ impl Tracer {
             proxy,
             sizes_known,
             slots,
-           
+
             buffers,
             queue: Queue::default(),
             threads: Threads::default(),

@@ -148,7 +148,11 @@ impl Layout {
         Some(Self {
             klass_offset: klass_offset.filter(|offset| *offset > 0)?,
             layout_helper_offset: layout_helper_offset?,
-            resolved: pool.zip(cache).zip(array).map(|((pool, cache), array)| ResolvedReferences { pool, cache, array }),
+            resolved: pool.zip(cache).zip(array).map(|((pool, cache), array)| ResolvedReferences {
+                pool,
+                cache,
+                array,
+            }),
             static_count_offset: static_count_offset.filter(|offset| *offset > 0),
         })
     }

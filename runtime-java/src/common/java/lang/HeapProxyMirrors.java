@@ -33,4 +33,14 @@ final class HeapProxyMirrors {
             }
         }
     }
+
+    /**
+     * Tells of what a class's constant pool has come to hold and no code has used: compilers have all strings of a class
+     * resolved when they compile one of its methods.
+     */
+    static void announceAll(Object[] references) {
+        for (int i = 0; i < references.length; i++) {
+            HeapProxyCalls.made(references[i]);
+        }
+    }
 }
