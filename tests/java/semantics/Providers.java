@@ -32,7 +32,9 @@ public class Providers {
         }
         for (String name : new String[] {"MD5", "SHA-1", "SHA-256", "SHA-512", "SHA3-256"}) {
             byte[] digest = null;
-            for (int round = 0; round < 300; round++) {
+            // Often enough for the compiler, but for what it has no machine code for.
+            int rounds = name.equals("SHA3-256") ? 10 : 150;
+            for (int round = 0; round < rounds; round++) {
                 digest = MessageDigest.getInstance(name).digest(TEXT);
             }
             System.out.println(name + " " + shown(digest));
@@ -56,7 +58,7 @@ public class Providers {
             .generateSecret(new PBEKeySpec("secret".toCharArray(), TEXT, 100, 256)).getEncoded();
         System.out.println(shown(derived));
         KeyPairGenerator generator = KeyPairGenerator.getInstance("RSA");
-        generator.initialize(1024, new SecureRandom());
+        generator.initialize(512, new SecureRandom());
         KeyPair pair = generator.generateKeyPair();
         Signature signature = Signature.getInstance("SHA256withRSA");
         signature.initSign(pair.getPrivate());

@@ -105,13 +105,16 @@ public class Reflected {
         for (Field field : Thread.class.getDeclaredFields()) {
             System.out.println(field);
         }
-        Path root = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("modules", "java.base");
-        try (Stream<Path> files = Files.walk(root.resolve("java"))) {
-            List<String> names = files.map(root::relativize).map(Path::toString)
-                .filter(name -> name.matches("java/(lang|util|io|util/concurrent)/\\w+\\.class"))
-                .filter(name -> !name.contains("HeapProxy")).sorted().collect(Collectors.toList());
-            for (String name : names) {
-                count(Class.forName(name.substring(0, name.length() - 6).replace('/', '.'), false, null));
+        for (String part : List.of("java.lang", "java.util")) {
+            Path folder = FileSystems.getFileSystem(URI.create("jrt:/")).getPath("modules", "java.base", part.replace('.', '/'));
+            // To walk through the whole image takes longer than all the rest.
+            try (Stream<Path> files = Files.list(folder)) {
+                List<String> names = files.map(file -> file.getFileName().toString())
+                    .filter(name -> name.matches("\\w+\\.class") && !name.contains("HeapProxy")).sorted()
+                    .collect(Collectors.toList());
+                for (String name : names) {
+                    count(Class.forName(part + '.' + name.substring(0, name.length() - 6), false, null));
+                }
             }
         }
     }

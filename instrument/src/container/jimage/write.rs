@@ -75,7 +75,8 @@ impl<'a> ImageWriter<'a> {
         let (locations, at) = self.encode_locations(&places);
         let (redirect, offsets) = self.index(&at)?;
         self.link(&at)?;
-        let count = self.image.resource_count + self.added.len() as u32;
+        let count = self.image.resource_count.checked_add(self.added.len() as u32);
+        let count = count.ok_or(ImageError::Damaged("its number of resources cannot be"))?;
         let strings = self.strings.len() as u32;
         let header = [MAGIC, VERSION, self.image.flags, count, offsets.len() as u32, locations.len() as u32, strings];
         let mut index = Vec::with_capacity(offsets.len() * 8 + locations.len() + self.strings.len() + 64);

@@ -25,7 +25,7 @@ public class Records {
                 recording.enable("jdk.ThreadStart");
                 recording.start();
                 List<Object> kept = new ArrayList<>();
-                for (int index = 0; index < 200; index++) {
+                for (int index = 0; index < 50; index++) {
                     Round round = new Round();
                     round.begin();
                     kept.add(new byte[10_000]);
