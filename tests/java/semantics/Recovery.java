@@ -47,7 +47,7 @@ public class Recovery {
 
     static void overflow(String what, Runnable body) {
         int caught = 0;
-        for (int round = 0; round < 20; round++) {
+        for (int round = 0; round < 10; round++) {
             try {
                 body.run();
             } catch (StackOverflowError error) {
@@ -86,7 +86,7 @@ public class Recovery {
     public static void main(String[] args) throws Exception {
         overflow("recursion with finally", () -> down(0));
         // Where the stack ends, not even a handler can be sure to run: a few calls of each round may not count.
-        System.out.println("entered were left: " + (entered - left < 20 * 30 && entered > 1000) + (last instanceof int[]));
+        System.out.println("entered were left: " + (entered - left < 10 * 10 && entered > 1000) + (last instanceof int[]));
         if (args.length > 0) {
             System.out.println(entered + " " + left);
         }

@@ -12,13 +12,22 @@ public class Waits {
         return depth == 0 ? made : work(depth - 1);
     }
 
+    /** Most of the time, for the trace's sake. */
+    static void rest() {
+        try {
+            Thread.sleep(1);
+        } catch (InterruptedException goOn) {
+            // It ends when it is told to.
+        }
+    }
+
     public static void main(String[] args) throws Exception {
         Thread[] threads = new Thread[2];
         for (int index = 0; index < threads.length; index++) {
             threads[index] = new Thread(() -> {
                 while (!done) {
                     work(20);
-                    Thread.yield();
+                    rest();
                 }
             }, "worker-" + index);
             threads[index].start();
