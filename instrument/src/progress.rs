@@ -1,6 +1,6 @@
 //! The progress bar of long work.
 
-use std::io::IsTerminal;
+use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -17,15 +17,20 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, target);
         let style = ProgressStyle::with_template("{spinner} {msg} [{wide_bar}] {pos}/{len} classes {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        if shown {
-            bar.enable_steady_tick(Duration::from_millis(200));
-        }
         Self(bar)
     }
 
-    /// What is being worked on.
+    /// What is being worked on. Before the first stage nothing is drawn.
     pub fn stage(&self, what: impl Into<String>) {
+        if self.0.message().is_empty() && !self.0.is_hidden() {
+            self.0.enable_steady_tick(Duration::from_millis(200));
+        }
         self.0.set_message(what.into());
+    }
+
+    /// Prints a line above the bar. If nobody reads it any more, so be it.
+    pub fn say(&self, line: &str) {
+        let _ = self.0.suspend(|| writeln!(std::io::stderr(), "{line}"));
     }
 
     /// More classes have been found.

@@ -53,8 +53,9 @@ impl RunArgs {
     /// Runs the program; its exit code is ours.
     pub(super) fn execute(&self, rules: &[Rule]) -> Result<ExitCode, Error> {
         let progress = Progress::new(self.quiet);
+        let filter = filter_of(rules)?;
         let settings =
-            Settings { events: self.events, filter: filter_of(rules)?, strict: false, check: false, progress };
+            Settings { events: self.events, filter, strict: false, check: false, progress: progress.clone() };
         let job = RunJob {
             command: self.command.clone(),
             trace: self.trace.clone(),
@@ -63,7 +64,9 @@ impl RunArgs {
             in_place: self.in_place,
             quiet: self.quiet,
         };
-        pool(self.jobs)?.install(|| job.run(&settings)).map(ExitCode::from)
+        let done = pool(self.jobs)?.install(|| job.run(&settings));
+        progress.finish();
+        done.map(ExitCode::from)
     }
 
     /// `env` has 125 for its own failures, so that they are not taken for the program's.

@@ -92,7 +92,7 @@ pub fn text(folder: &Path, feature: u16, boot: &[String]) -> String {
 }
 
 /// Quotes an argument as java's argument files want it: in double quotes, with backslash escapes.
-fn quoted(argument: &str) -> String {
+pub(crate) fn quoted(argument: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\'' | b'\\' | b'#');
     if argument.bytes().all(plain) {
         return argument.to_owned();

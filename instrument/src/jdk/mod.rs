@@ -12,6 +12,7 @@ mod runtime_dir;
 
 use std::path::{Path, PathBuf};
 
+pub(crate) use args_file::quoted as argument_quoted;
 pub use home::{JdkHome, Layout};
 pub use runtime_dir::RuntimeDir;
 

@@ -10,13 +10,13 @@ mod child;
 mod error;
 mod java_line;
 mod launcher;
+mod long_line;
 mod paths;
 mod prepare;
 mod program;
 mod trace_file;
 
 use std::ffi::OsString;
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -24,10 +24,13 @@ pub use error::RunError;
 
 use crate::artifact::Settings;
 use crate::cache::Cache;
+use crate::cache::entry::Entry;
+use crate::cache::stamp::Digest;
 use crate::error::Error;
 use crate::jdk::RuntimeDir;
 use java_line::JavaOption;
 use launcher::{Launcher, Surroundings};
+use long_line::ArgumentFile;
 use trace_file::TraceFile;
 
 /// What to run, and how.
@@ -47,77 +50,107 @@ pub struct RunJob {
     pub quiet: bool,
 }
 
+/// A command, and what is to live as long as it runs.
+#[derive(Debug)]
+struct Assembled {
+    words: Vec<OsString>,
+    /// What is said of the trace file, weakest place first.
+    traces: Vec<String>,
+    _entry: Option<Entry>,
+    _file: Option<ArgumentFile>,
+}
+
 impl RunJob {
     /// Runs it and returns its exit code.
     pub fn run(&self, settings: &Settings) -> Result<u8, Error> {
         let (name, arguments) =
             self.command.split_first().ok_or_else(|| Error::Usage("say what to run: java …".into()))?;
-        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
         let launcher = Launcher::find(name, &surroundings)?;
-        let say = |line: &str| {
-            if !self.quiet {
-                eprintln!("et-instrument: {line}");
-            }
-        };
 
         let cache = Cache::find(self.cache_dir.as_deref())?;
         cache.create()?;
         let runtime = RuntimeDir::find(self.runtime_dir.as_deref())?;
         let tool = prepare::tool(&cache, &runtime)?;
+        let say = |line: &str| self.say(settings, line);
         let prepared = match prepare::at_hand(&launcher.jdk)? {
             Some(prepared) => prepared,
             None => prepare::prepare(&cache, &launcher.jdk, runtime.folder(), tool, settings, &say)?,
         };
-
-        let mut own = Vec::new();
-        own.extend(self.trace.iter().map(|trace| format!("-Det.traceFile={trace}")));
-        let excluded = settings.filter.excluded();
-        if !excluded.is_empty() {
-            own.push(format!("-Det.dynamicExclude={}", excluded.join(",")));
-        }
-        let given = given_options(launcher.is_java());
-        let mut command = Command::new(prepared.home.join(&launcher.path));
-        let options = prepared.options.iter().chain(&own);
-        let mut traces: Vec<String> = Vec::new();
-        traces.extend(variable("ET_OPTIONS").and_then(|text| TraceFile::in_variable(&text.to_string_lossy())));
-        let mut entry = None;
-        if launcher.is_java() {
-            let mut line = program::Line::of(arguments, given)?;
-            if !self.in_place {
-                let (used, done) = program::rewrite(&mut line, &cache, tool, settings)?;
-                entry = Some(used);
-                settings.progress.finish();
-                done.notes.iter().for_each(|note| say(note));
-                if let Some(text) = done.text() {
-                    say(&format!("rewrote {text}"));
-                }
-            }
-            traces.extend(trace_options(&line.inherited));
-            traces.extend(self.trace.clone());
-            traces.extend(trace_options(&line.java.options));
-            command.args(options).args(line.java.arguments());
+        let mut options = prepared.options.clone();
+        options.extend(self.options(settings));
+        let assembled = if launcher.is_java() {
+            self.java(arguments, options, &cache, tool, settings)?
         } else {
-            traces.extend(trace_options(&given));
-            traces.extend(self.trace.clone());
-            command.args(options.map(|option| format!("-J{option}"))).args(arguments);
-        }
+            self.other(arguments, options)
+        };
         settings.progress.finish();
+
+        let mut command = Command::new(prepared.home.join(&launcher.path));
+        command.args(&assembled.words);
         lead_to(&mut command, &prepared.home, java_home.is_some());
         crate::interrupt::check()?;
-        let trace = TraceFile::new(traces);
+        let in_variable = variable("ET_OPTIONS").and_then(|text| TraceFile::in_variable(&text.to_string_lossy()));
+        let trace = TraceFile::new(in_variable.into_iter().chain(assembled.traces.iter().cloned()));
         let ended = child::run(&mut command)?;
-        drop(entry);
-        if !self.quiet {
-            // The program may have left the cursor within a line.
-            if std::io::stderr().is_terminal() && std::io::stdout().is_terminal() {
-                eprintln!();
-            }
-            trace.lines(ended.process).iter().for_each(|line| eprintln!("et-instrument: {line}"));
-        }
+        trace.lines(ended.process).iter().for_each(|line| self.say(settings, line));
         Ok(ended.code)
     }
+
+    fn say(&self, settings: &Settings, line: &str) {
+        if !self.quiet {
+            settings.progress.say(&format!("et-instrument: {line}"));
+        }
+    }
+
+    /// Options of the runtime that ours stand for.
+    fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
+        let excluded = settings.filter.excluded().join(",");
+        let excluded = (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"));
+        self.trace.iter().map(|trace| format!("-Det.traceFile={trace}")).chain(excluded)
+    }
+
+    /// `java`: with rewritten copies of what it is to run.
+    fn java(
+        &self,
+        arguments: &[OsString],
+        options: Vec<String>,
+        cache: &Cache,
+        tool: Digest,
+        settings: &Settings,
+    ) -> Result<Assembled, Error> {
+        let mut line = program::Line::of(arguments, given_options(true))?;
+        let mut entry = None;
+        if !self.in_place {
+            let (used, done) = program::rewrite(&mut line, cache, tool, settings)?;
+            entry = Some(used);
+            settings.progress.finish();
+            done.notes.iter().for_each(|note| self.say(settings, note));
+            if let Some(text) = done.text() {
+                self.say(settings, &format!("rewrote {text}"));
+            }
+        }
+        let given = trace_options(&line.inherited).chain(self.trace.clone());
+        let traces = given.chain(trace_options(&line.java.options)).collect();
+        let folder = entry.as_ref().map_or(cache.root(), Entry::folder);
+        let (own, file) = long_line::arguments(line.java, folder)?;
+        let words = options.into_iter().map(OsString::from).chain(own).collect();
+        Ok(Assembled { words, traces, _entry: entry, _file: file })
+    }
+
+    /// The other launchers have no class path of a program, and hand on to the JVM what stands behind `-J`.
+    fn other(&self, arguments: &[OsString], options: Vec<String>) -> Assembled {
+        let own = options.into_iter().map(|option| OsString::from(format!("-J{option}")));
+        let words = own.chain(arguments.iter().cloned()).collect();
+        let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
+        Assembled { words, traces, _entry: None, _file: None }
+    }
+}
+
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
 /// A JVM that the program starts has the rewritten classes on its class path, and so must be the instrumented one.
