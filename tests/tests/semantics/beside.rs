@@ -22,6 +22,8 @@ pub fn trials() -> Vec<Trial> {
     };
     let mut trials = lab::on_each_jdk_unless("debugger", lacks("libjdwp.so"), debugger);
     trials.extend(lab::on_each_jdk_unless("java_agent", lacks("libinstrument.so"), java_agent));
+    trials.extend(lab::on_each_jdk_unless("agent_of_the_launcher", lacks("libinstrument.so"), agent_of_the_launcher));
+    trials.extend(lab::on_each_jdk_unless("archive_of_classes", without_archive, archive_of_classes));
     trials.extend(lab::on_each_jdk_unless("flight_recorder", without_recorder, flight_recorder));
     trials.extend(lab::on_each_jdk_unless("tools", lacks("libattach.so"), tools));
     trials
@@ -160,6 +162,51 @@ fn java_agent(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let traced = et_tests::program::run_java(java.arg("Retransforms"))?;
     ensure!(plain.stdout.lines().count() == 4, "{plain:?}");
     et_tests::plain_and_traced::same(&plain, &traced)?;
+    prepared.validate(&trace)?;
+    prepared.clean()
+}
+
+/// A jar that is its own agent keeps its manifest.
+fn agent_of_the_launcher(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-launched", "beside/Launched")?;
+    let manifest = prepared.folder.join("app.mf");
+    fs::write(&manifest, "Main-Class: Launched\nLauncher-Agent-Class: Launched\n")?;
+    let (jar, rewritten) = (prepared.folder.join("app.jar"), prepared.folder.join("app-et.jar"));
+    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
+    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
+    prepared.rewrite(&jar, &rewritten)?;
+    let plain = et_tests::program::run_java(prepared.plain_java().arg("-jar").arg(&jar))?;
+    let (mut java, trace) = prepared.traced_java()?;
+    let traced = et_tests::program::run_java(java.arg("-jar").arg(&rewritten))?;
+    ensure!(plain.stdout == "10\nsized true\n", "{plain:?}");
+    ensure!(plain.stdout == traced.stdout && plain.code == traced.code, "{plain:?}\n{traced:?}");
+    prepared.validate(&trace)?;
+    prepared.clean()
+}
+
+/// A dynamic archive lies on top of the JDK's own; a copy of JDK 25 has none for the default collector.
+fn without_archive(_: &Lab, jdk: &Jdk) -> Option<String> {
+    (!(13..25).contains(&jdk.feature)).then(|| format!("a copy of JDK {} has no archive to build on", jdk.feature))
+}
+
+/// Rewritten classes from an archive of the application, made as docs/runtime-options.md says: without the agent.
+fn archive_of_classes(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-archive", "beside/Launched")?;
+    let (classes, jar) = (prepared.rewritten(), prepared.folder.join("app-et.jar"));
+    command::quiet(
+        Command::new(lab.compiler.home.join("bin/jar")).arg("cf").arg(&jar).arg("-C").arg(classes).arg("."),
+    )?;
+    let archive = prepared.folder.join("app.jsa");
+    let mut dump = Command::new(lab.instrumented(jdk)?.java());
+    dump.arg(format!("-XX:ArchiveClassesAtExit={}", archive.display())).arg("-cp").arg(&jar).arg("Launched");
+    command::quiet(&mut dump)?;
+    ensure!(archive.is_file(), "no archive was made");
+    let (mut java, trace) = prepared.traced_java()?;
+    java.arg(format!("-XX:SharedArchiveFile={}", archive.display())).arg("-Xlog:class+load").arg("-cp").arg(&jar);
+    let traced = et_tests::program::run_java(java.arg("Launched"))?;
+    ensure!(traced.stdout.contains("10\nno agent\n"), "{traced:?}");
+    let is_archived = |line: &str| line.contains(" Launched source: shared objects file");
+    ensure!(traced.stdout.lines().any(is_archived), "the archive was not used: {}", traced.stdout);
     prepared.validate(&trace)?;
     prepared.clean()
 }
