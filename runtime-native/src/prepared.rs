@@ -73,7 +73,7 @@ pub fn announce_the_rest(tracer: &Tracer, env: Env) {
 
 /// Does something with the array of a linked class's resolved references, if it has one.
 fn with_resolved_references(tracer: &Tracer, env: Env, class: Object, act: impl FnOnce(Env, Object)) {
-    env.frame(4, |env| {
+    env.frame(8, |env| {
         let klass = tracer.proxy.klass(env, class);
         if klass != 0
             && let Some(references) = tracer.hotspot.resolved_references(env, klass)

@@ -49,6 +49,11 @@ impl Global {
     pub fn get(&self) -> Object<'_> {
         Object { raw: self.0, life: PhantomData }
     }
+
+    /// The reference itself, as a number.
+    pub fn address(&self) -> usize {
+        self.0.as_ptr() as usize
+    }
 }
 
 macro_rules! ids {
@@ -117,9 +122,6 @@ pub type JniFunctions = JNINativeInterface__1_6;
 
 /// What stood in the table before we changed it.
 static ORIGINAL: OnceLock<Original> = OnceLock::new();
-
-/// What marks a global reference, see [`Env::of_global_slot`].
-static GLOBAL_TAG: OnceLock<Option<u64>> = OnceLock::new();
 
 struct Original(JniFunctions);
 
@@ -350,6 +352,16 @@ impl<'a> Env<'a> {
         self.object(array)
     }
 
+    /// An element of an array of objects; none for null.
+    pub fn array_element(self, array: Object, index: i32) -> Option<Object<'a>> {
+        self.found(jni!(self, GetObjectArrayElement, array.raw(), index)).and_then(|raw| self.object(raw))
+    }
+
+    /// Sets an element of an array of objects to null.
+    pub fn clear_array_element(self, array: Object, index: i32) {
+        jni!(self, SetObjectArrayElement, array.raw(), index, std::ptr::null_mut());
+    }
+
     /// The class of an object.
     pub fn class_of(self, object: Object) -> Option<Object<'a>> {
         self.object(jni!(self, GetObjectClass, object.raw()))
@@ -412,20 +424,6 @@ impl<'a> Env<'a> {
     /// A reference for good.
     pub fn global(self, object: Object) -> Option<Global> {
         NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)
-    }
-
-    /// A local reference to what a slot of HotSpot's refers to. Global references of JNI's are the addresses of such slots,
-    /// from 21 on with a tag in the low bits.
-    pub fn of_global_slot(self, slot: u64) -> Option<Object<'a>> {
-        const TAG: u64 = 3;
-        let tag = *GLOBAL_TAG.get_or_init(|| {
-            let thread_class = self.find_class(c"java/lang/Thread")?;
-            let global = self.global(thread_class)?;
-            let tag = global.0.as_ptr() as u64 & TAG;
-            jni!(self, DeleteGlobalRef, global.0.as_ptr());
-            Some(tag)
-        });
-        self.object(jni!(self, NewLocalRef, (slot | tag?) as jobject))
     }
 
     /// Runs `body` in a frame of local references of its own: those that it makes end with it.

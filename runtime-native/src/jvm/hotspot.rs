@@ -7,6 +7,7 @@ use std::ptr;
 use jni_sys::{JNIEnv, jint, jlong, jobject};
 
 use super::env::{Env, Object};
+use super::handles::Handles;
 use crate::writer::HeapUse;
 
 type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
@@ -18,6 +19,7 @@ pub struct HotSpot {
     identity_hash: IdentityHash,
     total_memory: Memory,
     free_memory: Memory,
+    handles: Option<Handles>,
     /// Where instance sizes are.
     pub layout: Option<Layout>,
 }
@@ -65,6 +67,7 @@ impl HotSpot {
                 identity_hash: std::mem::transmute::<*mut c_void, IdentityHash>(library.symbol(c"JVM_IHashCode")?),
                 total_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_TotalMemory")?),
                 free_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_FreeMemory")?),
+                handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
                 layout: Layout::find(&library),
             })
         }
@@ -84,11 +87,6 @@ impl HotSpot {
     /// The array of resolved references of a class that is linked and alive; none if it needs none. `klass` is what its
     /// mirror says, and not 0.
     pub fn resolved_references<'a>(&self, env: Env<'a>, klass: u64) -> Option<Object<'a>> {
-        // `-Xcheck:jni` takes a handle that JNI has not made for an error, and ends the process. Off until the array is
-        // reached without one.
-        if true {
-            return None;
-        }
         let offsets = self.layout.and_then(|layout| layout.resolved)?;
         let pointer = |at: u64| {
             // SAFETY: a field of a structure of HotSpot's, at the offset that it tells debuggers; all are words.
@@ -99,7 +97,8 @@ impl HotSpot {
         let cache = pointer(pool + offsets.cache)?;
         // An OopHandle: the address of a slot that the collectors keep up to date, as a global reference of JNI's is.
         let slot = pointer(cache + offsets.array)?;
-        env.of_global_slot(slot)
+        // SAFETY: such a slot, as long as the class lives.
+        unsafe { self.handles?.resolve(env, slot) }
     }
 
     /// Bytes of the heap. To be called on a thread that the VM knows.

@@ -5,6 +5,7 @@
 
 pub mod env;
 pub mod field_ids;
+mod handles;
 pub mod hotspot;
 pub mod jvmti;
 
