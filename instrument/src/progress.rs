@@ -22,10 +22,11 @@ impl Progress {
 
     /// What is being worked on. Before the first stage nothing is drawn.
     pub fn stage(&self, what: impl Into<String>) {
-        if self.0.message().is_empty() && !self.0.is_hidden() {
+        let is_first = self.0.message().is_empty();
+        self.0.set_message(what.into());
+        if is_first && !self.0.is_hidden() {
             self.0.enable_steady_tick(Duration::from_millis(200));
         }
-        self.0.set_message(what.into());
     }
 
     /// Prints a line above the bar. If nobody reads it any more, so be it.

@@ -9,6 +9,8 @@ use crate::error::Error;
 /// Ends of the names of lock files, which stay when an entry goes: another process may be waiting for them.
 pub(super) const USE: &str = "use";
 const UPDATE: &str = "update";
+/// And of the name of a folder that is being removed.
+const GONE: &str = "gone";
 
 /// A folder under a key. As long as this lives, nobody removes it.
 #[derive(Debug)]
@@ -62,7 +64,10 @@ pub(super) fn remove(folder: &Path) -> Result<bool, Error> {
         Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
     }
-    match fs::remove_dir_all(folder) {
+    // Under its own name it is whole or not there, also if this is interrupted.
+    let gone = lock_path(folder, GONE);
+    super::remove_any(&gone)?;
+    match fs::rename(folder, &gone).and_then(|()| fs::remove_dir_all(&gone)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
         _ => Ok(true),
     }

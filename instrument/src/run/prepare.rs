@@ -84,6 +84,8 @@ pub fn prepare(
         let _update = entry.update(|| say("waiting for another run that prepares the same JDK"))?;
         if !arguments.is_file() {
             cache.remove_unused();
+            // Whatever else bears the name, is no JDK.
+            crate::cache::remove_any(&folder)?;
             say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
             let job = JdkJob {
                 home: home.path.clone(),
