@@ -246,6 +246,6 @@ public class JniCalls {
             reflection();
         }
         Box box = new Box();
-        System.out.println(many(box, 100_000) + " " + Arrays.toString((int[]) box.held));
+        System.out.println(many(box, Integer.getInteger("many", 100_000)) + " " + Arrays.toString((int[]) box.held));
     }
 }

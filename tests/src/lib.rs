@@ -2,12 +2,14 @@
 //! facts that are known by construction.
 //!
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
+//! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
 
+pub mod compiled;
 pub mod expect;
 pub mod lab;
 pub mod names;

@@ -13,9 +13,10 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use xtask::command;
-use xtask::jdks::{self, Jdk};
+use xtask::jdks::Jdk;
 use xtask::programs;
 
+use crate::compiled;
 use crate::lab::{self, Lab};
 use crate::program::{self, Seen};
 
@@ -60,13 +61,8 @@ pub struct Prepared<'a> {
     pub head: Head,
     /// Everything that it leaves.
     pub folder: PathBuf,
+    classes: PathBuf,
     runs: usize,
-}
-
-/// A JDK whose compiler knows that release: the usual one if it does.
-pub fn compiler(lab: &Lab, release: u32) -> Option<Jdk> {
-    let others = jdks::find(&lab.layout).into_iter().filter(|jdk| jdk.javac().is_some());
-    std::iter::once(lab.compiler.clone()).chain(others).find(|jdk| jdk.feature >= release)
 }
 
 /// The file of a program.
@@ -75,20 +71,16 @@ pub fn source(lab: &Lab, name: &str) -> PathBuf {
 }
 
 impl<'a> Prepared<'a> {
-    /// Compiles and rewrites `tests/java/semantics/<name>.java`.
+    /// Has `tests/java/semantics/<name>.java` compiled, and rewrites it.
     pub fn new(lab: &'a Lab, jdk: &'a Jdk, test: &str, name: &str) -> Result<Self> {
         let file = source(lab, name);
         let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
         let head = Head::parse(&text).with_context(|| file.display().to_string())?;
         let folder = lab.folder(jdk, test)?;
-        let compiler = compiler(lab, head.release).with_context(|| format!("no javac for release {}", head.release))?;
-        let javac = compiler.javac().context("the compiler has no javac")?;
-        let mut compile = Command::new(javac);
-        compile.args(["-g", "-nowarn", "-encoding", "UTF-8", "--release"]).arg(head.release.to_string());
-        command::quiet(compile.arg("-d").arg(folder.join("classes")).arg(&file))?;
+        let classes = compiled::classes(lab, &file, head.release)?;
         let name = name.rsplit('/').next().unwrap_or(name).to_owned();
-        let prepared = Self { lab, jdk, name, head, folder, runs: 0 };
-        prepared.rewrite(&prepared.plain(), &prepared.rewritten())?;
+        let prepared = Self { lab, jdk, name, head, folder, classes, runs: 0 };
+        prepared.rewrite(prepared.plain(), &prepared.rewritten())?;
         Ok(prepared)
     }
 
@@ -97,9 +89,9 @@ impl<'a> Prepared<'a> {
         command::quiet(Command::new(self.lab.tools.et_instrument()).arg(from).arg("-o").arg(to)).map(drop)
     }
 
-    /// The compiled classes.
-    pub fn plain(&self) -> PathBuf {
-        self.folder.join("classes")
+    /// The compiled classes, which other tests use, too.
+    pub fn plain(&self) -> &Path {
+        &self.classes
     }
 
     /// The rewritten classes.
@@ -126,9 +118,9 @@ impl<'a> Prepared<'a> {
 
     /// Runs the program both ways with the same options; what is seen must be the same, the trace valid.
     pub fn compare(&mut self, options: &[String]) -> Result<Seen> {
-        let (name, plain, rewritten) = (self.name.clone(), self.plain(), self.rewritten());
+        let (name, rewritten) = (self.name.clone(), self.rewritten());
         let mut java = self.plain_java();
-        let before = program::run_java(java.args(options).arg("-cp").arg(plain).arg(&name))?;
+        let before = program::run_java(java.args(options).arg("-cp").arg(self.plain()).arg(&name))?;
         let (mut java, trace) = self.traced_java()?;
         let after = program::run_java(java.args(options).arg("-cp").arg(rewritten).arg(&name))?;
         same(&before, &self.as_if_plain(&after)).with_context(|| command::shown(&java))?;

@@ -8,9 +8,10 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use xtask::command;
 use xtask::instrumented;
-use xtask::jdks::{self, Jdk};
+use xtask::jdks::Jdk;
 use xtask::programs;
 
+use crate::compiled;
 use crate::expect::Source;
 use crate::lab::{self, Lab};
 use crate::names::Names;
@@ -42,13 +43,9 @@ fn source(lab: &Lab, program: &str) -> Result<Source> {
     Source::parse(&text).with_context(|| format!("{}", file.display()))
 }
 
-/// The Java version to compile a program for, and what can compile it.
-fn compiler(lab: &Lab, source: &Source) -> Result<(u32, PathBuf)> {
-    let release = source.needs.unwrap_or_default().max(OLDEST);
-    let others = || jdks::find(&lab.layout).into_iter().filter(|jdk| jdk.feature >= release);
-    let all = std::iter::once(lab.compiler.clone()).filter(|jdk| jdk.feature >= release).chain(others());
-    let javac = all.filter_map(|jdk| jdk.javac()).next();
-    Ok((release, javac.with_context(|| format!("no JDK with a javac for Java {release} found"))?))
+/// The Java version to compile a program for.
+fn release(source: &Source) -> u32 {
+    source.needs.unwrap_or_default().max(OLDEST)
 }
 
 /// The oldest Java version that tests run on.
@@ -60,7 +57,7 @@ pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
     let source = source(lab, program).ok()?;
     match source.needs {
         Some(needs) if needs > jdk.feature => Some(format!("{program} needs Java {needs}")),
-        _ => compiler(lab, &source).err().map(|error| error.to_string()),
+        _ => compiled::compiler(lab, release(&source)).is_none().then(|| format!("{program} needs a newer javac")),
     }
 }
 
@@ -69,6 +66,8 @@ pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
 pub struct Setup<'a> {
     /// Options for `et-instrument jdk`.
     pub jdk: &'a [&'a str],
+    /// Options for java, of both runs.
+    pub both: &'a [&'a str],
     /// Options for java, of the traced run only.
     pub traced: &'a [&'a str],
 }
@@ -90,14 +89,8 @@ impl Run {
         let source = source(lab, program)?;
         let name = program.rsplit('/').next().unwrap_or(program);
         let folder = lab.folder(jdk, test)?;
-        let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
-        let (release, javac) = compiler(lab, &source)?;
-        command::quiet(
-            Command::new(javac)
-                .args(["-g", "-nowarn", "--release", &release.to_string(), "-encoding", "UTF-8", "-d"])
-                .arg(&classes)
-                .arg(programs(lab).join(format!("{program}.java"))),
-        )?;
+        let classes = compiled::classes(lab, &programs(lab).join(format!("{program}.java")), release(&source))?;
+        let rewritten = folder.join("classes-et");
         let run = if source.is_plain {
             &classes
         } else {
@@ -117,12 +110,20 @@ impl Run {
         }
 
         let mut plain = Command::new(jdk.java());
-        plain.args(&library).args(&source.java).arg("-cp").arg(&classes).arg(name).current_dir(&folder);
+        plain
+            .args(setup.both)
+            .args(&library)
+            .args(&source.java)
+            .arg("-cp")
+            .arg(&classes)
+            .arg(name)
+            .current_dir(&folder);
         let plain = run_java(&mut plain)?;
         let traced_jdk = instrumented::InstrumentedJdk::of(&lab.layout, &lab.tools, jdk, setup.jdk)?;
         let trace = folder.join("trace.ettrace");
         let mut traced = Command::new(traced_jdk.java());
         traced
+            .args(setup.both)
             .args(setup.traced)
             .args(traced_jdk.options(&trace))
             .args(&library)
@@ -183,7 +184,12 @@ impl Run {
 
 /// Compares a program with what its comments say.
 pub fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
-    let run = Run::of(lab, jdk, name, name)?;
+    check_with(lab, jdk, name, name, Setup::default())
+}
+
+/// As [`check`], set up in another way.
+pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>) -> Result<()> {
+    let run = Run::with(lab, jdk, test, name, setup)?;
     let trace = run.read(lab)?;
     let mut wrong = String::new();
     for expectation in &run.source.expectations {

@@ -10,8 +10,9 @@ use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
+use et_tests::compiled::compiler;
 use et_tests::lab::{self, Lab};
-use et_tests::plain_and_traced::{Head, Prepared, compiler, source};
+use et_tests::plain_and_traced::{Head, Prepared, source};
 use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 use xtask::layout::Layout;

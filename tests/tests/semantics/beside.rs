@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(lab::on_each_jdk_unless("java_agent", lacks("libinstrument.so"), java_agent));
     trials.extend(lab::on_each_jdk_unless("agent_of_the_launcher", lacks("libinstrument.so"), agent_of_the_launcher));
     trials.extend(lab::on_each_jdk_unless("archive_of_classes", without_archive, archive_of_classes));
-    trials.extend(lab::on_each_jdk_unless("flight_recorder", without_recorder, flight_recorder));
+    trials.extend(lab::on_each_jdk_unless("flight_recorder", lacks("jfr/default.jfc"), flight_recorder));
     trials.extend(lab::on_each_jdk_unless("tools", lacks("libattach.so"), tools));
     trials
 }
@@ -209,12 +209,6 @@ fn archive_of_classes(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(traced.stdout.lines().any(is_archived), "the archive was not used: {}", traced.stdout);
     prepared.validate(&trace)?;
     prepared.clean()
-}
-
-fn without_recorder(_: &Lab, jdk: &Jdk) -> Option<String> {
-    let modules = Command::new(jdk.java()).arg("--list-modules").output().ok()?;
-    let has = String::from_utf8_lossy(&modules.stdout).lines().any(|line| line.starts_with("jdk.jfr"));
-    (!has).then(|| format!("JDK {} has no module jdk.jfr", jdk.feature))
 }
 
 fn flight_recorder(lab: &Lab, jdk: &Jdk) -> Result<()> {
