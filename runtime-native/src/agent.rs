@@ -35,6 +35,8 @@ pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T 
             let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown cause");
             say(format_args!("internal error, tracing stops here, the program runs on: {text}"));
             if let Some(tracer) = tracer::get() {
+                // The trace will have an end, at which all seems well.
+                tracer.queue.problem(format!("internal error, tracing stopped before the program ended: {text}"), 1);
                 tracer.give_up(env);
             }
             fallback
@@ -220,7 +222,7 @@ pub unsafe extern "system" fn writer_thread(_jvmti: *mut RawEnv, env: *mut JNIEn
         let sink = tracer.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         tracer.writer_runs.wait();
         if let Some(sink) = sink {
-            writer::run(&tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
+            writer::run(tracer.run, &tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
         }
     });
     // Also after a panic: the program's end waits for the writer's.

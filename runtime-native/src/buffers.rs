@@ -17,6 +17,7 @@ use et_trace::file::format::buffers::{
     CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, CHUNKS_AT, FILE_HEADER,
     FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
+use et_trace::file::progress::RunId;
 use memmap2::{MmapOptions, MmapRaw};
 use thiserror::Error;
 
@@ -85,8 +86,8 @@ struct State {
 }
 
 impl Buffers {
-    /// Makes the buffer file `path` with `bytes` for chunks.
-    pub fn create(path: &Path, bytes: usize) -> Result<Self, BufferError> {
+    /// Makes the buffer file `path` of a run, with `bytes` for chunks.
+    pub fn create(path: &Path, bytes: usize, run: RunId) -> Result<Self, BufferError> {
         let fail = |error| BufferError { path: path.to_owned(), error };
         let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let count = (bytes / chunk_size).max(MIN_CHUNKS);
@@ -100,6 +101,7 @@ impl Buffers {
             chunk_count: count as u32,
             pid: std::process::id(),
             ticket: Ticket(0),
+            run,
         };
         // SAFETY: the mapping is larger than a header and nobody else knows it yet.
         unsafe { map.as_mut_ptr().copy_from_nonoverlapping(header.encode().as_ptr(), FILE_HEADER) };
@@ -131,6 +133,11 @@ impl Buffers {
         // SAFETY: inside the mapping, which lives as long as `self`; 8-byte aligned; only ever used atomically, by
         // Java code too.
         unsafe { &*self.map.as_mut_ptr().add(TICKET_AT).cast::<AtomicU64>() }
+    }
+
+    /// The last ticket that was given out.
+    pub fn last_ticket(&self) -> Ticket {
+        Ticket(self.counter().load(Ordering::Acquire))
     }
 
     /// The next ticket.
@@ -321,7 +328,7 @@ mod tests {
 
     fn buffers(bytes: usize) -> (tempfile::TempDir, Buffers) {
         let folder = tempfile::tempdir().unwrap();
-        let buffers = Buffers::create(&folder.path().join("t.buf"), bytes).unwrap();
+        let buffers = Buffers::create(&folder.path().join("t.buf"), bytes, RunId::default()).unwrap();
         (folder, buffers)
     }
 
@@ -412,7 +419,8 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let error = Buffers::create(Path::new("/no/such/folder/t.buf"), 1 << 20).unwrap_err().to_string();
+        let error =
+            Buffers::create(Path::new("/no/such/folder/t.buf"), 1 << 20, RunId::default()).unwrap_err().to_string();
         assert!(error.contains("/no/such/folder/t.buf"), "{error}");
     }
 }

@@ -2,10 +2,12 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use et_trace::file::format::FILE_MAGIC;
+use et_trace::file::progress::{PROGRESS_AT, Progress};
 use thiserror::Error;
 
 use crate::options::Target;
@@ -43,6 +45,12 @@ pub enum SinkError {
         /// Why.
         error: io::Error,
     },
+    /// Somebody has removed the file, or its folder: what is written to it nobody will ever read.
+    #[error("tracing stops here, the program runs on: the trace {path} was removed", path = .path.display())]
+    Removed {
+        /// Which.
+        path: PathBuf,
+    },
     /// The command came back with a failure.
     #[error("the command of traceFile ({command}) failed: {status}")]
     Status {
@@ -53,12 +61,27 @@ pub enum SinkError {
     },
 }
 
+impl SinkError {
+    /// Why, without what follows from it.
+    pub fn cause(&self) -> String {
+        match self {
+            Self::Write { to, error } => format!("cannot write to {to}: {error}"),
+            other => other.to_string(),
+        }
+    }
+}
+
 /// An open trace.
 #[derive(Debug)]
 pub struct Sink {
     out: Output,
     /// Bytes of whole blocks, what is left if writing fails.
     whole: u64,
+    /// Not a pipe, a device or a command.
+    is_plain: bool,
+    /// Stands for a full disk.
+    #[cfg(test)]
+    pub limit: Option<u64>,
 }
 
 #[derive(Debug)]
@@ -90,7 +113,14 @@ impl Sink {
                 }
             }
         };
-        Ok(Self { out, whole: 0 })
+        let is_plain = matches!(&out, Output::File { file, .. } if file.metadata().is_ok_and(|meta| meta.is_file()));
+        Ok(Self {
+            out,
+            whole: 0,
+            is_plain,
+            #[cfg(test)]
+            limit: None,
+        })
     }
 
     /// The file, if it is one.
@@ -104,13 +134,48 @@ impl Sink {
     /// Where the buffer file lies: beside the trace, or in the temporary folder when that is not a plain file.
     pub fn buffer_path(&self) -> PathBuf {
         match &self.out {
-            Output::File { file, path } if file.metadata().is_ok_and(|meta| meta.is_file()) => beside(path),
+            Output::File { path, .. } if self.is_plain => beside(path),
             _ => std::env::temp_dir().join(format!("et-{}.buf", std::process::id())),
         }
     }
 
+    /// Whether it is a plain file, of which parts can be written over.
+    pub fn is_plain(&self) -> bool {
+        self.is_plain
+    }
+
+    fn plain_file(&self) -> Option<(&File, &Path)> {
+        match &self.out {
+            Output::File { file, path } if self.is_plain => Some((file, path)),
+            _ => None,
+        }
+    }
+
+    /// Writes over the `Progress` block; false if the target does not allow that.
+    ///
+    /// It takes no room on the disk that the file does not have already, so it works when nothing else does.
+    pub fn write_progress(&self, progress: &Progress) -> bool {
+        let block = self.plain_file().map(|(file, _)| file.write_all_at(&progress.fixed_block(), PROGRESS_AT));
+        // An error here is not worth more than the one that is told already, or will be.
+        block.is_some()
+    }
+
     /// Writes whole blocks. After an error the target is cut back to the last whole block, as far as it can be.
     pub fn write(&mut self, blocks: &[u8]) -> Result<(), SinkError> {
+        if let Some((file, path)) = self.plain_file()
+            && file.metadata().is_ok_and(|meta| meta.nlink() == 0)
+        {
+            return Err(SinkError::Removed { path: path.to_owned() });
+        }
+        #[cfg(test)]
+        if let (Some(limit), Output::File { file, .. }) = (self.limit, &mut self.out)
+            && self.whole + blocks.len() as u64 > limit
+        {
+            let half = file.write_all(&blocks[..blocks.len() / 2]);
+            let cut = half.and_then(|()| file.set_len(self.whole));
+            let error = cut.err().unwrap_or_else(|| io::ErrorKind::StorageFull.into());
+            return Err(SinkError::Write { to: self.name(), error });
+        }
         let result = match &mut self.out {
             Output::File { file, .. } => file.write_all(blocks),
             Output::Command { child, .. } => match &mut child.stdin {
@@ -258,6 +323,32 @@ mod tests {
         assert_eq!(second.path(), Some(other.as_path()));
         assert_ne!(second.buffer_path(), first.buffer_path());
         assert_eq!(fs::read(&path).unwrap(), b"new");
+    }
+
+    #[test]
+    fn a_removed_trace_is_an_error_a_renamed_one_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
+        let other = folder.path().join("other.ettrace");
+        fs::rename(&path, &other).unwrap();
+        sink.write(b"abc").unwrap();
+        fs::remove_file(&other).unwrap();
+        let error = sink.write(b"abc").unwrap_err().to_string();
+        assert!(error.contains("t.ettrace was removed") && error.contains("the program runs on"), "{error}");
+    }
+
+    #[test]
+    fn only_a_plain_file_is_written_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
+        sink.write(&[7; 2000]).unwrap();
+        assert!(sink.write_progress(&Progress::default()));
+        sink.write(&[8]).unwrap();
+        let bytes = fs::read(&path).unwrap();
+        assert_eq!((bytes.len(), bytes[15], bytes[16], bytes[1040], bytes[2000]), (2001, 7, b'E', 7, 8));
+        assert!(!Sink::open(&Target::File("/dev/full".into())).unwrap().write_progress(&Progress::default()));
     }
 
     #[test]

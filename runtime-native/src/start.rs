@@ -5,6 +5,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use et_trace::event::Ticket;
 use et_trace::file::format::{BlockKind, Jvm, Meta, encode_json};
+use et_trace::file::progress::RunId;
 use jni_sys::jvalue;
 use thiserror::Error;
 
@@ -61,7 +62,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         return Err(StartError::NotInstrumented(java_home));
     };
     reflection::hide_fields(env);
-    let (hotspot, buffers) = match (HotSpot::find(env), Buffers::create(&sink.buffer_path(), options.buffer_bytes)) {
+    let run = RunId::random();
+    let buffers = Buffers::create(&sink.buffer_path(), options.buffer_bytes, run);
+    let (hotspot, buffers) = match (HotSpot::find(env), buffers) {
         (Some(hotspot), Ok(buffers)) => (hotspot, buffers),
         (None, _) => {
             sink.discard();
@@ -84,7 +87,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         None => Mirrors::default(),
     };
     proxy.set_mirrors(env, mirrors);
-    let parts = Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
+    let parts = Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,

@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use et_trace::event::Ticket;
 use et_trace::file::format::GcRecord;
+use et_trace::file::progress::{OVERFLOWS, RunId};
 
 use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
@@ -20,19 +21,18 @@ use crate::report::say;
 use crate::sink::{Sink, SinkError};
 use crate::slots::Slots;
 use crate::threads::Threads;
-use crate::writer::{Finish, HeapUse, Host, Queue};
+use crate::writer::{Counters, Finish, HeapUse, Host, Queue};
 
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;
-
-/// Where stacks overflow, the program's code goes on and the hook does not.
-const NO_STACK: &str = "events were not written because the stack ended there, where the program overflowed it";
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// A traced run.
 #[derive(Debug)]
 pub struct Tracer {
+    /// Which run this is.
+    pub run: RunId,
     /// The machine.
     pub vm: Vm,
     /// Our environment.
@@ -77,6 +77,7 @@ pub struct Tracer {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct Parts {
+    pub run: RunId,
     pub vm: Vm,
     pub jvmti: Jvmti,
     pub hotspot: HotSpot,
@@ -97,15 +98,15 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
+        let Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
         let tracer = Self {
+            run,
             vm,
             jvmti,
             hotspot,
             proxy,
             sizes_known,
             slots,
-
             buffers,
             queue: Queue::default(),
             threads: Threads::default(),
@@ -189,12 +190,17 @@ impl Tracer {
         }
         let overflows = self.proxy.overflows(env);
         if overflows > 0 {
-            self.queue.problem(NO_STACK, overflows.into());
+            self.queue.problem(OVERFLOWS, overflows.into());
         }
-        let end_ticket = Ticket(self.buffers.counter().load(Ordering::Acquire));
-        let lost_events = self.lost.load(Ordering::Relaxed);
-        let dynamic = self.dynamic.as_ref().map(Dynamic::counts);
-        self.queue.finish(Finish { end_ticket, lost_events, dynamic });
+        self.queue.finish(Finish { end_ticket: self.buffers.last_ticket(), counters: self.count(Some(env)) });
+    }
+
+    fn count(&self, env: Option<Env>) -> Counters {
+        Counters {
+            lost_events: self.lost.load(Ordering::Relaxed),
+            overflows: env.map_or(0, |env| self.proxy.overflows(env).into()),
+            dynamic: self.dynamic.as_ref().map(Dynamic::counts),
+        }
     }
 
     /// There is no writer: nothing can be traced, and nobody must wait for it.
@@ -220,6 +226,10 @@ impl Host for Tracer {
     fn heap_use(&self) -> HeapUse {
         // Only the writer's thread asks, which the VM knows.
         if self.vm.env().is_some() { self.hotspot.heap_use() } else { HeapUse::default() }
+    }
+
+    fn counters(&self) -> Counters {
+        self.count(self.vm.env())
     }
 
     fn failed(&self, error: &SinkError) {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use et_names::NamesTable;
 use et_trace::event::{self, Event, Ticket};
@@ -13,6 +13,7 @@ use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 use et_trace::file::format::{
     self, BlockKind, ClassRecord, Codec, End, GcRecord, Problem, ThreadRecord, encode_json, file_header, write_block,
 };
+use et_trace::file::progress::{Progress, RunId, Stopped};
 
 use crate::buffers::{Buffers, FullChunk};
 use crate::sink::{Sink, SinkError};
@@ -21,6 +22,8 @@ use crate::sink::{Sink, SinkError};
 const EVENTS_CODEC: Codec = Codec::Zstd;
 /// All other blocks are few.
 const OTHER_CODEC: Codec = Codec::Zstd;
+/// How old the last known counts of a killed run may be.
+const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
 /// What waits to be written.
 #[derive(Debug, Default)]
@@ -50,8 +53,17 @@ struct Waiting {
 pub struct Finish {
     /// The last ticket given out.
     pub end_ticket: Ticket,
+    /// As they are then.
+    pub counters: Counters,
+}
+
+/// What is counted beside the trace.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
     /// Events that no buffer could be had for.
     pub lost_events: u64,
+    /// Events that were not written because the stack ended.
+    pub overflows: u64,
     /// What became of classes made at run time.
     pub dynamic: Option<DynamicCounts>,
 }
@@ -69,6 +81,8 @@ pub struct HeapUse {
 pub trait Host {
     /// Asked after a garbage collection.
     fn heap_use(&self) -> HeapUse;
+    /// The counts of this moment.
+    fn counters(&self) -> Counters;
     /// Writing failed: stop the hooks.
     fn failed(&self, error: &SinkError);
 }
@@ -156,9 +170,10 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next work: all records there are, and at most one chunk.
-    fn next(&self) -> Work {
+    /// The next work: all records there are, and at most one chunk. None if there is none for so long.
+    fn next(&self, patience: Option<Duration>) -> Option<Work> {
         let mut waiting = self.lock();
+        let mut timed_out = false;
         loop {
             let work = Work {
                 blocks: std::mem::take(&mut waiting.blocks),
@@ -171,14 +186,25 @@ impl Queue {
                 end: if waiting.chunks.is_empty() { waiting.end } else { None },
             };
             if !work.is_empty() {
-                return work;
+                return Some(work);
             }
-            waiting = self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            if timed_out {
+                return None;
+            }
+            waiting = match patience {
+                None => self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                Some(patience) => {
+                    let (waiting, result) =
+                        self.wake.wait_timeout(waiting, patience).unwrap_or_else(PoisonError::into_inner);
+                    timed_out = result.timed_out();
+                    waiting
+                }
+            };
         }
     }
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Work {
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
     names: Vec<NamesTable>,
@@ -204,36 +230,72 @@ impl Work {
 }
 
 /// Runs on the writer's thread until the trace is finished.
-pub fn run(queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl Host, start: Instant) {
-    let mut writer = Writer { sink: Some(sink), blocks: 0, event_bytes: 0, packed: file_header().to_vec() };
+pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl Host, start: Instant) {
+    let mut writer = Writer::new(run, sink, buffers, host, start);
+    // After the last work the counts are written once more: a program that waits may be killed then.
+    let mut patience = None;
     loop {
-        let work = queue.next();
+        let Some(work) = queue.next(patience) else {
+            writer.write_progress();
+            if let Err(error) = writer.flush() {
+                writer.fail(&error);
+            }
+            patience = None;
+            continue;
+        };
+        patience = Some(PROGRESS_EVERY);
         let end = work.end;
-        if let Err(error) = writer.write(work, buffers, host) {
-            writer.fail(&error, buffers, host);
+        if let Err(error) = writer.write(work) {
+            writer.fail(&error);
         }
         if let Some(end) = end {
-            if let Err(error) = writer.end(end, start) {
-                writer.fail(&error, buffers, host);
+            if let Err(error) = writer.end(end) {
+                writer.fail(&error);
             }
+            writer.write_progress();
             buffers.remove_file();
             queue.writer_is_gone();
             return;
         }
+        if writer.last_progress.elapsed() >= PROGRESS_EVERY {
+            writer.write_progress();
+        }
     }
 }
 
-struct Writer {
-    /// None after a failure: then chunks are only emptied.
+struct Writer<'a, H> {
+    buffers: &'a Buffers,
+    host: &'a H,
+    start: Instant,
+    /// None once it is closed.
     sink: Option<Sink>,
+    /// After a failure: then chunks are only emptied, and counted.
+    stopped: Option<Stopped>,
     blocks: u64,
     event_bytes: u64,
     /// Blocks on their way out.
     packed: Vec<u8>,
+    last_progress: Instant,
 }
 
-impl Writer {
-    fn write(&mut self, work: Work, buffers: &Buffers, host: &impl Host) -> Result<(), SinkError> {
+impl<'a, H: Host> Writer<'a, H> {
+    fn new(run: RunId, sink: Sink, buffers: &'a Buffers, host: &'a H, start: Instant) -> Self {
+        let mut packed = file_header(run).to_vec();
+        packed.extend_from_slice(&Progress::default().fixed_block());
+        Self {
+            buffers,
+            host,
+            start,
+            sink: Some(sink),
+            stopped: None,
+            blocks: 1,
+            event_bytes: 0,
+            packed,
+            last_progress: start,
+        }
+    }
+
+    fn write(&mut self, work: Work) -> Result<(), SinkError> {
         for (kind, raw) in work.blocks {
             self.pack(kind, &raw);
         }
@@ -251,27 +313,34 @@ impl Writer {
             }
         }
         if !work.gcs.is_empty() {
-            let heap = host.heap_use();
+            let heap = self.host.heap_use();
             let mut raw = Vec::new();
             for gc in work.gcs {
                 GcRecord { heap_used: heap.used, heap_committed: heap.committed, ..gc }.encode(&mut raw);
             }
             self.pack(BlockKind::Gcs, &raw);
         }
-        if let Some(chunk) = work.chunk {
-            if self.sink.is_some() {
-                self.pack_events(chunk.thread.0, buffers.events(&chunk));
-            }
-            // Before writing: the disk may be slow, and the events are ours now.
-            let result = self.flush();
-            buffers.release(chunk);
-            return result;
+        let Some(chunk) = work.chunk else { return self.flush() };
+        let buffers = self.buffers;
+        let events = buffers.events(&chunk);
+        self.pack_events(chunk.thread.0, events);
+        let result = self.flush();
+        if let Err(error) = &result {
+            // Before the chunk is counted, which was on its way then.
+            self.fail(error);
         }
-        self.flush()
+        if let Some(stopped) = &mut self.stopped
+            && !events.is_empty()
+        {
+            stopped.lost_chunks += 1;
+            stopped.lost_events += event::count(events);
+        }
+        buffers.release(chunk);
+        Ok(())
     }
 
     fn pack_events(&mut self, thread: u32, events: &[u8]) {
-        if events.is_empty() {
+        if events.is_empty() || self.stopped.is_some() {
             return;
         }
         let first_ticket = match event::decode(events) {
@@ -284,7 +353,7 @@ impl Writer {
     }
 
     fn pack(&mut self, kind: BlockKind, raw: &[u8]) {
-        if self.sink.is_some() {
+        if self.stopped.is_none() {
             // Names tables are packed already.
             let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
             write_block(&mut self.packed, kind, codec, 0, self.blocks, Ticket(0), raw);
@@ -294,35 +363,66 @@ impl Writer {
 
     fn flush(&mut self) -> Result<(), SinkError> {
         let result = match &mut self.sink {
-            Some(sink) if !self.packed.is_empty() => sink.write(&self.packed),
+            Some(sink) if !self.packed.is_empty() && self.stopped.is_none() => sink.write(&self.packed),
             _ => Ok(()),
         };
         self.packed.clear();
         result
     }
 
-    fn end(&mut self, finish: Finish, start: Instant) -> Result<(), SinkError> {
+    /// Says in the trace how far the run has come, or why tracing stopped.
+    fn write_progress(&mut self) {
+        self.last_progress = Instant::now();
+        let Some(sink) = &self.sink else { return };
+        let Counters { lost_events, overflows, dynamic } = self.host.counters();
+        let progress = Progress {
+            seconds: self.start.elapsed().as_secs_f64(),
+            ticket: self.buffers.last_ticket(),
+            event_bytes: self.event_bytes,
+            blocks: if self.stopped.is_some() { 0 } else { self.blocks },
+            lost_events,
+            overflows,
+            dynamic,
+            stopped: self.stopped.clone(),
+        };
+        if !sink.write_progress(&progress) {
+            // Goes along with the next block.
+            self.pack(BlockKind::Progress, &progress.json());
+        }
+    }
+
+    fn end(&mut self, finish: Finish) -> Result<(), SinkError> {
+        if self.stopped.is_some() {
+            return Ok(());
+        }
         let end = End {
             reason: "VMDeath".into(),
             end_ticket: finish.end_ticket,
             event_bytes: self.event_bytes,
             blocks: self.blocks + 1,
-            lost_events: finish.lost_events,
-            seconds: start.elapsed().as_secs_f64(),
-            dynamic: finish.dynamic,
+            lost_events: finish.counters.lost_events,
+            seconds: self.start.elapsed().as_secs_f64(),
+            dynamic: finish.counters.dynamic,
         };
         self.pack(BlockKind::End, &format::encode_json(&end));
         self.flush()?;
         self.sink.take().map_or(Ok(()), Sink::close)
     }
 
-    fn fail(&mut self, error: &SinkError, buffers: &Buffers, host: &impl Host) {
-        if self.sink.take().is_some() || matches!(error, SinkError::Status { .. }) {
-            buffers.stop();
-            host.failed(error);
-            // What is left in the buffers would be taken for the continuation of the trace.
-            buffers.remove_file();
+    /// Only the first failure is told: the others follow from it.
+    fn fail(&mut self, error: &SinkError) {
+        if self.stopped.is_some() {
+            return;
         }
+        self.buffers.stop();
+        self.host.failed(error);
+        let seconds = self.start.elapsed().as_secs_f64();
+        self.stopped = Some(Stopped { why: error.cause(), seconds, lost_chunks: 0, lost_events: 0 });
+        // What is left in the buffers would be taken for the continuation of a trace that does not say why it stops.
+        self.write_progress();
+        self.buffers.remove_file();
+        // Who reads a pipe need not wait for more.
+        self.sink = self.sink.take().filter(Sink::is_plain);
     }
 }
 
@@ -344,6 +444,9 @@ mod tests {
     impl Host for Fake {
         fn heap_use(&self) -> HeapUse {
             HeapUse { used: 5, committed: 9 }
+        }
+        fn counters(&self) -> Counters {
+            Counters { overflows: 7, ..Counters::default() }
         }
         fn failed(&self, _error: &SinkError) {
             self.failures.fetch_add(1, Ordering::Relaxed);
@@ -367,12 +470,12 @@ mod tests {
 
     fn traced(target: &Target, fake: &Fake, chunks: u32) -> u64 {
         let folder = tempfile::tempdir().unwrap();
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10).unwrap();
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
         let queue = Queue::default();
         let mut written = 0;
         std::thread::scope(|scope| {
             let sink = Sink::open(target).unwrap();
-            scope.spawn(|| run(&queue, &buffers, sink, fake, Instant::now()));
+            scope.spawn(|| run(RunId::default(), &queue, &buffers, sink, fake, Instant::now()));
             queue.block(BlockKind::Meta, b"{}".to_vec());
             queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
             queue.gc(GcRecord::default());
@@ -394,7 +497,7 @@ mod tests {
                     None => break,
                 }
             }
-            queue.finish(Finish { end_ticket: Ticket(chunks.into()), lost_events: 0, dynamic: None });
+            queue.finish(Finish { end_ticket: Ticket(chunks.into()), counters: fake.counters() });
         });
         assert!(!folder.path().join("t.buf").exists());
         written
@@ -407,7 +510,7 @@ mod tests {
         let fake = Fake::default();
         let written = traced(&Target::File(path.clone()), &fake, 100);
         let blocks = blocks(&path);
-        assert_eq!(blocks[0].0.kind, BlockKind::Meta);
+        assert_eq!((blocks[0].0.kind, blocks[1].0.kind), (BlockKind::Progress, BlockKind::Meta));
         assert!(blocks.iter().enumerate().all(|(index, (header, _))| header.sequence == index as u64));
         let events: Vec<_> = blocks.iter().filter(|(header, _)| header.kind == BlockKind::Events).collect();
         assert_eq!(events.len(), 100);
@@ -433,5 +536,71 @@ mod tests {
         let fake = Fake::default();
         traced(&Target::Command("head -c 10 >/dev/null".into()), &fake, 3000);
         assert_eq!(fake.failures.into_inner(), 1);
+    }
+
+    /// The `Progress` of a file.
+    fn progress(path: &Path) -> Progress {
+        let (header, raw) = blocks(path).swap_remove(0);
+        assert_eq!(header.kind, BlockKind::Progress);
+        decode_json(&raw).unwrap()
+    }
+
+    #[test]
+    fn a_killed_run_leaves_its_last_counts() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let (queue, fake) = (Queue::default(), Fake::default());
+        std::thread::scope(|scope| {
+            let sink = Sink::open(&Target::File(path.clone())).unwrap();
+            scope.spawn(|| run(RunId::default(), &queue, &buffers, sink, &fake, Instant::now()));
+            queue.block(BlockKind::Meta, b"{}".to_vec());
+            let deadline = Instant::now() + Duration::from_secs(20);
+            while !std::fs::read(&path).is_ok_and(|bytes| bytes.len() > 1100) || progress(&path).overflows != 7 {
+                assert!(Instant::now() < deadline, "no counts: {:?}", blocks(&path));
+                std::thread::sleep(Duration::from_millis(10));
+            }
+            let progress = progress(&path);
+            assert!(progress.seconds > 0.0 && progress.blocks == 2 && progress.stopped.is_none(), "{progress:?}");
+            queue.finish(Finish { end_ticket: Ticket(0), counters: fake.counters() });
+        });
+    }
+
+    #[test]
+    fn a_trace_that_cannot_be_written_says_why_when_and_what_is_missing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let fake = Fake::default();
+        let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
+        sink.limit = Some(1400);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
+        let chunk = |count: u32| {
+            let at = buffers.take(ThreadIndex(1)).unwrap();
+            let mut events = Vec::new();
+            event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
+            (0..count)
+                .for_each(|id| event::encode(&Event::Exit { method: MethodId(1 + id * 7919 % 10_007) }, &mut events));
+            #[allow(unsafe_code)]
+            // SAFETY: the chunk is ours and has room.
+            unsafe {
+                (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
+            };
+            buffers.hand_in(at + events.len()).unwrap()
+        };
+        let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
+        let chunks = [10, 500, 30].map(chunk);
+        for chunk in chunks {
+            writer.write(work(chunk)).unwrap();
+        }
+        writer.end(Finish { end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        writer.write_progress();
+        assert_eq!(fake.failures.into_inner(), 1);
+        assert_eq!(blocks(&path).len(), 2, "the progress, and the one chunk that had room");
+        let stopped = progress(&path).stopped.unwrap();
+        assert_eq!((stopped.lost_chunks, stopped.lost_events), (2, 530));
+        assert!(stopped.why.starts_with("cannot write to ") && stopped.why.contains("t.ettrace: "), "{}", stopped.why);
+        assert!(!stopped.why.contains("the program runs on"), "{}", stopped.why);
+        assert!(!folder.path().join("t.buf").exists());
     }
 }

@@ -20,6 +20,7 @@ use et_trace::event::{Event, ObjectHash, Ticket, encode};
 use et_trace::file::format::{
     ArrayLayout, BlockKind, ClassRecord, Codec, End, Meta, ThreadRecord, encode_json, file_header, write_block,
 };
+use et_trace::file::progress::RunId;
 use et_trace::record::Record;
 use et_trace::source::{Reading, Source};
 
@@ -81,7 +82,7 @@ fn names() -> NamesTable {
 /// entries and exits, as in real programs.
 fn make(file: &str, records: u64, live: u32) -> Result<()> {
     let mut output = Output { out: BufWriter::new(File::create(file)?), sequence: 0 };
-    output.out.write_all(&file_header())?;
+    output.out.write_all(&file_header(RunId::random()))?;
     let layout = ArrayLayout {
         base_offset: [("L".to_owned(), 16)].into(),
         index_scale: [("L".to_owned(), 4)].into(),

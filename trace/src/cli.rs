@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use crate::record::Clock;
+use crate::resolve::Lost;
 use crate::source::{Deaths, Ending, Reading, Source, SourceError};
 use crate::summary::counted;
 use crate::text::{Dialect, TextError};
@@ -20,6 +21,8 @@ const OK: u8 = 0;
 const FAILED: u8 = 1;
 /// The trace is cut off; what there is was read.
 const CUT_OFF: u8 = 3;
+/// Events are missing in the midst of it; the others were read.
+const DAMAGED: u8 = 4;
 
 /// Reads traces of Elephant Tracks.
 #[derive(Debug, Parser)]
@@ -39,7 +42,8 @@ Examples:
 Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
 
 Exit codes: 0 all went well; 1 bad input, or `validate` found something; 2 wrong usage;
-3 the trace is cut off (killed program, full disk): what there is was read and printed."
+3 the trace is cut off (killed program, full disk): what there is was read and printed;
+4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -229,15 +233,27 @@ fn print(text: &str) -> Result<(), CliError> {
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
 }
 
-/// Says that a trace is cut off, on one line; the exit code that goes with it.
-fn completeness(source: &Source) -> u8 {
-    let Source::Trace(trace) = source else { return OK };
-    match trace.file.cut_off() {
-        None => OK,
-        Some(cut) => {
-            eprintln!("et-trace: {}: {cut}", trace.file.path().display());
-            CUT_OFF
-        }
+/// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
+fn completeness(source: &Source, lost: Lost) -> u8 {
+    let cut = match source {
+        Source::Trace(trace) => trace.file.cut_off().map(ToString::to_string),
+        Source::Text(_) => None,
+    };
+    let lost = (lost.total() > 0).then(|| format!("events are missing: {lost}"));
+    let code = match (&cut, &lost) {
+        (None, None) => return OK,
+        (Some(_), None) => CUT_OFF,
+        (_, Some(_)) => DAMAGED,
+    };
+    let said: Vec<String> = [lost, cut].into_iter().flatten().collect();
+    eprintln!("et-trace: {}: {}", source.path().display(), said.join("; "));
+    code
+}
+
+fn lost_events(source: &Source) -> u64 {
+    match source {
+        Source::Trace(trace) => trace.file.lost_events(),
+        Source::Text(_) => 0,
     }
 }
 
@@ -258,7 +274,7 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
         print(&summary::render(&summary))?;
     }
     warn(&source, &summary.warnings);
-    Ok(completeness(&source))
+    Ok(completeness(&source, summary.lost_details))
 }
 
 /// Creates an output file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
@@ -304,13 +320,14 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
             .map_err(|source| CliError::Output { path: path.clone(), source })?;
     }
     warn(&source, &ending.warnings);
-    Ok(completeness(&source))
+    Ok(completeness(&source, ending.outcome.lost))
 }
 
 fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     let source = args.input.open()?;
     let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
-    let cut_off = completeness(&source);
+    // What is lost is among the breaches.
+    let cut_off = completeness(&source, Lost::default());
     let mut out = String::new();
     for breach in &report.breaches {
         out += &format!("{breach}\n");
@@ -343,5 +360,6 @@ fn run_info(path: &Path) -> Result<u8, CliError> {
         Source::Trace(trace) => print(&summary::info(trace))?,
         Source::Text(text) => print(&summary::text_info(text))?,
     }
-    Ok(completeness(&source))
+    // The events themselves are not looked at.
+    Ok(completeness(&source, Lost { events: lost_events(&source), ..Lost::default() }))
 }

@@ -349,6 +349,16 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// How many events these are, tickets apart.
+pub fn count(mut bytes: &[u8]) -> u64 {
+    let mut count = 0;
+    while let Ok(Some((event, len))) = decode(bytes) {
+        count += u64::from(!matches!(event, Event::Ticket(_)));
+        bytes = &bytes[len..];
+    }
+    count
+}
+
 /// Bytes of the whole events at the start of `chunk`: up to the first zero word, to an event that is not whole
 /// or not known, or to the end. This is how a buffer whose owner did not say how far it got is measured.
 pub fn used_bytes(chunk: &[u8]) -> usize {

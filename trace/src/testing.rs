@@ -11,6 +11,7 @@ use crate::file::format::{
     ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
     Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
 };
+use crate::file::progress::{Progress, RunId};
 
 /// Writes a trace file, block by block. The first block is a `Meta` as a HotSpot with compressed references
 /// would write it.
@@ -33,6 +34,11 @@ impl Default for TraceBuilder {
 impl TraceBuilder {
     /// A trace with its `Meta` block.
     pub fn new() -> Self {
+        Self::of_run(RunId::default())
+    }
+
+    /// As [`TraceBuilder::new`], with an id of the run.
+    pub fn of_run(run: RunId) -> Self {
         let four = ["I", "F", "L"].map(|letter| (letter.to_owned(), 4));
         let others = [("Z", 1), ("B", 1), ("C", 2), ("S", 2), ("J", 8), ("D", 8)];
         let index_scale = others.into_iter().map(|(letter, scale)| (letter.to_owned(), scale)).chain(four);
@@ -52,8 +58,14 @@ impl TraceBuilder {
             },
             ..Meta::default()
         };
-        let mut builder =
-            Self { bytes: file_header().to_vec(), sequence: 0, last_ticket: 0, event_bytes: 0, lost: 0, dynamic: None };
+        let mut builder = Self {
+            bytes: file_header(run).to_vec(),
+            sequence: 0,
+            last_ticket: 0,
+            event_bytes: 0,
+            lost: 0,
+            dynamic: None,
+        };
         builder.block(BlockKind::Meta, 0, Ticket(0), &encode_json(&meta));
         builder
     }
@@ -140,6 +152,12 @@ impl TraceBuilder {
     /// A `Problem` block.
     pub fn problem(&mut self, what: &str, count: u64) -> &mut Self {
         self.block(BlockKind::Problem, 0, Ticket(0), &encode_json(&Problem { what: what.into(), count }));
+        self
+    }
+
+    /// A `Progress` block.
+    pub fn progress(&mut self, progress: &Progress) -> &mut Self {
+        self.block(BlockKind::Progress, 0, Ticket(0), &progress.json());
         self
     }
 

@@ -12,6 +12,7 @@ use crate::file::dynamic::DynamicClass;
 use crate::file::format::{
     BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
 };
+use crate::file::progress::OVERFLOWS;
 use crate::file::{ReadError, TraceFile};
 use crate::names::Names;
 use crate::record::Record;
@@ -78,7 +79,12 @@ impl Trace {
         names.set_loaders(&loaders);
         let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
         let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
-        let problems = file.problems()?;
+        let mut problems = file.problems()?;
+        // At a proper end the runtime says it itself.
+        let overflows = file.last_known().map_or(0, |progress| progress.overflows);
+        if overflows > 0 {
+            problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
+        }
         Ok(Self { file, types, names, classes, threads, gcs, problems })
     }
 

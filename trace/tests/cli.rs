@@ -7,7 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use et_names::{Artifact, ArtifactKind, ClassNames, MethodId, MethodNames, NamesTable};
 use et_trace::event::{Event, Ticket, encode};
-use et_trace::file::format::{BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
+use et_trace::file::format::{BLOCK_HEADER, BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
+use et_trace::file::progress::RunId;
 
 fn names() -> Vec<u8> {
     let artifact = Artifact { hash: 1, base: 1, name: "app.jar".into(), kind: ArtifactKind::Application };
@@ -19,18 +20,22 @@ fn names() -> Vec<u8> {
 
 /// A method called so many times.
 fn trace(calls: u32) -> Vec<u8> {
+    trace_with(calls, 0)
+}
+
+fn trace_with(calls: u32, lost_events: u64) -> Vec<u8> {
     let mut events = Vec::new();
     encode(&Event::Ticket(Ticket(1)), &mut events);
     for _ in 0..calls {
         encode(&Event::Entry { method: MethodId(1) }, &mut events);
         encode(&Event::Exit { method: MethodId(1) }, &mut events);
     }
-    let mut file = file_header().to_vec();
+    let mut file = file_header(RunId::default()).to_vec();
     let blocks = [
         (BlockKind::Meta, 0, encode_json(&Meta::default())),
         (BlockKind::Names, 0, names()),
         (BlockKind::Events, 1, events),
-        (BlockKind::End, 0, encode_json(&End { reason: "VMDeath".into(), ..End::default() })),
+        (BlockKind::End, 0, encode_json(&End { reason: "VMDeath".into(), lost_events, ..End::default() })),
     ];
     for (sequence, (kind, thread, raw)) in blocks.into_iter().enumerate() {
         let ticket = Ticket(u64::from(thread));
@@ -180,6 +185,41 @@ fn a_cut_off_trace_is_read_and_code_3() {
             assert!(said.contains("trace is cut off after"), "{command}: {said}");
             assert!(!output.stdout.is_empty(), "{command}");
         }
+    }
+}
+
+#[test]
+fn blocks_of_events_that_cannot_be_decoded_are_code_4() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = trace(1000);
+    let header = bytes.windows(5).position(|bytes| bytes == b"ETBK\x03").unwrap();
+    bytes[header + BLOCK_HEADER] ^= 1;
+    fs::write(folder.path().join("damaged.ettrace"), &bytes).unwrap();
+    fs::write(folder.path().join("both.ettrace"), &bytes[..bytes.len() - 1]).unwrap();
+    for (name, is_cut) in [("damaged.ettrace", false), ("both.ettrace", true)] {
+        for command in ["summary", "text"] {
+            let output = tool(&[command, name], folder.path());
+            let said = text(&output.stderr);
+            assert_eq!(output.status.code(), Some(4), "{command}: {said}");
+            assert_eq!(said.lines().count(), 1, "{command}: {said}");
+            assert!(said.contains("1 blocks of events that cannot be decoded"), "{command}: {said}");
+            assert_eq!(said.contains("cut off"), is_cut, "{command}: {said}");
+            assert!(!output.stdout.is_empty(), "{command}");
+        }
+        let output = tool(&["validate", name], folder.path());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stdout).contains("cannot be decoded"));
+    }
+}
+
+#[test]
+fn lost_events_are_code_4() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("lost.ettrace"), trace_with(3, 17)).unwrap();
+    for command in ["summary", "text", "info"] {
+        let output = tool(&[command, "lost.ettrace"], folder.path());
+        assert_eq!(output.status.code(), Some(4), "{command}");
+        assert!(text(&output.stderr).contains("17 events that the runtime had no buffer for"), "{command}");
     }
 }
 

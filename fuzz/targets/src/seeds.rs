@@ -10,6 +10,7 @@ use et_trace::event::{Event, ObjectHash, Targets, Ticket};
 use et_trace::file::format::{
     ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
 };
+use et_trace::file::progress::RunId;
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -229,7 +230,8 @@ fn traces() -> Vec<Seed> {
     builder.gc(&GcRecord { start: Ticket(4), finish: Ticket(5), ..GcRecord::default() });
     let whole = builder.finish();
 
-    let file = buffers::FileHeader { chunk_size: 256, chunk_count: 2, pid: 1, ticket: Ticket(9) };
+    let file =
+        buffers::FileHeader { chunk_size: 256, chunk_count: 2, pid: 1, ticket: Ticket(9), run: RunId::default() };
     let mut with_buffers = cut_off.clone();
     with_buffers.extend_from_slice(&file.encode());
     with_buffers.resize(cut_off.len() + buffers::CHUNKS_AT, 0);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::dynamic::DynamicCounts;
+use super::progress::RunId;
 use crate::event::{ObjectHash, Ticket};
 
 /// First bytes of a trace.
@@ -63,20 +64,21 @@ pub enum FormatError {
 }
 
 /// The 16 bytes that start a trace.
-pub fn file_header() -> [u8; FILE_HEADER] {
+pub fn file_header(run: RunId) -> [u8; FILE_HEADER] {
     let mut header = [0; FILE_HEADER];
     header[..8].copy_from_slice(&FILE_MAGIC);
     header[8..10].copy_from_slice(&VERSION.to_le_bytes());
+    header[10..].copy_from_slice(&run.to_bytes());
     header
 }
 
-/// Checks the start of a trace.
-pub fn check_file_header(bytes: &[u8]) -> Result<(), FormatError> {
+/// Checks the start of a trace; which run it is of.
+pub fn check_file_header(bytes: &[u8]) -> Result<RunId, FormatError> {
     if bytes.len() < FILE_HEADER || bytes[..8] != FILE_MAGIC {
         return Err(FormatError::FileMagic);
     }
     match u16::from_le_bytes([bytes[8], bytes[9]]) {
-        VERSION => Ok(()),
+        VERSION => Ok(RunId::from_bytes(std::array::from_fn(|at| bytes[10 + at]))),
         other => Err(FormatError::Version(other)),
     }
 }
@@ -96,6 +98,7 @@ pub enum BlockKind {
     InitialReferences = 8,
     Problem = 9,
     DynamicClasses = 10,
+    Progress = 11,
     End = 15,
 }
 
@@ -103,9 +106,21 @@ impl BlockKind {
     /// The kind with this number.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
-        [Meta, Names, Events, Classes, Threads, Gcs, InitialObjects, InitialReferences, Problem, DynamicClasses, End]
-            .into_iter()
-            .find(|kind| *kind as u8 == number)
+        const ALL: [BlockKind; 12] = [
+            Meta,
+            Names,
+            Events,
+            Classes,
+            Threads,
+            Gcs,
+            InitialObjects,
+            InitialReferences,
+            Problem,
+            DynamicClasses,
+            Progress,
+            End,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == number)
     }
 }
 
@@ -738,7 +753,7 @@ pub fn decode_json<T: for<'de> Deserialize<'de>>(raw: &[u8]) -> Result<T, Format
 
 /// The buffer file `<trace>.buf`: a mapping that survives the process.
 pub mod buffers {
-    use super::{FormatError, Ticket};
+    use super::{FormatError, RunId, Ticket};
 
     /// First bytes of a buffer file.
     pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";
@@ -758,6 +773,8 @@ pub mod buffers {
     pub const PID_AT: usize = 20;
     /// u64, the last ticket given out.
     pub const TICKET_AT: usize = 24;
+    /// Six bytes, the same as in the trace's header.
+    pub const RUN_AT: usize = 32;
     /// Bytes of a chunk header; events follow.
     pub const CHUNK_HEADER: usize = 64;
     /// Offset in a chunk header: u32, one of the `STATE_` values.
@@ -782,6 +799,7 @@ pub mod buffers {
         pub chunk_count: u32,
         pub pid: u32,
         pub ticket: Ticket,
+        pub run: RunId,
     }
 
     fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -806,6 +824,7 @@ pub mod buffers {
                 out[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
             out[TICKET_AT..TICKET_AT + 8].copy_from_slice(&self.ticket.0.to_le_bytes());
+            out[RUN_AT..RUN_AT + RunId::BYTES].copy_from_slice(&self.run.to_bytes());
             out
         }
 
@@ -823,6 +842,7 @@ pub mod buffers {
                 chunk_count: u32_at(bytes, CHUNK_COUNT_AT),
                 pid: u32_at(bytes, PID_AT),
                 ticket: Ticket(u64_at(bytes, TICKET_AT)),
+                run: RunId::from_bytes(std::array::from_fn(|at| bytes[RUN_AT + at])),
             };
             if (header.chunk_size as usize) < CHUNK_HEADER {
                 return Err(FormatError::Header("buffer file's chunk size", header.chunk_size.into()));
@@ -1008,12 +1028,13 @@ mod tests {
 
     #[test]
     fn headers_of_files_are_checked() {
-        assert_eq!(check_file_header(&file_header()), Ok(()));
+        let run = RunId::random();
+        assert_eq!(check_file_header(&file_header(run)), Ok(run));
         assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
-        let mut newer = file_header();
+        let mut newer = file_header(run);
         newer[8] = 2;
         assert_eq!(check_file_header(&newer), Err(FormatError::Version(2)));
-        let header = buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40) };
+        let header = buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40), run };
         assert_eq!(buffers::FileHeader::decode(&header.encode()), Ok(header));
         let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33 };
         assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));

@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 
+use super::buffer_file::{self, Beside, BufferFile};
 use super::bytes::Bytes;
-use super::format::{
-    self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
-};
-use crate::event::{self, Event, Ticket};
+use super::format::{self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem};
+use super::progress::{Progress, RunId};
+use crate::event::Ticket;
 
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
 #[derive(Debug, Error)]
@@ -67,8 +67,8 @@ pub struct Block {
     pub at: usize,
 }
 
-/// Where a trace stops before its end.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Where a trace stops before its end, and why.
+#[derive(Clone, Debug, PartialEq)]
 pub struct CutOff {
     /// Whole blocks before.
     pub blocks: usize,
@@ -78,24 +78,47 @@ pub struct CutOff {
     pub bytes_left: usize,
     /// What is wrong there; `None` if the file simply ends between two blocks.
     pub why: Option<FormatError>,
-    /// Chunks of events taken from the buffer file beside the trace.
-    pub recovered_chunks: usize,
+    /// The last that the runtime said of the run; None if that is not in the trace.
+    pub progress: Option<Progress>,
+    /// What became of the events that had not been written yet.
+    pub buffer_file: BufferFile,
+}
+
+impl CutOff {
+    fn new(blocks: usize, offset: usize, bytes_left: usize, why: Option<FormatError>) -> Self {
+        Self { blocks, offset, bytes_left, why, progress: None, buffer_file: BufferFile::GivenUp }
+    }
 }
 
 impl std::fmt::Display for CutOff {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "trace is cut off after {} blocks", self.blocks)?;
-        match &self.why {
-            Some(why) => write!(f, ", at byte {} ({why})", self.offset)?,
-            None if self.bytes_left > 0 => {
+        let stopped = self.progress.as_ref().and_then(|progress| progress.stopped.as_ref());
+        match (&self.why, stopped) {
+            (Some(why), _) => write!(f, ", at byte {} ({why})", self.offset)?,
+            (None, _) if self.bytes_left > 0 => {
                 write!(f, ", at byte {} (a block lacks its last part)", self.offset)?;
             }
-            None => f.write_str(" (it has no end block: the program was killed, or still runs)")?,
+            (None, None) => f.write_str(" (it has no end block: the program was killed, or still runs)")?,
+            (None, Some(_)) => {}
         }
-        if self.recovered_chunks > 0 {
-            write!(f, "; the buffer file beside it held {} more chunks of events", self.recovered_chunks)?;
+        let missing = self.progress.as_ref().map_or(0, |progress| progress.blocks.saturating_sub(self.blocks as u64));
+        if missing > 0 {
+            write!(f, "; at least {missing} more had been written")?;
         }
-        Ok(())
+        match (&self.progress, stopped) {
+            (_, Some(stopped)) => write!(
+                f,
+                "; tracing stopped {:.2} s after it began: {}; {} events in {} chunks did not reach the trace, and what \
+                 the program did afterwards was not traced",
+                stopped.seconds, stopped.why, stopped.lost_events, stopped.lost_chunks
+            ),
+            (Some(progress), None) => {
+                write!(f, "; the last sign of life came {:.2} s after tracing began", progress.seconds)?;
+                write!(f, "; {}", self.buffer_file)
+            }
+            (None, None) => write!(f, "; {}", self.buffer_file),
+        }
     }
 }
 
@@ -131,6 +154,7 @@ impl ThreadEvents {
 pub struct TraceFile {
     path: PathBuf,
     bytes: Bytes,
+    run: RunId,
     blocks: Vec<Block>,
     buffers: Option<Bytes>,
     threads: Vec<ThreadEvents>,
@@ -155,34 +179,29 @@ impl TraceFile {
             return Self::from_stream(path, file);
         }
         let bytes = Bytes::of_file(&file).map_err(io)?;
-        let mut buffer_path = path.as_os_str().to_owned();
-        buffer_path.push(".buf");
-        let buffers = match File::open(&buffer_path) {
-            Ok(file) => {
-                Some(Bytes::of_file(&file).map_err(|source| ReadError::Io { path: buffer_path.into(), source })?)
-            }
-            Err(_) => None,
-        };
-        Self::new(path.to_owned(), bytes, buffers)
+        Self::new(path.to_owned(), bytes, || Beside::open(path))
     }
 
     /// Reads a trace from a stream.
     pub fn from_stream(name: &Path, stream: impl Read) -> Result<Self, ReadError> {
         let bytes = Bytes::of_stream(stream).map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
-        Self::new(name.to_owned(), bytes, None)
+        Self::new(name.to_owned(), bytes, || Beside::Nothing)
     }
 
     /// Reads a trace that is in memory, with the buffer file if there is one.
     pub fn from_bytes(bytes: Vec<u8>, buffer_file: Option<Vec<u8>>) -> Result<Self, ReadError> {
-        Self::new(PathBuf::from("memory"), Bytes::Owned(bytes), buffer_file.map(Bytes::Owned))
+        let beside = buffer_file.map_or(Beside::Nothing, |bytes| Beside::File(Bytes::Owned(bytes)));
+        Self::new(PathBuf::from("memory"), Bytes::Owned(bytes), || beside)
     }
 
-    fn new(path: PathBuf, bytes: Bytes, buffers: Option<Bytes>) -> Result<Self, ReadError> {
-        format::check_file_header(&bytes).map_err(|source| ReadError::Format { path: path.clone(), source })?;
+    fn new(path: PathBuf, bytes: Bytes, beside: impl FnOnce() -> Beside) -> Result<Self, ReadError> {
+        let run =
+            format::check_file_header(&bytes).map_err(|source| ReadError::Format { path: path.clone(), source })?;
         let (blocks, mut cut_off) = index(&bytes);
         let mut file = Self {
             path,
             bytes,
+            run,
             blocks,
             buffers: None,
             threads: Vec::new(),
@@ -194,20 +213,22 @@ impl TraceFile {
         file.end = file.first_json(BlockKind::End)?;
         file.threads = file.threads_of_blocks();
         if file.end.is_none() {
-            let cut_off = cut_off.get_or_insert(CutOff {
-                blocks: file.blocks.len(),
-                offset: file.bytes.len(),
-                bytes_left: 0,
-                why: None,
-                recovered_chunks: 0,
-            });
-            if let Some(buffers) = buffers {
-                cut_off.recovered_chunks = file.recover(&buffers);
-                file.buffers = Some(buffers);
-            }
+            let offset = file.bytes.len();
+            let cut_off = cut_off.get_or_insert(CutOff::new(file.blocks.len(), offset, 0, None));
+            cut_off.progress = file.last_progress();
+            cut_off.buffer_file = match &cut_off.progress {
+                Some(Progress { stopped: Some(_), .. }) => BufferFile::GivenUp,
+                _ => file.recover(beside()),
+            };
         }
         file.cut_off = cut_off;
         Ok(file)
+    }
+
+    /// The last whole one: what is written over and over may have been caught in the middle.
+    fn last_progress(&self) -> Option<Progress> {
+        let blocks: Vec<&Block> = self.of_kind(BlockKind::Progress).collect();
+        blocks.into_iter().rev().find_map(|block| self.json(block).ok())
     }
 
     fn threads_of_blocks(&self) -> Vec<ThreadEvents> {
@@ -224,38 +245,34 @@ impl TraceFile {
         threads
     }
 
-    /// Appends the chunks that the runtime had not written yet; returns how many.
-    fn recover(&mut self, bytes: &[u8]) -> usize {
-        let Ok(header) = buffers::FileHeader::decode(bytes) else { return 0 };
+    /// Appends the chunks that the runtime had not written yet.
+    fn recover(&mut self, beside: Beside) -> BufferFile {
+        let bytes = match beside {
+            Beside::Nothing => return BufferFile::Absent,
+            Beside::Unreadable(why) => return BufferFile::Unreadable(why),
+            Beside::File(bytes) => bytes,
+        };
         let written: FxHashSet<(u32, Ticket)> =
             self.of_kind(BlockKind::Events).map(|block| (block.header.thread, block.header.first_ticket)).collect();
-        let mut found = Vec::new();
-        let chunk_size = header.chunk_size as usize;
-        let chunks = bytes.get(buffers::CHUNKS_AT..).unwrap_or_default().chunks_exact(chunk_size);
-        for (index, chunk) in chunks.enumerate().take(header.chunk_count as usize) {
-            let Some(chunk_header) = buffers::ChunkHeader::decode(chunk) else { continue };
-            if !matches!(chunk_header.state, buffers::STATE_OWNED | buffers::STATE_FULL) {
-                continue;
-            }
-            let events = &chunk[buffers::CHUNK_HEADER..];
-            let used = event::used_bytes(events);
-            let Ok(Some((Event::Ticket(first), _))) = event::decode(&events[..used]) else { continue };
-            if written.contains(&(chunk_header.thread, first)) {
-                continue;
-            }
-            let at = buffers::CHUNKS_AT + index * chunk_size + buffers::CHUNK_HEADER;
-            found.push((chunk_header.thread, chunk_header.sequence, at..at + used));
-        }
-        found.sort_by_key(|&(thread, sequence, _)| (thread, sequence));
-        let count = found.len();
-        for (thread, _, range) in found {
-            let at = self.threads.iter().position(|t| t.thread == thread).unwrap_or_else(|| {
-                self.threads.push(ThreadEvents { thread, pieces: Vec::new() });
+        let (found, damaged) = match buffer_file::chunks(&bytes, self.run, &written) {
+            Ok(found) => found,
+            Err(why) => return why,
+        };
+        let chunks = found.len();
+        for chunk in found {
+            let at = self.threads.iter().position(|t| t.thread == chunk.thread).unwrap_or_else(|| {
+                self.threads.push(ThreadEvents { thread: chunk.thread, pieces: Vec::new() });
                 self.threads.len() - 1
             });
-            self.threads[at].pieces.push(EventSource::Chunk(range));
+            self.threads[at].pieces.push(EventSource::Chunk(chunk.events));
         }
-        count
+        self.buffers = Some(bytes);
+        BufferFile::Read { chunks, damaged }
+    }
+
+    /// Which run it is of.
+    pub fn run(&self) -> RunId {
+        self.run
     }
 
     /// The file's path, for messages.
@@ -281,6 +298,19 @@ impl TraceFile {
     /// How it ended; `None` if it is cut off.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
+    }
+
+    /// The last that is known of a run whose end is not in the trace.
+    pub fn last_known(&self) -> Option<&Progress> {
+        self.cut_off.as_ref().filter(|_| self.end.is_none()).and_then(|cut| cut.progress.as_ref())
+    }
+
+    /// Events that no buffer could be had for, as far as the trace tells.
+    pub fn lost_events(&self) -> u64 {
+        match &self.end {
+            Some(end) => end.lost_events,
+            None => self.last_known().map_or(0, |progress| progress.lost_events),
+        }
     }
 
     /// Where it stops, if it has no proper end.
@@ -376,9 +406,7 @@ impl TraceFile {
 fn index(bytes: &[u8]) -> (Vec<Block>, Option<CutOff>) {
     let mut blocks = Vec::new();
     let mut at = FILE_HEADER;
-    let cut = |blocks: usize, at: usize, why| {
-        Some(CutOff { blocks, offset: at, bytes_left: bytes.len() - at, why, recovered_chunks: 0 })
-    };
+    let cut = |blocks: usize, at: usize, why| Some(CutOff::new(blocks, at, bytes.len() - at, why));
     while at < bytes.len() {
         let header = match BlockHeader::decode(&bytes[at..]) {
             Ok(Some(header)) => header,
@@ -405,7 +433,9 @@ fn index(bytes: &[u8]) -> (Vec<Block>, Option<CutOff>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::event::{ObjectHash, encode};
+    use crate::event::{self, Event, ObjectHash, encode};
+    use crate::file::format::buffers;
+    use crate::file::progress::Stopped;
     use crate::testing::TraceBuilder;
     use et_names::MethodId;
 
@@ -458,7 +488,8 @@ mod tests {
             chunk.resize(128, 0);
             chunk
         };
-        let header = buffers::FileHeader { chunk_size: 128, chunk_count: 5, pid: 1, ticket: Ticket(9) };
+        let run = RunId::default();
+        let header = buffers::FileHeader { chunk_size: 128, chunk_count: 5, pid: 1, ticket: Ticket(9), run };
         let mut buf = header.encode().to_vec();
         buf.resize(buffers::CHUNKS_AT, 0);
         buf.extend(chunk(buffers::STATE_OWNED, 1, 8, 9));
@@ -467,7 +498,8 @@ mod tests {
         buf.extend(chunk(buffers::STATE_FREE, 1, 9, 11));
         buf.extend(chunk(buffers::STATE_OWNED, 2, 3, 8));
         let file = TraceFile::from_bytes(trace.clone(), Some(buf.clone())).unwrap();
-        assert_eq!(file.cut_off().unwrap().recovered_chunks, 3, "the chunk of ticket 5 is in the trace already");
+        let read = BufferFile::Read { chunks: 3, damaged: 0 };
+        assert_eq!(file.cut_off().unwrap().buffer_file, read, "the chunk of ticket 5 is in the trace already");
         let mut tickets = Vec::new();
         let mut bytes = Vec::new();
         for piece in 0..file.threads()[0].len() {
@@ -481,5 +513,95 @@ mod tests {
         for cut in 0..buf.len() {
             TraceFile::from_bytes(trace.clone(), Some(buf[..cut].to_vec())).unwrap();
         }
+    }
+
+    /// A trace without an end, and a buffer file with one chunk more.
+    fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
+        let mut builder = TraceBuilder::of_run(run);
+        builder.events(1, 5, &[Event::Entry { method: MethodId(1) }]);
+        let header =
+            buffers::FileHeader { chunk_size: 128, chunk_count: 1, pid: 1, ticket: Ticket(9), run: buffers_run };
+        let mut buf = header.encode().to_vec();
+        buf.resize(buffers::CHUNKS_AT, 0);
+        let state = buffers::STATE_OWNED;
+        buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1 }.encode());
+        encode(&Event::Ticket(Ticket(9)), &mut buf);
+        buf.resize(buffers::CHUNKS_AT + 128, 0);
+        (builder, buf)
+    }
+
+    /// What is said of a cut-off trace.
+    fn said(trace: Vec<u8>, buffers: Option<Vec<u8>>) -> String {
+        TraceFile::from_bytes(trace, buffers).unwrap().cut_off().unwrap().to_string()
+    }
+
+    #[test]
+    fn only_the_buffers_of_the_same_run_are_taken_and_others_are_told() {
+        let (run, other) = (RunId::random(), RunId::random());
+        let (mut builder, own) = cut_and_buffers(run, run);
+        let trace = builder.without_end();
+        let file = TraceFile::from_bytes(trace.clone(), Some(own.clone())).unwrap();
+        assert_eq!((file.run(), file.threads()[0].len()), (run, 2));
+        for (buffers, words) in [
+            (Some(own.clone()), "1 more chunk"),
+            (Some(cut_and_buffers(run, other).1), "is of another run"),
+            (Some(cut_and_buffers(run, RunId::default()).1), "is of another run"),
+            (Some(b"garbage".to_vec()), "cannot be read"),
+            (Some(Vec::new()), "cannot be read"),
+            (None, "no buffer file"),
+        ] {
+            let said = said(trace.clone(), buffers);
+            assert!(said.contains(words), "{words}: {said}");
+            assert_eq!(said.contains("how many is not known"), words != "1 more chunk", "{said}");
+        }
+    }
+
+    #[test]
+    fn chunks_that_cannot_be_read_are_counted() {
+        let run = RunId::random();
+        let (mut builder, own) = cut_and_buffers(run, run);
+        let trace = builder.without_end();
+        let mut state = own.clone();
+        state[buffers::CHUNKS_AT] = 9;
+        let mut no_ticket = own.clone();
+        no_ticket.truncate(buffers::CHUNKS_AT + buffers::CHUNK_HEADER);
+        encode(&Event::Entry { method: MethodId(1) }, &mut no_ticket);
+        no_ticket.resize(own.len(), 0);
+        for damaged in [state, no_ticket, own[..own.len() - 1].to_vec()] {
+            let file = TraceFile::from_bytes(trace.clone(), Some(damaged)).unwrap();
+            assert_eq!(file.cut_off().unwrap().buffer_file, BufferFile::Read { chunks: 0, damaged: 1 });
+        }
+        assert!(said(trace, Some(own[..buffers::CHUNKS_AT].to_vec())).contains("1 that cannot be read"));
+    }
+
+    #[test]
+    fn a_trace_says_why_it_was_stopped_and_takes_no_buffers_then() {
+        let run = RunId::random();
+        let (mut builder, buffers) = cut_and_buffers(run, run);
+        let why = "cannot write to a.ettrace: no space";
+        let stopped = Stopped { why: why.into(), seconds: 3.25, lost_chunks: 2, lost_events: 700 };
+        builder.progress(&Progress { blocks: 1, stopped: Some(stopped), ..Progress::default() });
+        let trace = builder.without_end();
+        let file = TraceFile::from_bytes(trace.clone(), Some(buffers.clone())).unwrap();
+        assert_eq!(file.threads()[0].len(), 1);
+        let text = said(trace, Some(buffers));
+        for words in [why, "3.25 s", "700 events in 2 chunks", "cut off after"] {
+            assert!(text.contains(words), "{words}: {text}");
+        }
+        assert!(!text.contains("killed") && !text.contains("buffer file"), "{text}");
+    }
+
+    #[test]
+    fn the_last_sign_of_life_and_blocks_that_went_missing_are_told() {
+        let mut builder = TraceBuilder::new();
+        builder.progress(&Progress { seconds: 1.0, blocks: 2, ..Progress::default() });
+        builder.progress(&Progress { seconds: 2.5, blocks: 9, ..Progress::default() });
+        let trace = builder.without_end();
+        let text = said(trace.clone(), None);
+        assert!(text.contains("2.50 s") && text.contains("at least 6 more had been written"), "{text}");
+        // Caught while it was written over: the one before counts.
+        let mut torn = trace;
+        *torn.last_mut().unwrap() ^= 1;
+        assert!(said(torn, None).contains("1.00 s"));
     }
 }

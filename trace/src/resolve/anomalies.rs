@@ -75,3 +75,17 @@ impl Lost {
         self.events + self.undecodable_pieces
     }
 }
+
+impl std::fmt::Display for Lost {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { events, undecodable_pieces: pieces, undecodable_bytes: bytes } = *self;
+        let events = format!("{events} events that the runtime had no buffer for");
+        let pieces = format!("{pieces} blocks of events that cannot be decoded ({bytes} bytes)");
+        match (self.events, self.undecodable_pieces) {
+            (0, 0) => f.write_str("nothing"),
+            (_, 0) => f.write_str(&events),
+            (0, _) => f.write_str(&pieces),
+            _ => write!(f, "{events}, {pieces}"),
+        }
+    }
+}

@@ -76,7 +76,7 @@ pub(crate) fn run(
     visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>,
 ) -> Result<Outcome, ReadError> {
     let mut shared = Shared::new(&trace.file, &trace.names, &trace.classes);
-    shared.lost.events = trace.file.end().map_or(0, |end| end.lost_events);
+    shared.lost.events = trace.file.lost_events();
     let mut sources: Vec<ThreadSource<'_>> = trace
         .threads
         .iter()

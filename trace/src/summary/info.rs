@@ -22,6 +22,7 @@ pub fn info(trace: &Trace) -> String {
     line("tool", meta.tool.clone());
     line("command", meta.command.clone());
     line("process", meta.pid.to_string());
+    line("run", file.run().to_string());
     line("JVM", format!("{} {}", meta.jvm.name, meta.jvm.version));
     line("java home", meta.java_home.clone());
     line("object ids", meta.id_scheme.clone());

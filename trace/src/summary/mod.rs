@@ -20,6 +20,7 @@ pub use render::render;
 
 use crate::file::dynamic::DynamicCounts;
 use crate::file::format::{Problem, class_flags};
+use crate::file::progress::Stopped;
 use crate::record::{AllocKind, Record};
 use crate::resolve::{Anomalies, Lost, Outcome};
 use crate::source::{Deaths, Reading, Source, SourceError};
@@ -138,11 +139,13 @@ pub struct Summary {
     pub trace: String,
     pub trace_bytes: u64,
     pub program: Program,
-    /// Of the traced run; `None` if the trace is cut off.
+    /// Of the traced run; if the trace is cut off, up to the last sign of life, as far as there was one.
     pub seconds: Option<f64>,
     pub complete: bool,
     /// Where it is cut off.
     pub cut_off: Option<String>,
+    /// Why tracing stopped before the program did.
+    pub stopped: Option<Stopped>,
     /// By letter, and `total`.
     pub records: BTreeMap<String, u64>,
     pub ticks: u64,
@@ -162,7 +165,8 @@ pub struct Summary {
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
-    /// What became of classes defined at run time; `None` if they were not looked at, or the trace is cut off.
+    /// What became of classes defined at run time; `None` if they were not looked at. Last known if the trace is
+    /// cut off.
     pub dynamic: Option<DynamicCounts>,
     pub not_instrumented: NotInstrumented,
     pub shortfalls: Vec<ShortfallLine>,
@@ -304,6 +308,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         seconds: None,
         complete: true,
         cut_off: None,
+        stopped: None,
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         bytes_per_record: 0.0,
@@ -363,7 +368,9 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
         start_unix_millis: meta.start_unix_millis,
         options: meta.options.clone(),
     };
-    summary.seconds = file.end().map(|end| end.seconds);
+    let (end, last) = (file.end(), file.last_known());
+    summary.seconds = end.map(|end| end.seconds).or(last.map(|last| last.seconds));
+    summary.stopped = last.and_then(|last| last.stopped.clone());
     summary.complete = file.cut_off().is_none();
     summary.cut_off = file.cut_off().map(ToString::to_string);
     summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
@@ -377,7 +384,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
             heap_committed_bytes: gc.heap_committed,
         })
         .collect();
-    summary.dynamic = file.end().and_then(|end| end.dynamic);
+    summary.dynamic = end.and_then(|end| end.dynamic).or(last.and_then(|last| last.dynamic));
     summary.not_instrumented = not_instrumented(trace, &tally.by_type, top);
     summary.problems.clone_from(&trace.problems);
     summary.overlaps =

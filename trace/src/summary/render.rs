@@ -119,7 +119,8 @@ fn header(out: &mut String, summary: &Summary) {
     if let Some(run) = summary.seconds {
         let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
         let share = if run > 0.0 { format!(" ({:.1} %)", paused * 100.0 / run) } else { String::new() };
-        line("time", format!("{}, of which in collections {}{share}", seconds(run), seconds(paused)));
+        let least = if summary.complete { "" } else { "at least " };
+        line("time", format!("{least}{}, of which in collections {}{share}", seconds(run), seconds(paused)));
     }
 }
 
@@ -273,10 +274,11 @@ fn collections(out: &mut String, summary: &Summary) {
 }
 
 /// Classes that passed the rewriter while the program ran.
-fn dynamic(out: &mut String, counts: &DynamicCounts) {
+fn dynamic(out: &mut String, counts: &DynamicCounts, last_known: Option<f64>) {
     let seconds = seconds(counts.nanos as f64 / 1e9);
     let (seen, rewritten) = (number(counts.seen), number(counts.rewritten));
-    let _ = write!(out, "\nClasses defined while tracing: {seen}, {rewritten} of them given hooks, in {seconds}");
+    let when = last_known.map_or_else(String::new, |at| format!(" (last known after {at:.2} s)"));
+    let _ = write!(out, "\nClasses defined while tracing{when}: {seen}, {rewritten} of them given hooks, in {seconds}");
     for (count, what) in [
         (counts.already_instrumented, "instrumented before the run"),
         (counts.excluded, "excluded"),
@@ -293,7 +295,7 @@ fn dynamic(out: &mut String, counts: &DynamicCounts) {
 
 fn not_seen(out: &mut String, summary: &Summary) {
     if let Some(counts) = &summary.dynamic {
-        dynamic(out, counts);
+        dynamic(out, counts, summary.seconds.filter(|_| !summary.complete));
     }
     let not = &summary.not_instrumented;
     let _ = writeln!(

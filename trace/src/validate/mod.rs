@@ -54,9 +54,18 @@ pub fn trace(trace: &Trace, limit: usize) -> Result<Report, SourceError> {
 
 fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
     let mut checker = Checker::new(limit);
+    // Tables are looked for while the program runs already: a run that is killed early leaves events that no table is of.
+    let has_tables = trace.file.cut_off().is_none();
+    let mut unnamed = 0;
     let ending = source::for_each(trace, Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {
+            Record::Alloc(Alloc { site, .. })
+                if !has_tables && site.0 != 0 && trace.names.site_index(site).is_none() =>
+            {
+                unnamed += 1;
+            }
+            Record::Entry { method, .. } if !has_tables && trace.names.method_index(method).is_none() => unnamed += 1,
             Record::Alloc(Alloc { site, .. }) if site.0 != 0 && trace.names.site_index(site).is_none() => {
                 checker.breach(record, &trace.types, "no names table has this site", &[]);
             }
@@ -81,6 +90,12 @@ fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, Sourc
         )
     }));
     report.notes.extend(trace.problems.iter().map(|problem| format!("{} {}", problem.count, problem.what)));
+    if unnamed > 0 {
+        let records = counted(unnamed, "record");
+        report
+            .notes
+            .push(format!("{records} of methods and sites whose names were not in the trace yet when it was cut off"));
+    }
     for overlap in trace.names.overlaps() {
         report.add(format!(
             "artifacts {} and {} use the same ids: instrument one of them again with another --id-base",
@@ -89,7 +104,7 @@ fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, Sourc
     }
     report.lost = outcome.lost.total();
     if report.lost > 0 {
-        report.add(format!("lost: {}", counted(report.lost, "event")));
+        report.add(format!("lost: {}", outcome.lost));
     }
     Ok(report)
 }
