@@ -1,19 +1,20 @@
 //! The command line of `et-trace`.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::file::TraceFile;
 use crate::record::Clock;
 use crate::resolve::Lost;
 use crate::source::{Deaths, Ending, Reading, Source, SourceError};
 use crate::summary::counted;
 use crate::text::{Dialect, TextError};
-use crate::{summary, text, validate};
+use crate::{recover, summary, text, validate};
 
 /// All went well.
 const OK: u8 = 0;
@@ -38,6 +39,7 @@ Examples:
   et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
   et-trace validate app.ettrace                does the trace keep its promises?
   zcat app.trace.gz | et-trace summary -       texts are read as well
+  et-trace recover cut.ettrace -o app.ettrace  a killed run's trace and buffers in one file
 
 Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
 
@@ -58,6 +60,8 @@ enum Command {
     Text(TextArgs),
     /// Checks the promises that every trace keeps: allocations, nesting, old targets, exceptions
     Validate(ValidateArgs),
+    /// Makes a whole trace of one that is cut off and the buffer file (.buf) beside it
+    Recover(RecoverArgs),
     /// Shows how the trace file is made up
     Info {
         /// The trace, or - for standard input
@@ -187,6 +191,15 @@ struct ValidateArgs {
     limit: usize,
 }
 
+#[derive(Debug, Args)]
+struct RecoverArgs {
+    /// The trace that is cut off
+    trace: PathBuf,
+    /// The whole trace
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+}
+
 /// Why a command failed: one line.
 #[derive(Debug, thiserror::Error)]
 enum CliError {
@@ -198,6 +211,8 @@ enum CliError {
     SameFile { path: PathBuf },
     #[error("{path} is a text: it has no names of its own to write", path = path.display())]
     NoNames { path: PathBuf },
+    #[error("{path} has its end: nothing is to be recovered", path = path.display())]
+    Whole { path: PathBuf },
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
 }
@@ -215,6 +230,7 @@ pub fn main() -> ExitCode {
         Command::Summary(args) => run_summary(args),
         Command::Text(args) => run_text(args),
         Command::Validate(args) => run_validate(args),
+        Command::Recover(args) => run_recover(args),
         Command::Info { trace } => run_info(trace),
     };
     match done {
@@ -352,6 +368,21 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
         eprintln!("et-trace: {}: not kept: {kept}", source.path().display());
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
+}
+
+fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
+    let file = TraceFile::open(&args.trace).map_err(SourceError::from)?;
+    let Some(cut) = file.cut_off().filter(|_| file.end().is_none()) else {
+        return Err(CliError::Whole { path: args.trace.clone() });
+    };
+    let mut beside = args.trace.as_os_str().to_owned();
+    beside.push(".buf");
+    let out = create(&args.output, &[&args.trace, Path::new(&beside)])?;
+    let done = recover::recover(&file, BufWriter::new(out))
+        .map_err(|source| CliError::Output { path: args.output.clone(), source })?;
+    let (blocks, chunks) = (counted(done.blocks, "block"), counted(done.chunks, "chunk"));
+    print(&format!("{}: {blocks} and {chunks} of the buffer file; {cut}\n", args.output.display()))?;
+    Ok(OK)
 }
 
 fn run_info(path: &Path) -> Result<u8, CliError> {

@@ -35,6 +35,8 @@ mod object_set;
 #[cfg(feature = "read")]
 pub mod record;
 #[cfg(feature = "read")]
+pub mod recover;
+#[cfg(feature = "read")]
 pub mod resolve;
 #[cfg(feature = "read")]
 pub mod source;

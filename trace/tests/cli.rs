@@ -224,6 +224,27 @@ fn lost_events_are_code_4() {
 }
 
 #[test]
+fn a_cut_off_trace_is_recovered() {
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = trace(1000);
+    fs::write(folder.path().join("cut.ettrace"), &bytes[..bytes.len() - 1]).unwrap();
+    fs::write(folder.path().join("whole.ettrace"), &bytes).unwrap();
+    let output = tool(&["recover", "cut.ettrace", "-o", "new.ettrace"], folder.path());
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(text(&output.stdout).contains("new.ettrace: 3 blocks and 0 chunks"), "{}", text(&output.stdout));
+    let output = tool(&["validate", "new.ettrace"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    assert!(text(&output.stdout).contains("recovered: trace is cut off after 3 blocks"));
+    assert!(text(&tool(&["summary", "new.ettrace"], folder.path()).stdout).contains(", recovered\n"));
+    for args in [["whole.ettrace", "x"], ["cut.ettrace", "cut.ettrace"], ["missing", "x"]] {
+        let output = tool(&["recover", args[0], "-o", args[1]], folder.path());
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert_eq!(text(&output.stderr).lines().count(), 1, "{args:?}");
+    }
+    assert_eq!(fs::read(folder.path().join("cut.ettrace")).unwrap(), bytes[..bytes.len() - 1]);
+}
+
+#[test]
 fn wrong_usage_is_code_2() {
     let folder = tempfile::tempdir().unwrap();
     for args in [&[][..], &["summary"], &["smell", "a"], &["text", "a", "--all-names"]] {

@@ -143,6 +143,12 @@ impl ThreadEvents {
         self.pieces.len()
     }
 
+    /// Which pieces come from the buffer file.
+    pub(crate) fn chunks(&self) -> impl Iterator<Item = usize> {
+        let chunks = self.pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, EventSource::Chunk(_)));
+        chunks.map(|(piece, _)| piece)
+    }
+
     /// Whether the thread left no events.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
@@ -329,7 +335,7 @@ impl TraceFile {
     }
 
     /// The stored bytes of a block.
-    fn stored(&self, block: &Block) -> &[u8] {
+    pub(crate) fn stored(&self, block: &Block) -> &[u8] {
         &self.bytes[block.at..block.at + block.header.stored_len as usize]
     }
 

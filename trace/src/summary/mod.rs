@@ -22,6 +22,7 @@ use crate::file::dynamic::DynamicCounts;
 use crate::file::format::{Problem, class_flags};
 use crate::file::progress::Stopped;
 use crate::record::{AllocKind, Record};
+use crate::recover::RECOVERED;
 use crate::resolve::{Anomalies, Lost, Outcome};
 use crate::source::{Deaths, Reading, Source, SourceError};
 use crate::text::TextNames;
@@ -142,6 +143,8 @@ pub struct Summary {
     /// Of the traced run; if the trace is cut off, up to the last sign of life, as far as there was one.
     pub seconds: Option<f64>,
     pub complete: bool,
+    /// It was cut off, and `et-trace recover` gave it an end.
+    pub recovered: bool,
     /// Where it is cut off.
     pub cut_off: Option<String>,
     /// Why tracing stopped before the program did.
@@ -307,6 +310,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         program: Program::default(),
         seconds: None,
         complete: true,
+        recovered: false,
         cut_off: None,
         stopped: None,
         records,
@@ -372,6 +376,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
     summary.seconds = end.map(|end| end.seconds).or(last.map(|last| last.seconds));
     summary.stopped = last.and_then(|last| last.stopped.clone());
     summary.complete = file.cut_off().is_none();
+    summary.recovered = end.is_some_and(|end| end.reason == RECOVERED);
     summary.cut_off = file.cut_off().map(ToString::to_string);
     summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
     summary.gcs = trace

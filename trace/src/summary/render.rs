@@ -104,6 +104,7 @@ fn header(out: &mut String, summary: &Summary) {
     line("program", program.command.clone());
     line("JVM", program.jvm.clone());
     let completeness = match &summary.cut_off {
+        None if summary.recovered => "recovered".to_owned(),
         None => "complete".to_owned(),
         Some(cut) => cut.clone(),
     };
@@ -119,7 +120,7 @@ fn header(out: &mut String, summary: &Summary) {
     if let Some(run) = summary.seconds {
         let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
         let share = if run > 0.0 { format!(" ({:.1} %)", paused * 100.0 / run) } else { String::new() };
-        let least = if summary.complete { "" } else { "at least " };
+        let least = if summary.complete && !summary.recovered { "" } else { "at least " };
         line("time", format!("{least}{}, of which in collections {}{share}", seconds(run), seconds(paused)));
     }
 }
@@ -295,7 +296,7 @@ fn dynamic(out: &mut String, counts: &DynamicCounts, last_known: Option<f64>) {
 
 fn not_seen(out: &mut String, summary: &Summary) {
     if let Some(counts) = &summary.dynamic {
-        dynamic(out, counts, summary.seconds.filter(|_| !summary.complete));
+        dynamic(out, counts, summary.seconds.filter(|_| !summary.complete || summary.recovered));
     }
     let not = &summary.not_instrumented;
     let _ = writeln!(

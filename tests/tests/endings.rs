@@ -1,0 +1,282 @@
+//! Runs that do not end well: killed, without room for their trace, without a reader. The program must not notice, one line
+//! says what happened, and the trace tells what ended it.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitCode, Output, Stdio};
+use std::thread::sleep;
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use et_tests::compiled;
+use et_tests::lab::{self, Lab};
+use et_tests::program;
+use libtest_mimic::Trial;
+use serde_json::Value;
+use xtask::jdks::Jdk;
+
+fn main() -> ExitCode {
+    let everywhere: Vec<Trial> = [17, 25]
+        .into_iter()
+        .flat_map(|feature| {
+            [
+                lab::on_jdk_unless(feature, "killed", |_, _| None, killed),
+                lab::on_jdk_unless(feature, "full_disk", |_, _| no_small_disk(), full_disk),
+            ]
+        })
+        .collect();
+    let once: [(&str, lab::Case); 4] = [
+        ("file_size_limit", file_size_limit),
+        ("folder_removed", folder_removed),
+        ("pipe_closed", pipe_closed),
+        ("killed_while_it_waits_and_read_from_elsewhere", killed_and_moved),
+    ];
+    let once = once.into_iter().map(|(name, case)| lab::on_jdk_unless(17, name, |_, _| None, case));
+    lab::run(everywhere.into_iter().chain(once).collect()).exit_code()
+}
+
+/// What the program prints and returns, whatever becomes of its trace.
+const PRINTED: &str = "ready\ndone true\n";
+const CODE: i32 = 7;
+/// Turns that leave far more than any of the limits here.
+const MANY: &str = "1500000";
+const FEW: &str = "2000";
+
+/// A program in a folder of its own.
+struct Bench<'a> {
+    lab: &'a Lab,
+    folder: PathBuf,
+    trace: PathBuf,
+    /// The launcher and its options.
+    java: Vec<String>,
+}
+
+impl<'a> Bench<'a> {
+    fn set_up(lab: &'a Lab, jdk: &Jdk, test: &str) -> Result<Self> {
+        let folder = lab.folder(jdk, test)?;
+        let classes = compiled::classes(lab, &program::programs(lab).join("endings/Busy.java"), 11)?;
+        let traced = lab.instrumented(jdk)?;
+        let place = folder.join("disk");
+        fs::create_dir(&place)?;
+        let trace = place.join("t.ettrace");
+        let mut java = vec![traced.java().display().to_string()];
+        java.extend(traced.options(&trace));
+        java.extend(["-Det.bufferSize=1m".into(), "-cp".into(), classes.display().to_string(), "Busy".into()]);
+        Ok(Self { lab, folder, trace, java })
+    }
+
+    /// Runs it under a shell script, which finds the launcher and its options in its own.
+    fn under(&self, script: &str, arguments: &[&str]) -> Result<Output> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script, "sh"]).args(&self.java).args(arguments).current_dir(&self.folder);
+        command.stdin(Stdio::null()).output().context("cannot start sh")
+    }
+
+    /// Starts it; it has made events and waits.
+    fn waiting(&self, turns: &str) -> Result<Waiting> {
+        let mut command = Command::new(&self.java[0]);
+        command.args(&self.java[1..]).args([turns, "wait"]).current_dir(&self.folder);
+        let mut child =
+            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("no java")?;
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().context("no pipe")?);
+        stdout.read_line(&mut line)?;
+        ensure!(line == "ready\n", "{line:?}");
+        Ok(Waiting { child, stdout, line })
+    }
+
+    fn et_trace(&self, arguments: &[&str], trace: &Path) -> Result<Output> {
+        let mut command = Command::new(self.lab.tools.et_trace());
+        command.args(arguments).arg(trace).output().context("cannot start et-trace")
+    }
+
+    /// What is left keeps its promises, and every command says of it what it should.
+    fn readable(&self, trace: &Path, words: &[&str]) -> Result<Value> {
+        for command in [&["validate", "--deaths", "none"][..], &["info"], &["summary", "--deaths", "none", "--json"]] {
+            let output = self.et_trace(command, trace)?;
+            let (stdout, said) = (text(&output.stdout), text(&output.stderr));
+            ensure!(output.status.code() == Some(3), "{command:?} ended with {}: {said}{stdout}", output.status);
+            ensure!(said.lines().count() == 1, "{command:?}: {said}");
+            for word in words {
+                ensure!(said.contains(word), "{command:?}: {word:?} is missing in {said}");
+            }
+            if command[0] == "summary" {
+                return Ok(serde_json::from_str(&stdout)?);
+            }
+        }
+        anyhow::bail!("no summary")
+    }
+
+    fn clean(&self) -> Result<()> {
+        if !lab::keep_traces() {
+            fs::remove_dir_all(&self.folder)?;
+        }
+        Ok(())
+    }
+}
+
+struct Waiting {
+    child: Child,
+    stdout: BufReader<std::process::ChildStdout>,
+    line: String,
+}
+
+impl Waiting {
+    fn go_on(mut self) -> Result<Output> {
+        self.child.stdin.take().context("no pipe")?.write_all(b"\n")?;
+        let mut printed = self.line.into_bytes();
+        std::io::Read::read_to_end(&mut self.stdout, &mut printed)?;
+        let output = self.child.wait_with_output()?;
+        Ok(Output { stdout: printed, ..output })
+    }
+
+    fn kill(mut self) -> Result<()> {
+        self.child.kill()?;
+        self.child.wait()?;
+        Ok(())
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The program did as ever; one line says what became of its trace.
+fn unharmed(output: &Output, words: &[&str]) -> Result<()> {
+    let said = text(&output.stderr);
+    ensure!(text(&output.stdout) == PRINTED, "{:?} {said}", text(&output.stdout));
+    ensure!(output.status.code() == Some(CODE), "{}: {said}", output.status);
+    let lines: Vec<&str> = said.lines().collect();
+    ensure!(lines.len() == 1 && lines[0].starts_with("elephant-tracks: "), "{said}");
+    for word in words {
+        ensure!(said.contains(word), "{word:?} is missing in {said}");
+    }
+    Ok(())
+}
+
+/// The summary tells when and why tracing stopped, and what was lost.
+fn stopped(summary: &Value, why: &str) -> Result<()> {
+    let stopped = &summary["stopped"];
+    ensure!(summary["complete"] == false && summary["seconds"].as_f64() > Some(0.0), "{summary}");
+    ensure!(stopped["why"].as_str().is_some_and(|text| text.contains(why)), "{stopped}");
+    ensure!(stopped["seconds"].as_f64() > Some(0.0), "{stopped}");
+    ensure!(stopped["lostEvents"].as_u64() > Some(0) && stopped["lostChunks"].as_u64() > Some(0), "{stopped}");
+    counted(summary)
+}
+
+/// The counts that are kept beside the events.
+fn counted(summary: &Value) -> Result<()> {
+    let dynamic = &summary["dynamic"];
+    ensure!(dynamic["rewritten"].as_u64() > Some(0), "{dynamic}");
+    ensure!(summary["records"]["total"].as_u64() > Some(1000), "{}", summary["records"]);
+    Ok(())
+}
+
+fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "killed")?;
+    let run = bench.waiting(FEW)?;
+    // The counts are written when nothing else is to be.
+    sleep(Duration::from_millis(1500));
+    run.kill()?;
+    let summary = bench.readable(&bench.trace, &["killed", "last sign of life", "the buffer file beside it held"])?;
+    counted(&summary)?;
+    ensure!(summary["stopped"].is_null() && summary["lost"] == 0, "{summary}");
+    // 2000 turns before it waited, to the last.
+    let records = text(&bench.et_trace(&["text", "--deaths", "none", "--names", "/dev/null"], &bench.trace)?.stdout);
+    ensure!(records.lines().any(|line| line.starts_with("# trace is cut off")), "the text says nothing of it");
+
+    let whole = bench.folder.join("whole.ettrace");
+    let output = bench.et_trace(&["recover", "-o", &whole.display().to_string()], &bench.trace)?;
+    ensure!(output.status.success(), "{}", text(&output.stderr));
+    let again = text(&bench.et_trace(&["text", "--deaths", "none"], &whole)?.stdout);
+    let only = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    ensure!(only(&records) == only(&again), "the recovered trace has other records");
+    let output = bench.et_trace(&["validate"], &whole)?;
+    ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    bench.clean()
+}
+
+/// Without its buffer file, and with that of another run or with garbage in its place.
+fn killed_and_moved(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "killed_and_moved")?;
+    let buffers = PathBuf::from(format!("{}.buf", bench.trace.display()));
+    let other = bench.folder.join("other.buf");
+    bench.waiting(FEW)?.kill()?;
+    fs::rename(&buffers, &other)?;
+    let run = bench.waiting(FEW)?;
+    sleep(Duration::from_millis(1500));
+    run.kill()?;
+    bench.readable(&bench.trace, &["more chunk"])?;
+    fs::rename(&other, &buffers)?;
+    bench.readable(&bench.trace, &["is of another run", "how many is not known"])?;
+    fs::write(&buffers, "garbage")?;
+    bench.readable(&bench.trace, &["cannot be read", "how many is not known"])?;
+    fs::remove_file(&buffers)?;
+    bench.readable(&bench.trace, &["no buffer file", "how many is not known"])?;
+    bench.clean()
+}
+
+/// How to get a mount of one's own.
+const UNSHARE: [&[&str]; 2] = [&["--mount"], &["--map-root-user", "--mount"]];
+
+fn small_disk() -> Option<&'static [&'static str]> {
+    let works = |options: &&&[&str]| {
+        let script = "mount -t tmpfs -o size=1m none /mnt";
+        let mut command = Command::new("unshare");
+        command.args(**options).args(["sh", "-c", script]).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    UNSHARE.iter().find(works).copied()
+}
+
+fn no_small_disk() -> Option<String> {
+    small_disk().is_none().then(|| "no permission to mount a small file system".to_owned())
+}
+
+fn full_disk(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "full_disk")?;
+    let options = small_disk().context("no permission to mount")?;
+    // What is left is copied out of the mount, which nobody else sees.
+    let script = format!(
+        "exec unshare {} sh -c 'mount -t tmpfs -o size=24m none disk || exit 99; \"$@\"; code=$?; cp disk/* .; exit $code' sh \"$@\"",
+        options.join(" ")
+    );
+    let output = bench.under(&script, &[MANY])?;
+    unharmed(&output, &["tracing stops here, the program runs on", "t.ettrace", "No space left"])?;
+    ensure!(!bench.folder.join("t.ettrace.buf").exists(), "the buffer file is left behind");
+    let trace = bench.folder.join("t.ettrace");
+    let summary = bench.readable(&trace, &["cut off after", "No space left", "did not reach the trace"])?;
+    stopped(&summary, "No space left")?;
+    bench.clean()
+}
+
+fn file_size_limit(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "file_size_limit")?;
+    // In blocks of 512 bytes or of 1024, as the shell has it.
+    let output = bench.under("ulimit -f 24000; exec \"$@\"", &[MANY])?;
+    unharmed(&output, &["tracing stops here, the program runs on", "t.ettrace", "too large"])?;
+    let summary = bench.readable(&bench.trace, &["cut off after", "too large", "did not reach the trace"])?;
+    stopped(&summary, "too large")?;
+    bench.clean()
+}
+
+fn folder_removed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "folder_removed")?;
+    let run = bench.waiting(FEW)?;
+    fs::remove_dir_all(bench.folder.join("disk"))?;
+    unharmed(&run.go_on()?, &["tracing stops here, the program runs on", "t.ettrace was removed"])?;
+    bench.clean()
+}
+
+fn pipe_closed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::set_up(lab, jdk, "pipe_closed")?;
+    let got = bench.folder.join("got.ettrace");
+    File::create(&got)?;
+    let option = format!("-Det.traceFile=>(head -c 9000000 > '{}')", got.display());
+    let at = bench.java.iter().position(|option| option.starts_with("-Det.traceFile=")).context("no option")?;
+    bench.java[at] = option;
+    unharmed(&bench.under("exec \"$@\"", &[MANY])?, &["tracing stops here, the program runs on", "Broken pipe"])?;
+    bench.readable(&got, &["cut off after", "last sign of life", "how many is not known"])?;
+    bench.clean()
+}
