@@ -102,9 +102,10 @@ impl Progress {
             && let Some(stopped) = progress.stopped.as_mut().filter(|stopped| !stopped.why.is_empty())
         {
             let excess = raw.len() - ROOM;
-            // Quoted, a byte may take six.
-            let kept = stopped.why.len().saturating_sub(excess.div_ceil(6));
-            stopped.why.truncate(stopped.why.floor_char_boundary(kept));
+            // Quoted, a character may take six bytes.
+            for _ in 0..excess.div_ceil(6) {
+                stopped.why.pop();
+            }
             raw = progress.json();
         }
         raw.resize(ROOM, b' ');
