@@ -87,8 +87,9 @@ fn children(folder: &Path) -> Vec<PathBuf> {
             let path = entry.path();
             if is_table(&path) || (next == 0 && is_module(&path)) {
                 found.push(path);
-            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-                folders.push(path); // not through links, which may lead in circles
+            } else if entry.file_type().is_ok_and(|kind| kind.is_dir()) && !path.join(PATH_IN_JDK).exists() {
+                // Not through links, which may lead in circles, nor into another JDK, which may lie beside the program.
+                folders.push(path);
             }
         }
         next += 1;
@@ -241,6 +242,8 @@ mod tests {
         fs::write(at("singles/Main.class.etn"), table(5, 8_000_000)).unwrap();
         fs::write(at("singles/com/acme/Deep.class.etn"), table(6, 9_000_000)).unwrap();
         fs::write(at("jdk/lib/elephant-tracks/module.etn"), table(7, 10_000_000)).unwrap();
+        fs::create_dir_all(at("singles/another-jdk/lib/elephant-tracks")).unwrap();
+        fs::write(at("singles/another-jdk").join(PATH_IN_JDK), table(8, 11_000_000)).unwrap();
         for name in ["a.jar", "classes", "mods", "damaged.jar", "classes", "singles"] {
             places.add_list(at(name).to_str().unwrap());
         }
