@@ -141,11 +141,12 @@ pub const ALL: [Workload; 10] = [
     Workload { name: "tomcat_threads", driver: Some("TomThreads"), ..TOMCAT },
 ];
 
-/// Those that tests run on a JDK. All on all of them would take CI hours; `cargo xtask programs` runs the rest.
+/// Those that tests run on a JDK. All on all of them would take longer than all other tests, javac and jython most;
+/// `cargo xtask programs` runs the rest.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
         17 => return with_languages().collect(),
-        25 => &["javac", "xalan", "jython", "tomcat_threads"],
+        25 => &["xalan", "antlr4", "ecj", "tomcat_threads"],
         _ => &["h2"],
     };
     ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
