@@ -33,13 +33,13 @@ pub fn markdown(jdks: &[JdkResult], jars: &[RewrittenJar], of_jars: &[JarsResult
         let (linked, other, failed) = (comparison.all_linked(), comparison.cannot_link, comparison.failures.len());
         text += &format!("| {} | {linked} | {other} | {failed} | {:.0} |\n", result.version, result.seconds);
     }
-    for note in notes {
-        text += &format!("\n{note}\n");
+    if !notes.is_empty() {
+        text += &format!("\n- {}\n", notes.join("\n- "));
     }
     text += &failures(jdks, jars, of_jars);
     text += &shortfalls(jdks, jars);
     if !jars.is_empty() {
-        text += &each_jar(jars, of_jars);
+        text += &format!("\n<details>\n<summary>Each jar</summary>\n{}\n</details>\n", each_jar(jars, of_jars));
     }
     text
 }
