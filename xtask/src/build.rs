@@ -8,6 +8,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::command;
+use crate::gradle_plugin;
 use crate::jdks::{self, Jdk};
 use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
 use crate::runtime_java;
@@ -24,6 +25,7 @@ pub fn run(layout: &Layout) -> Result<Tools> {
     place(&release.join("et-trace"), &tools.et_trace())?;
     place(&release.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
     heap_proxy(layout, &compiler, &tools)?;
+    plugins(layout, &compiler, &tools)?;
     eprintln!("built {}", tools.root.display());
     Ok(tools)
 }
@@ -45,6 +47,20 @@ fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     fs::create_dir_all(&fresh).context("cannot make target/heap-proxy")?;
     runtime_java::build(&compiler.home, &layout.repo, &fresh)?;
     HEAP_PROXY_JARS.iter().try_for_each(|jar| place(&fresh.join(jar), &tools.lib().join(jar)))
+}
+
+/// Plugins of build tools, of those that are there.
+fn plugins(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
+    match gradle_plugin::gradle_home() {
+        Some(gradle) => {
+            let work = layout.target.join("gradle-plugin");
+            gradle_plugin::build(compiler, &gradle, &layout.repo, &work, &tools.lib()).context("the Gradle plugin")
+        }
+        None => {
+            eprintln!("note: the Gradle plugin is not built: {}", gradle_plugin::MISSING);
+            Ok(())
+        }
+    }
 }
 
 /// Copies a file to its place unless the same bytes are there already: instrumented JDKs are cached by what

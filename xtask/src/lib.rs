@@ -5,6 +5,7 @@ pub mod build;
 pub mod command;
 pub mod completeness;
 pub mod demo;
+pub mod gradle_plugin;
 pub mod instrumented;
 pub mod jdks;
 pub mod layout;

@@ -86,7 +86,7 @@ fn concat(prefix: &str, rest: std::ffi::OsString) -> std::ffi::OsString {
 }
 
 /// The sources in a folder and below.
-fn java_files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn java_files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {

@@ -17,6 +17,9 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
+    if let Err(error) = build_tools() {
+        eprintln!("note: tests of plugins will be skipped: {error:#}");
+    }
     if let Err(error) = jdks::fetch_missing(layout) {
         eprintln!("note: tests on some JDKs will be skipped: {error:#}");
     }
@@ -26,6 +29,11 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
 /// The packages of the nine programs.
 pub fn programs(layout: &Layout) -> Result<()> {
     ensure_packages(&workloads::packages(layout)?)
+}
+
+/// Build tools whose plugins are tested, and what the examples for them need.
+pub fn build_tools() -> Result<()> {
+    ensure_packages(&["gradle", "junit4"].map(str::to_owned))
 }
 
 /// The packages of the programs in other languages.

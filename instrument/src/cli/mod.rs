@@ -1,6 +1,7 @@
 //! The command line. [`main`] is all that the binary calls.
 
 mod cache;
+mod prepare;
 mod run;
 
 use std::ffi::OsString;
@@ -22,6 +23,7 @@ use crate::report::Report;
 use crate::rewrite::EventSet;
 use crate::verify::{self, Verdict};
 use cache::CacheArgs;
+use prepare::PrepareArgs;
 use run::RunArgs;
 
 /// Findings of `--check` that are listed; `verify` lists all.
@@ -75,6 +77,11 @@ enum Command {
     /// takes both from the cache. The program's exit code is that of this command; 125, 126 and 127 mean that it was
     /// not run, 128 and more that a signal ended it.
     Run(RunArgs),
+    /// Do what run does before it starts the program, and tell where all is: for build tools
+    ///
+    /// Prints the options for the JVM and the class path of the copies. They are those that run would use, and are
+    /// kept in the same cache. Without a terminal, progress is told in lines that begin with "progress: ".
+    Prepare(PrepareArgs),
     /// Look at or clear what run keeps
     Cache(CacheArgs),
     /// Make an instrumented copy of a JDK (of a JDK 8: rewritten boot jars)
@@ -250,6 +257,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
         None => &cli.app.common,
         Some(Command::Jdk { common, .. } | Command::Patch { common, .. }) => common,
         Some(Command::Run(run)) => return run.execute(rules),
+        Some(Command::Prepare(prepare)) => return prepare.execute(rules),
         Some(Command::Cache(cache)) => return cache.execute(),
         Some(Command::Verify { paths, all, jobs, report, quiet }) => {
             let progress = Progress::new(*quiet);
@@ -304,7 +312,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
         }
         Some(Command::Jdk { jdk, no_cds, .. }) => job(jdk, !no_cds).copy(settings),
         Some(Command::Patch { jdk, modules, .. }) => job(jdk, false).patch(modules, settings),
-        Some(Command::Verify { .. } | Command::Run(_) | Command::Cache(_)) => {
+        Some(Command::Verify { .. } | Command::Run(_) | Command::Prepare(_) | Command::Cache(_)) => {
             Err(Error::Usage("this command writes no output".into()))
         }
     }

@@ -4,7 +4,10 @@
 //! 2. [`prepare`] finds its instrumented copy in the cache, or makes it.
 //! 3. [`program`] puts rewritten copies in place of what the command line names ([`argfile`], [`java_line`], [`paths`]).
 //! 4. [`child`] runs it, and [`trace_file`] tells where the trace is.
+//!
+//! [`ahead`] does the first three for build tools, which start programs themselves.
 
+mod ahead;
 mod argfile;
 mod child;
 mod error;
@@ -20,6 +23,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+pub use ahead::{PrepareJob, Ready};
 pub use error::RunError;
 
 use crate::artifact::Settings;
@@ -106,9 +110,7 @@ impl RunJob {
 
     /// Options of the runtime that ours stand for.
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
-        let excluded = settings.filter.excluded().join(",");
-        let excluded = (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"));
-        self.trace.iter().map(|trace| format!("-Det.traceFile={trace}")).chain(excluded)
+        self.trace.iter().map(|trace| format!("-Det.traceFile={trace}")).chain(excluded(settings))
     }
 
     /// `java`: with rewritten copies of what it is to run.
@@ -146,6 +148,12 @@ impl RunJob {
         let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
         Assembled { words, traces, _entry: None, _file: None }
     }
+}
+
+/// What is left without hooks is to have none at run time either.
+fn excluded(settings: &Settings) -> Option<String> {
+    let excluded = settings.filter.excluded().join(",");
+    (!excluded.is_empty()).then(|| format!("-Det.dynamicExclude={excluded}"))
 }
 
 /// A variable that is set to something.

@@ -51,13 +51,18 @@ impl Line {
 
 /// Puts copies in place of all that is named; makes those that are missing or old.
 pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings) -> Result<(Entry, Done), Error> {
-    let mut key = Digester::default();
-    key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
-    let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16])?;
+    let entry = entry(cache, tool, settings)?;
     let mut work = Work { programs: Programs::new(&entry, cache.root(), settings), names: Vec::new() };
     work.line(line)?;
     let done = work.programs.finish()?;
     Ok((entry, done))
+}
+
+/// The entry of the cache for what is rewritten with this tool and these settings.
+pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<Entry, Error> {
+    let mut key = Digester::default();
+    key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
+    cache.entry(Kind::Program, &key.digest().to_string()[..16])
 }
 
 struct Work<'a> {
@@ -136,7 +141,7 @@ impl Work<'_> {
 
 /// On class paths the JVM resolves links, and what a manifest names lies beside the true file. On module paths it does
 /// not: the name of a link may be that of a module.
-fn real(path: &Path) -> PathBuf {
+pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 

@@ -137,6 +137,7 @@ impl Programs<'_> {
         write_beside(&table(to), &done.names.encode())?;
         write_beside(to, content)?;
         self.done.files += 1;
+        self.done.rewritten.push(from.to_owned());
         Ok(true)
     }
 }

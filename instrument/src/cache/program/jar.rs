@@ -100,6 +100,7 @@ impl Programs<'_> {
             relink::relink(&slot.copy, attribute, &places.collect::<Vec<_>>().join(" "))?;
         }
         self.done.jars += 1;
+        self.done.rewritten.push(original.to_owned());
         let item = |named| JarItem { stamp, digest, rewritten: true, named };
         slot.write(&Item::Jar(item(names.all.clone())))?;
         Ok(item(names.all))

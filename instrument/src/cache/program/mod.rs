@@ -53,6 +53,8 @@ pub struct Done {
     pub jars: usize,
     /// Class files of folders rewritten.
     pub files: usize,
+    /// All of them: the originals.
+    pub rewritten: Vec<PathBuf>,
     /// What the user may want to know.
     pub notes: Vec<String>,
 }

@@ -1,0 +1,80 @@
+package org.elephanttracks.gradle;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+/**
+ * What a build script says in {@code elephantTracks { … }}. Plain properties: Gradle's own kinds of properties have changed
+ * since 4.4.
+ */
+public class ElephantTracksExtension {
+    private List<String> includes = new ArrayList<>();
+    private List<String> excludes = new ArrayList<>();
+    private String events = "all";
+    private Object jdkHome;
+    private Object executable;
+    private Object cacheDir;
+
+    /** Which classes are hooked, such as {@code com.acme.**}; all, if there are none. */
+    public List<String> getIncludes() {
+        return includes;
+    }
+
+    public void setIncludes(List<String> patterns) {
+        includes = new ArrayList<>(patterns);
+    }
+
+    public void include(String... patterns) {
+        includes.addAll(Arrays.asList(patterns));
+    }
+
+    /** Which classes are not, whatever is included. */
+    public List<String> getExcludes() {
+        return excludes;
+    }
+
+    public void setExcludes(List<String> patterns) {
+        excludes = new ArrayList<>(patterns);
+    }
+
+    public void exclude(String... patterns) {
+        excludes.addAll(Arrays.asList(patterns));
+    }
+
+    /** What is hooked: {@code alloc}, {@code update}, {@code method}, {@code exception} joined by commas, or {@code all}. */
+    public String getEvents() {
+        return events;
+    }
+
+    public void setEvents(String list) {
+        events = list;
+    }
+
+    /** The JDK to run on, a file or its path; Gradle's own by default. */
+    public Object getJdkHome() {
+        return jdkHome;
+    }
+
+    public void setJdkHome(Object home) {
+        jdkHome = home;
+    }
+
+    /** The program {@code et-instrument}, a file or its path; looked for by default. */
+    public Object getExecutable() {
+        return executable;
+    }
+
+    public void setExecutable(Object program) {
+        executable = program;
+    }
+
+    /** Where instrumented JDKs and programs are kept, a file or its path; the user's cache by default. */
+    public Object getCacheDir() {
+        return cacheDir;
+    }
+
+    public void setCacheDir(Object folder) {
+        cacheDir = folder;
+    }
+}

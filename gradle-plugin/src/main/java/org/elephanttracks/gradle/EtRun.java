@@ -1,0 +1,234 @@
+package org.elephanttracks.gradle;
+
+import java.io.File;
+import java.io.IOException;
+import java.io.InputStream;
+import java.io.OutputStream;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Files;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.LinkedHashMap;
+import java.util.List;
+import java.util.Map;
+
+import org.gradle.api.DefaultTask;
+import org.gradle.api.GradleException;
+import org.gradle.api.file.FileCollection;
+import org.gradle.api.tasks.Internal;
+import org.gradle.api.tasks.TaskAction;
+
+/** Runs the program, traced, by {@code et-instrument run}. Never up to date: a program may do something else each time. */
+public class EtRun extends DefaultTask {
+    private Settings settings;
+    private FileCollection classpath;
+    private File folder;
+    private String mainClass;
+    private Object trace;
+    private List<String> args = new ArrayList<>();
+    private List<String> jvmArgs = new ArrayList<>();
+    private Map<String, Object> environment = new LinkedHashMap<>();
+    private File workingDir;
+    private InputStream standardInput;
+    private boolean ignoreExitValue;
+
+    void wire(Settings ofBuild, FileCollection ofProgram, File outputFolder) {
+        settings = ofBuild;
+        classpath = ofProgram;
+        folder = outputFolder;
+        trace = new File(outputFolder, "run.ettrace");
+        workingDir = getProject().getProjectDir();
+    }
+
+    @Internal
+    public FileCollection getClasspath() {
+        return classpath;
+    }
+
+    public void setClasspath(FileCollection entries) {
+        classpath = entries;
+    }
+
+    /** That of the application plugin by default. */
+    @Internal
+    public String getMainClass() {
+        return mainClass;
+    }
+
+    public void setMainClass(String name) {
+        mainClass = name;
+    }
+
+    /** Where the trace goes, a file or its path; {@code %p} becomes the process id. */
+    @Internal
+    public Object getTrace() {
+        return trace;
+    }
+
+    public void setTrace(Object file) {
+        trace = file;
+    }
+
+    /** The program's arguments. */
+    @Internal
+    public List<String> getArgs() {
+        return args;
+    }
+
+    public void setArgs(List<String> words) {
+        args = new ArrayList<>(words);
+    }
+
+    public void args(Object... words) {
+        Arrays.asList(words).forEach(word -> args.add(String.valueOf(word)));
+    }
+
+    /** Options of the JVM, those of the runtime included: {@code -Det.bufferSize=64m}. */
+    @Internal
+    public List<String> getJvmArgs() {
+        return jvmArgs;
+    }
+
+    public void setJvmArgs(List<String> words) {
+        jvmArgs = new ArrayList<>(words);
+    }
+
+    public void jvmArgs(Object... words) {
+        Arrays.asList(words).forEach(word -> jvmArgs.add(String.valueOf(word)));
+    }
+
+    /** Variables that the program has beside Gradle's own. */
+    @Internal
+    public Map<String, Object> getEnvironment() {
+        return environment;
+    }
+
+    public void setEnvironment(Map<String, Object> variables) {
+        environment = new LinkedHashMap<>(variables);
+    }
+
+    public void environment(String name, Object value) {
+        environment.put(name, value);
+    }
+
+    @Internal
+    public File getWorkingDir() {
+        return workingDir;
+    }
+
+    public void setWorkingDir(Object folderOrPath) {
+        workingDir = getProject().file(folderOrPath);
+    }
+
+    /** What the program reads: nothing by default; {@code System.in} for the terminal. */
+    @Internal
+    public InputStream getStandardInput() {
+        return standardInput;
+    }
+
+    public void setStandardInput(InputStream stream) {
+        standardInput = stream;
+    }
+
+    /** Whether the build goes on when the program fails. */
+    @Internal
+    public boolean isIgnoreExitValue() {
+        return ignoreExitValue;
+    }
+
+    public void setIgnoreExitValue(boolean ignore) {
+        ignoreExitValue = ignore;
+    }
+
+    @TaskAction
+    public void run() {
+        if (mainClass == null || mainClass.isEmpty()) {
+            throw new GradleException("no main class: say etRun { mainClass = '…' }, or use the application plugin");
+        }
+        List<String> command = settings.command("run");
+        command.add("--trace");
+        command.add(getProject().file(trace).getPath());
+        command.add("--");
+        command.add(new File(settings.jdkHome(), "bin/java").getPath());
+        command.addAll(strings(jvmArgs));
+        command.add("@" + classPathFile());
+        command.add(mainClass);
+        command.addAll(strings(args));
+        ProcessBuilder builder = new ProcessBuilder(command).directory(workingDir);
+        environment.forEach((name, value) -> builder.environment().put(name, String.valueOf(value)));
+        int code = follow(Tool.start(builder));
+        if (code != 0 && !ignoreExitValue) {
+            throw new GradleException(mainClass + " ended with exit code " + code);
+        }
+    }
+
+    /** A command line can be too short for a class path. */
+    private File classPathFile() {
+        List<String> entries = new ArrayList<>();
+        Prepared.real(classpath.getFiles()).forEach(entry -> entries.add(entry.getPath()));
+        File file = new File(folder, "class-path.args");
+        String text = "-cp " + Prepared.argument(String.join(File.pathSeparator, entries)) + "\n";
+        try {
+            Files.createDirectories(folder.toPath());
+            Files.write(file.toPath(), text.getBytes(StandardCharsets.UTF_8));
+            return file;
+        } catch (IOException error) {
+            throw new GradleException("cannot write " + file + ": " + error.getMessage(), error);
+        }
+    }
+
+    /** Waits for the program; what it prints goes where Gradle collects the output of tasks. */
+    private int follow(Process process) {
+        try {
+            Thread errors = copying(process.getErrorStream(), System.err, "errors of the program");
+            Thread output = copying(process.getInputStream(), System.out, "output of the program");
+            if (standardInput == null) {
+                process.getOutputStream().close();
+            } else {
+                Thread input = copying(standardInput, process.getOutputStream(), "input of the program");
+                int code = process.waitFor();
+                input.interrupt();
+                return joined(code, errors, output);
+            }
+            return joined(process.waitFor(), errors, output);
+        } catch (IOException error) {
+            throw new GradleException("cannot talk to the program: " + error.getMessage(), error);
+        } catch (InterruptedException stopped) {
+            Thread.currentThread().interrupt();
+            throw new GradleException("the program was stopped");
+        } finally {
+            process.destroy();
+        }
+    }
+
+    private static int joined(int code, Thread... readers) throws InterruptedException {
+        for (Thread reader : readers) {
+            reader.join();
+        }
+        return code;
+    }
+
+    private Thread copying(InputStream from, OutputStream to, String name) {
+        boolean isInput = from == standardInput;
+        Thread thread = new Thread(() -> {
+            try {
+                Tool.copy(from, to);
+                if (isInput) {
+                    to.close(); // the program is to see the end, too
+                }
+            } catch (IOException ended) {
+                getLogger().debug(name + " is over", ended);
+            }
+        }, name);
+        thread.setDaemon(true);
+        thread.start();
+        return thread;
+    }
+
+    /** Elements may be Groovy's GStrings, whatever the list's type says. */
+    private static List<String> strings(List<?> words) {
+        List<String> strings = new ArrayList<>();
+        words.forEach(word -> strings.add(String.valueOf(word)));
+        return strings;
+    }
+}

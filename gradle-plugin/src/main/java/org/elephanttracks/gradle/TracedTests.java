@@ -1,0 +1,122 @@
+package org.elephanttracks.gradle;
+
+import java.io.File;
+import java.util.Collections;
+import java.util.List;
+import java.util.Locale;
+import java.util.concurrent.Callable;
+
+import org.gradle.api.Action;
+import org.gradle.api.Project;
+import org.gradle.api.Task;
+import org.gradle.api.logging.Logger;
+import org.gradle.api.tasks.SourceSet;
+import org.gradle.api.tasks.testing.Test;
+import org.gradle.api.tasks.testing.TestDescriptor;
+import org.gradle.api.tasks.testing.TestListener;
+import org.gradle.api.tasks.testing.TestResult;
+import org.gradle.process.JavaForkOptions;
+
+/** Has one of Gradle's test tasks run on the instrumented copies. */
+final class TracedTests {
+    private final Project project;
+    private final Test test;
+    private final SourceSet tests;
+    private final EtInstrument instrument;
+    private final File traces;
+
+    TracedTests(Project project, Test test, SourceSet tests, EtInstrument instrument, File traces) {
+        this.project = project;
+        this.test = test;
+        this.tests = tests;
+        this.instrument = instrument;
+        this.traces = traces;
+    }
+
+    void wire() {
+        test.dependsOn(instrument);
+        // Gradle looks for tests in the originals, and loads the copies.
+        test.setTestClassesDirs(tests.getOutput().getClassesDirs());
+        test.setClasspath(project.files(new Copies(instrument.getReport())).builtBy(instrument));
+        test.getInputs().file(instrument.getArguments());
+        test.getOutputs().dir(traces);
+        // By the interface, whose methods have kept their types.
+        JavaForkOptions jvm = test;
+        // The paths are known now, what is there only after etInstrumentTest.
+        jvm.setExecutable((Object) new File(instrument.getJdkLink(), "bin/java").getPath());
+        jvm.jvmArgs("@" + instrument.getArguments(), "-Det.traceFile=" + new File(traces, "et-%p.ettrace"));
+        test.doFirst(new RemoveOldTraces(traces));
+        test.addTestListener(new Announcement(traces, test.getLogger()));
+    }
+
+    static File[] in(File traces) {
+        File[] found = traces.listFiles((folder, name) -> name.endsWith(".ettrace"));
+        return found == null ? new File[0] : found;
+    }
+
+    /** The class path, once it is known. */
+    private static final class Copies implements Callable<List<File>> {
+        private final File report;
+
+        Copies(File report) {
+            this.report = report;
+        }
+
+        @Override
+        public List<File> call() {
+            Prepared prepared = Prepared.read(report);
+            return prepared == null ? Collections.<File>emptyList() : prepared.copies();
+        }
+    }
+
+    /** A class of its own, and no lambda: else Gradle could not tell whether the task is up to date. */
+    private static final class RemoveOldTraces implements Action<Task> {
+        private final File traces;
+
+        RemoveOldTraces(File traces) {
+            this.traces = traces;
+        }
+
+        @Override
+        public void execute(Task task) {
+            traces.mkdirs();
+            for (File old : in(traces)) {
+                old.delete();
+            }
+        }
+    }
+
+    /** Tells where the traces are when all JVMs have ended, also if tests failed. */
+    private static final class Announcement implements TestListener {
+        private final File traces;
+        private final Logger log;
+
+        Announcement(File traces, Logger log) {
+            this.traces = traces;
+            this.log = log;
+        }
+
+        @Override
+        public void afterSuite(TestDescriptor suite, TestResult result) {
+            if (suite.getParent() != null) {
+                return;
+            }
+            for (File trace : in(traces)) {
+                log.lifecycle(String.format(Locale.ROOT, "trace: %s (%.1f MB)", trace, trace.length() / 1e6));
+                log.lifecycle("next: et-trace summary " + trace);
+            }
+        }
+
+        @Override
+        public void beforeSuite(TestDescriptor suite) {
+        }
+
+        @Override
+        public void beforeTest(TestDescriptor descriptor) {
+        }
+
+        @Override
+        public void afterTest(TestDescriptor descriptor, TestResult result) {
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `et-instrument prepare`: all that `run` does before it starts a program, for build tools that start it themselves.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use super::launcher::{Launcher, Surroundings};
+use super::{excluded, paths, prepare, program, variable};
+use crate::artifact::Settings;
+use crate::cache::Cache;
+use crate::cache::program::Programs;
+use crate::error::Error;
+use crate::jdk::{self, JdkHome, RuntimeDir};
+
+/// What to prepare.
+#[derive(Debug)]
+pub struct PrepareJob {
+    /// The JDK, if said; else that of `java`.
+    pub java_home: Option<PathBuf>,
+    /// Jars and folders of the program, as `java -cp` takes them.
+    pub class_path: Option<String>,
+    /// Where the cache is, if said.
+    pub cache_dir: Option<PathBuf>,
+    /// Where the runtime's parts are, if said.
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// What is ready to run.
+#[derive(Debug, Serialize)]
+pub struct Ready {
+    /// The instrumented JDK: the folder with `bin`.
+    pub java_home: PathBuf,
+    /// What its JVM must be told.
+    pub options: Vec<String>,
+    /// The class path, in its order.
+    pub class_path: Vec<Entry>,
+    /// The originals of all jars and class files that had to be rewritten now.
+    pub rewritten: Vec<PathBuf>,
+    /// How many of them are jars.
+    pub jars: usize,
+    /// How many are class files.
+    pub class_files: usize,
+    /// What the user may want to know.
+    pub notes: Vec<String>,
+    /// Wall clock.
+    pub seconds: f64,
+    /// `2 jars and 1 class file`, if anything was rewritten.
+    #[serde(skip)]
+    rewrote: Option<String>,
+}
+
+/// An entry of the class path.
+#[derive(Debug, Serialize)]
+pub struct Entry {
+    /// Links resolved.
+    pub original: PathBuf,
+    /// What to run instead; the original if that is to run as it is.
+    pub copy: PathBuf,
+}
+
+impl PrepareJob {
+    /// Brings the copies of the JDK and of the class path up to date.
+    pub fn run(&self, settings: &Settings) -> Result<Ready, Error> {
+        let home = self.home()?;
+        let cache = Cache::find(self.cache_dir.as_deref())?;
+        cache.create()?;
+        let runtime = RuntimeDir::find(self.runtime_dir.as_deref())?;
+        let tool = prepare::tool(&cache, &runtime)?;
+        let prepared = match prepare::at_hand(&home)? {
+            Some(prepared) => prepared,
+            None => prepare::prepare(&cache, &home, runtime.folder(), tool, settings, &|line| {
+                settings.progress.news(line);
+            })?,
+        };
+        let entry = program::entry(&cache, tool, settings)?;
+        let mut programs = Programs::new(&entry, cache.root(), settings);
+        let place = |original: &PathBuf| {
+            let original = program::real(original);
+            let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
+            Ok(Entry { original, copy })
+        };
+        let entries = self.class_path.as_deref().map(paths::class_path).unwrap_or_default();
+        let class_path = entries.iter().map(place).collect::<Result<_, Error>>()?;
+        let done = programs.finish()?;
+        Ok(Ready {
+            options: prepared.options.iter().cloned().chain(excluded(settings)).collect(),
+            java_home: prepared.home,
+            class_path,
+            rewrote: done.text(),
+            rewritten: done.rewritten,
+            jars: done.jars,
+            class_files: done.files,
+            notes: done.notes,
+            seconds: 0.0,
+        })
+    }
+
+    fn home(&self) -> Result<JdkHome, Error> {
+        match &self.java_home {
+            Some(home) => JdkHome::find(home),
+            None => {
+                let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
+                let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
+                Ok(Launcher::find("java".as_ref(), &surroundings)?.jdk)
+            }
+        }
+    }
+}
+
+impl Ready {
+    /// The summary for people.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        self.notes.iter().for_each(|note| out += &format!("{note}\n"));
+        if let Some(rewrote) = &self.rewrote {
+            out += &format!("rewrote {rewrote}\n");
+        }
+        let shown = |path: &Path| jdk::quoted(&path.display().to_string());
+        let options = self.options.iter().map(|option| jdk::quoted(option)).collect::<Vec<_>>().join(" ");
+        out += &format!("run with: {} {options}", shown(&self.java_home.join("bin/java")));
+        if !self.class_path.is_empty() {
+            let copies: Vec<PathBuf> = self.class_path.iter().map(|entry| entry.copy.clone()).collect();
+            out += &format!(" -cp {}", jdk::quoted(&paths::joined(&copies)));
+        }
+        out + "\n"
+    }
+
+    /// One JSON object.
+    pub fn json(&self) -> String {
+        // Plain structs of numbers and strings always serialise; a path that is no text is never copied.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

@@ -1,0 +1,133 @@
+//! Compiles the Gradle plugin against the oldest Gradle that it is for, and lays it out as a Maven repository, which is
+//! what the `plugins` block of a build script looks into.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+use crate::jdks::Jdk;
+use crate::layout::Layout;
+use crate::runtime_java::java_files;
+
+const ID: &str = "org.elephanttracks.instrument";
+const GROUP: &str = "org.elephanttracks";
+const NAME: &str = "elephant-tracks-gradle-plugin";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What Debian's Gradle has outside its own folder.
+const BESIDE_GRADLE: [&str; 2] = ["/usr/share/java/groovy-all.jar", "/usr/share/java/slf4j-api.jar"];
+
+/// Where Debian keeps what the example depends on.
+const EXAMPLE_NEEDS: &str = "/usr/share/maven-repo/junit/junit/4.13.2";
+
+/// Newer JVMs have no security manager, which Debian's Gradle 4.4 wants for tests.
+const NEWEST_JDK: u32 = 17;
+
+/// Why the plugin cannot be built.
+pub const MISSING: &str = "no Gradle found: please install gradle (Debian's name)";
+
+/// The folder of the Gradle that a shell would start.
+pub fn gradle_home() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    let found = std::env::split_paths(&path).map(|folder| folder.join("gradle")).find(|file| file.is_file())?;
+    let home = fs::canonicalize(found).ok()?.parent()?.parent()?.to_owned();
+    home.join("lib/plugins").is_dir().then_some(home)
+}
+
+/// The plugin in a repository, in the folder with `lib`.
+pub fn repository(lib: &Path) -> PathBuf {
+    lib.join("gradle")
+}
+
+/// Why the plugin cannot be tested, in one line.
+pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
+    if gradle_home().is_none() {
+        return Some(MISSING.into());
+    }
+    if !repository(&layout.tools().lib()).is_dir() {
+        return Some("it was not built: run cargo xtask build".into());
+    }
+    if compiler.feature > NEWEST_JDK {
+        return Some(format!("Gradle 4.4 runs tests on JDK {NEWEST_JDK} or older, and {} is newer", compiler.version));
+    }
+    (!Path::new(EXAMPLE_NEEDS).is_dir()).then(|| "please install junit4 (Debian's name)".into())
+}
+
+/// Compiles and lays out, unless all is there and newer than the sources.
+pub fn build(compiler: &Jdk, gradle: &Path, repo: &Path, work: &Path, lib: &Path) -> Result<()> {
+    let sources = repo.join("gradle-plugin/src/main");
+    let place = repository(lib).join(GROUP.replace('.', "/")).join(NAME).join(VERSION);
+    let jar = place.join(format!("{NAME}-{VERSION}.jar"));
+    let resources = sources.join("resources");
+    let java = java_files(&sources.join("java"))?;
+    if is_newer(&jar, &java) {
+        return Ok(());
+    }
+    let classes = work.join("classes");
+    let _ = fs::remove_dir_all(&classes);
+    fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
+    let mut javac = Command::new(compiler.home.join("bin/javac"));
+    javac.args(["--release", "8", "-g", "-Xlint:-options", "-encoding", "UTF-8", "-d"]).arg(&classes);
+    javac.arg("-cp").arg(class_path(gradle)).args(&java);
+    command::quiet(&mut javac)?;
+
+    let _ = fs::remove_dir_all(repository(lib));
+    fs::create_dir_all(&place).with_context(|| format!("cannot make {}", place.display()))?;
+    let mut pack = Command::new(compiler.home.join("bin/jar"));
+    pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(&jar);
+    command::quiet(pack.arg("-C").arg(&classes).arg(".").arg("-C").arg(&resources).arg("."))?;
+    write(&place.join(format!("{NAME}-{VERSION}.pom")), &pom(GROUP, NAME, None))?;
+    // From the plugin's id Gradle only knows the name of this one, which leads to the other.
+    let marker = format!("{ID}.gradle.plugin");
+    let place = repository(lib).join(ID.replace('.', "/")).join(&marker).join(VERSION);
+    write(&place.join(format!("{marker}-{VERSION}.pom")), &pom(ID, &marker, Some(NAME)))
+}
+
+fn is_newer(jar: &Path, sources: &[PathBuf]) -> bool {
+    let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
+    time(jar).is_some_and(|made| sources.iter().all(|source| time(source).is_some_and(|changed| changed < made)))
+}
+
+fn class_path(gradle: &Path) -> String {
+    let own = ["lib/*", "lib/plugins/*"].map(|folder| gradle.join(folder).display().to_string());
+    let beside = BESIDE_GRADLE.map(str::to_owned);
+    own.into_iter().chain(beside).collect::<Vec<_>>().join(":")
+}
+
+fn pom(group: &str, name: &str, depends_on: Option<&str>) -> String {
+    let dependency = depends_on.map(|name| {
+        format!(
+            "  <dependencies>\n    <dependency>\n      <groupId>{GROUP}</groupId>\n      \
+             <artifactId>{name}</artifactId>\n      <version>{VERSION}</version>\n    </dependency>\n  \
+             </dependencies>\n"
+        )
+    });
+    let packaging = if depends_on.is_some() { "  <packaging>pom</packaging>\n" } else { "" };
+    format!(
+        "<project xmlns=\"http://maven.apache.org/POM/4.0.0\">\n  <modelVersion>4.0.0</modelVersion>\n  \
+         <groupId>{group}</groupId>\n  <artifactId>{name}</artifactId>\n  <version>{VERSION}</version>\n\
+         {packaging}{}</project>\n",
+        dependency.unwrap_or_default()
+    )
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    let folder = path.parent().context("a file lies in a folder")?;
+    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_marker_leads_to_the_plugin() {
+        let marker = pom(ID, "x", Some(NAME));
+        assert!(marker.contains("<packaging>pom</packaging>") && marker.contains(&format!("<artifactId>{NAME}<")));
+        assert!(!pom(GROUP, NAME, None).contains("<dependency>"));
+    }
+}
