@@ -21,7 +21,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const BESIDE_GRADLE: [&str; 2] = ["/usr/share/java/groovy-all.jar", "/usr/share/java/slf4j-api.jar"];
 
 /// Where Debian keeps what the example depends on.
-const EXAMPLE_NEEDS: &str = "/usr/share/maven-repo/junit/junit/4.13.2";
+const EXAMPLE_NEEDS: &str = "/usr/share/java/junit4.jar";
 
 /// Newer JVMs have no security manager, which Debian's Gradle 4.4 wants for tests.
 const NEWEST_JDK: u32 = 17;
@@ -53,7 +53,7 @@ pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
     if compiler.feature > NEWEST_JDK {
         return Some(format!("Gradle 4.4 runs tests on JDK {NEWEST_JDK} or older, and {} is newer", compiler.version));
     }
-    (!Path::new(EXAMPLE_NEEDS).is_dir()).then(|| "please install junit4 (Debian's name)".into())
+    (!Path::new(EXAMPLE_NEEDS).is_file()).then(|| "please install junit4 (Debian's name)".into())
 }
 
 /// Compiles and lays out, unless all is there and newer than the sources.

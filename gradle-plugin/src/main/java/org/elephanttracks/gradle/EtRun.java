@@ -20,6 +20,9 @@ import org.gradle.api.tasks.TaskAction;
 
 /** Runs the program, traced, by {@code et-instrument run}. Never up to date: a program may do something else each time. */
 public class EtRun extends DefaultTask {
+    /** Exit codes of {@code et-instrument run} that are not the program's. */
+    private static final List<Integer> NOT_RUN = Arrays.asList(125, 126, 127);
+
     private Settings settings;
     private FileCollection classpath;
     private File folder;
@@ -157,6 +160,9 @@ public class EtRun extends DefaultTask {
         ProcessBuilder builder = new ProcessBuilder(command).directory(workingDir);
         environment.forEach((name, value) -> builder.environment().put(name, String.valueOf(value)));
         int code = follow(Tool.start(builder));
+        if (NOT_RUN.contains(code)) {
+            throw new GradleException(mainClass + " was not run: et-instrument says why, above");
+        }
         if (code != 0 && !ignoreExitValue) {
             throw new GradleException(mainClass + " ended with exit code " + code);
         }

@@ -66,7 +66,7 @@ final class Settings {
     /** The program; null if it is nowhere. */
     File executable() {
         File given = file("executable", extension.getExecutable());
-        return given != null ? given : Tool.find();
+        return given != null ? given : Tool.find(project);
     }
 
     /** The program and where it keeps things: the start of a command line. */

@@ -7,53 +7,66 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.io.OutputStream;
-import java.net.URI;
 import java.nio.charset.StandardCharsets;
-import java.security.CodeSource;
 import java.util.ArrayList;
 import java.util.List;
 
 import org.gradle.api.GradleException;
+import org.gradle.api.Project;
+import org.gradle.api.artifacts.Configuration;
 import org.gradle.api.logging.Logger;
 
 /** The program {@code et-instrument}: where it is, and how it is asked for a report. */
 final class Tool {
     private static final String NAME = "et-instrument";
+    /** The plugin's jar, without its version. */
+    private static final String PLUGIN = "elephant-tracks-gradle-plugin";
     /** What is no message, but tells how far the work has come. */
     private static final String PROGRESS = "progress: ";
     private static final String SPEAKER = NAME + ": ";
+    /** What wrong usage ends with: there is no command line here to mend. */
+    private static final String ADVICE = "For more information, try";
     private static final int WRONG_USAGE = 2;
 
     private Tool() {
     }
 
     /** In PATH, or beside the plugin; null if it is nowhere. */
-    static File find() {
+    static File find(Project project) {
         String path = System.getenv("PATH");
         for (String folder : (path == null ? "" : path).split(File.pathSeparator)) {
             File candidate = new File(folder, NAME);
-            if (!folder.isEmpty() && candidate.isFile() && candidate.canExecute()) {
+            if (!folder.isEmpty() && isProgram(candidate)) {
                 return candidate.getAbsoluteFile();
             }
         }
-        return besidePlugin();
-    }
-
-    /** The plugin is installed below the folder that has {@code bin}. */
-    private static File besidePlugin() {
-        CodeSource source = Tool.class.getProtectionDomain().getCodeSource();
-        if (source == null) {
-            return null;
-        }
-        URI place = URI.create(source.getLocation().toString());
-        File folder = "file".equals(place.getScheme()) ? new File(place).getParentFile() : null;
-        for (; folder != null; folder = folder.getParentFile()) {
-            File candidate = new File(folder, "bin/" + NAME);
-            if (candidate.canExecute()) {
-                return candidate;
+        for (Project asked = project; asked != null; asked = asked.getParent()) {
+            // Not where this class comes from: Gradle loads plugins from copies of its own.
+            Configuration plugins = asked.getBuildscript().getConfigurations().findByName("classpath");
+            File found = plugins == null ? null : beside(plugins.getFiles());
+            if (found != null) {
+                return found;
             }
         }
         return null;
+    }
+
+    /** The plugin is installed below the folder that has {@code bin}. */
+    private static File beside(Iterable<File> plugins) {
+        for (File plugin : plugins) {
+            File folder = plugin.getName().startsWith(PLUGIN) ? plugin.getParentFile() : null;
+            for (; folder != null; folder = folder.getParentFile()) {
+                File candidate = new File(folder, "bin/" + NAME);
+                if (isProgram(candidate)) {
+                    return candidate;
+                }
+            }
+        }
+        return null;
+    }
+
+    private static boolean isProgram(File file) {
+        return file.isFile() && file.canExecute();
     }
 
     /** Runs a command and returns what it prints. Its progress is shown, its error is ours. */
@@ -104,7 +117,7 @@ final class Tool {
             for (String line = lines.readLine(); line != null; line = lines.readLine()) {
                 if (line.startsWith(PROGRESS)) {
                     log.lifecycle(line.substring(PROGRESS.length()));
-                } else {
+                } else if (!line.isEmpty() && !line.startsWith(ADVICE)) {
                     messages.add(line.startsWith(SPEAKER) ? line.substring(SPEAKER.length()) : line);
                 }
             }
@@ -115,8 +128,8 @@ final class Tool {
 
     private static String failure(String executable, int code, List<String> messages) {
         String text = String.join("\n", messages).trim();
-        if (code == WRONG_USAGE) {
-            return text + "\n(said by " + executable + "; is it of the plugin's version?)";
+        if (code == WRONG_USAGE && (text.contains("unexpected argument") || text.contains("unrecognized"))) {
+            return executable + " is not of the plugin's version: " + text;
         }
         return text.isEmpty() ? executable + " failed with exit code " + code : text;
     }
