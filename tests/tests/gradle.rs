@@ -99,10 +99,11 @@ impl<'a> Build<'a> {
 
     fn gradle(&self, arguments: &[&str]) -> Result<Ran> {
         let mut gradle = Command::new("gradle");
-        for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "GRADLE_OPTS", "ET_OPTIONS"]
-        {
+        for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "JAVA_OPTS", "ET_OPTIONS"] {
             gradle.env_remove(name);
         }
+        // Each start is over before much of Gradle is worth compiling well.
+        gradle.env("GRADLE_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC");
         gradle.env("JAVA_HOME", &self.lab.compiler.home);
         // What Gradle makes of build scripts is the same each time.
         gradle.env("GRADLE_USER_HOME", self.lab.layout.target.join("e2e/gradle-home"));
