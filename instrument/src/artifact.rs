@@ -138,7 +138,7 @@ pub fn instrument<T: Send>(
     pack: impl Fn(usize, Vec<u8>) -> T + Sync,
 ) -> Result<Instrumented<T>, Error> {
     let Settings { progress, filter, strict, .. } = settings;
-    progress.stage(name);
+    progress.stage(format!("rewriting {name}"));
     progress.expect(classes.len());
     let hash = content_hash(classes, settings, blocks.forced);
     // The base is not known before all classes are measured; planning does not depend on it.

@@ -93,7 +93,8 @@ impl Programs<'_> {
         remove_stale(copy, listing, &known)?;
         fs::create_dir_all(copy).map_err(Error::io("create", copy))?;
         let mut item = FolderItem { links: listing.links.clone(), ..FolderItem::default() };
-        self.settings.progress.stage(original.file_name().unwrap_or_default().to_string_lossy());
+        let name = original.file_name().unwrap_or_default().to_string_lossy();
+        self.settings.progress.stage(format!("rewriting {name}"));
         for name in &listing.links {
             link(&original.join(name), &copy.join(name))?;
         }
