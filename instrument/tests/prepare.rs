@@ -67,9 +67,29 @@ fn copies_are_made_once_and_kept_up_to_date_class_by_class() {
 }
 
 #[test]
-fn a_home_that_is_none_is_one_clear_line() {
+fn a_class_path_may_be_too_long_for_a_command_line() {
     let folder = tempfile::tempdir().unwrap();
-    runtime_dir(folder.path());
-    let message = failure(folder.path(), &["prepare", "--java-home", ".", "--cache-dir", "cache"]);
+    let root = folder.path();
+    runtime_dir(root);
+    prepared_jdk(root);
+    let list = (0..3000).map(|number| format!("{}/{number}.jar", "x".repeat(100))).collect::<Vec<_>>();
+    fs::write(root.join("list"), list.join(":") + "\n").unwrap();
+    let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    let arguments: Vec<&str> = ["prepare", "--class-path", "@list"].into_iter().chain(options).collect();
+    assert_eq!(report(root, &arguments)["class_path"].as_array().unwrap().len(), 3000);
+}
+
+#[test]
+fn mistakes_are_one_clear_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    runtime_dir(root);
+    let message = failure(root, &["prepare", "--java-home", ".", "--cache-dir", "cache"]);
     assert!(message.contains("no JDK at"), "{message}");
+    prepared_jdk(root);
+    let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    report(root, &["prepare"].into_iter().chain(options).collect::<Vec<_>>());
+    let arguments: Vec<&str> = ["prepare", "--class-path", "@none"].into_iter().chain(options).collect();
+    let message = failure(root, &arguments);
+    assert!(message.contains("cannot read the class path none: No such file"), "{message}");
 }

@@ -19,7 +19,7 @@ pub(super) struct PrepareArgs {
     /// The JDK that the program is to run on [default: that of java]
     #[arg(long, value_name = "HOME")]
     java_home: Option<PathBuf>,
-    /// Jars and folders of the program, as java -cp takes them
+    /// Jars and folders of the program, as java -cp takes them; @FILE for a list in a file
     #[arg(long, visible_alias = "cp", value_name = "LIST")]
     class_path: Option<String>,
     /// Hook classes of the program that match, such as com.acme.** or *Service; the first --include or --exclude that

@@ -1,5 +1,6 @@
 //! `et-instrument prepare`: all that `run` does before it starts a program, for build tools that start it themselves.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::jdk::{self, JdkHome, RuntimeDir};
 pub struct PrepareJob {
     /// The JDK, if said; else that of `java`.
     pub java_home: Option<PathBuf>,
-    /// Jars and folders of the program, as `java -cp` takes them.
+    /// Jars and folders of the program, as `java -cp` takes them, or `@FILE` where such a list is.
     pub class_path: Option<String>,
     /// Where the cache is, if said.
     pub cache_dir: Option<PathBuf>,
@@ -79,8 +80,7 @@ impl PrepareJob {
             let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
             Ok(Entry { original, copy })
         };
-        let entries = self.class_path.as_deref().map(paths::class_path).unwrap_or_default();
-        let class_path = entries.iter().map(place).collect::<Result<_, Error>>()?;
+        let class_path = self.entries()?.iter().map(place).collect::<Result<_, Error>>()?;
         let done = programs.finish()?;
         Ok(Ready {
             options: prepared.options.iter().cloned().chain(excluded(settings)).collect(),
@@ -93,6 +93,17 @@ impl PrepareJob {
             notes: done.notes,
             seconds: 0.0,
         })
+    }
+
+    fn entries(&self) -> Result<Vec<PathBuf>, Error> {
+        match self.class_path.as_deref().map(|list| (list, list.strip_prefix('@'))) {
+            None => Ok(Vec::new()),
+            Some((_, Some(file))) => {
+                let list = fs::read_to_string(file).map_err(Error::io("read the class path", Path::new(file)))?;
+                Ok(paths::class_path(list.trim_end_matches('\n')))
+            }
+            Some((list, None)) => Ok(paths::class_path(list)),
+        }
     }
 
     fn home(&self) -> Result<JdkHome, Error> {

@@ -2,11 +2,13 @@ package org.elephanttracks.gradle;
 
 import java.io.File;
 import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
 import java.util.LinkedHashMap;
 import java.util.Map;
 
 import org.gradle.api.GradleException;
 import org.gradle.api.Project;
+import org.gradle.api.Task;
 import org.gradle.api.file.Directory;
 import org.gradle.api.provider.Provider;
 import org.gradle.api.tasks.JavaExec;
@@ -55,6 +57,16 @@ final class AnyGradle {
         to.jvmArgs(from.getJvmArgs());
         if (to.getMaxHeapSize() == null) {
             to.setMaxHeapSize(from.getMaxHeapSize());
+        }
+    }
+
+    /** Settings are read when tasks run; since Gradle 7.4 a task can say that this is so. */
+    static void readsTheProject(Task task) {
+        try {
+            Method say = task.getClass().getMethod("notCompatibleWithConfigurationCache", String.class);
+            say.invoke(task, "it reads elephantTracks { … } when it runs");
+        } catch (ReflectiveOperationException older) {
+            // Nothing asks for it.
         }
     }
 

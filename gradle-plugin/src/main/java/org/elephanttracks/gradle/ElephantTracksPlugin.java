@@ -6,6 +6,7 @@ import java.util.Arrays;
 import org.gradle.api.Action;
 import org.gradle.api.Plugin;
 import org.gradle.api.Project;
+import org.gradle.api.Task;
 import org.gradle.api.file.FileCollection;
 import org.gradle.api.plugins.AppliedPlugin;
 import org.gradle.api.tasks.JavaExec;
@@ -69,7 +70,8 @@ public class ElephantTracksPlugin implements Plugin<Project> {
         });
     }
 
-    private static void describe(org.gradle.api.Task task, String text) {
+    private static void describe(Task task, String text) {
+        AnyGradle.readsTheProject(task);
         task.setGroup(GROUP);
         task.setDescription(text);
     }

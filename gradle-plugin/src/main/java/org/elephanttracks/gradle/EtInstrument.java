@@ -110,6 +110,7 @@ public class EtInstrument extends DefaultTask {
 
     @TaskAction
     public void instrument() {
+        Prepared prepared;
         List<String> command = settings.command("prepare");
         command.add("--report");
         command.add("json");
@@ -117,14 +118,17 @@ public class EtInstrument extends DefaultTask {
         command.add(settings.jdkHome().getPath());
         List<String> entries = new ArrayList<>();
         Prepared.real(classpath.getFiles()).forEach(entry -> entries.add(entry.getPath()));
-        if (!entries.isEmpty()) {
-            command.add("--class-path");
-            command.add(String.join(File.pathSeparator, entries));
-        }
-        String report = Tool.report(command, getLogger());
-        Prepared prepared = Prepared.parse(report);
         try {
             Files.createDirectories(folder.toPath());
+            if (!entries.isEmpty()) {
+                // In a file: a word of a command line can be too short for a class path.
+                File list = new File(getTemporaryDir(), "class-path");
+                write(list, String.join(File.pathSeparator, entries));
+                command.add("--class-path");
+                command.add("@" + list);
+            }
+            String report = Tool.report(command, getLogger());
+            prepared = Prepared.parse(report);
             link(getJdkLink().toPath(), prepared.javaHome().toPath());
             write(getArguments(), prepared.argumentFile(harness));
             write(getReport(), report);

@@ -186,46 +186,39 @@ public class EtRun extends DefaultTask {
     /** Waits for the program; what it prints goes where Gradle collects the output of tasks. */
     private int follow(Process process) {
         try {
-            Thread errors = copying(process.getErrorStream(), System.err, "errors of the program");
-            Thread output = copying(process.getInputStream(), System.out, "output of the program");
+            Thread errors = copying(process.getErrorStream(), System.err, false);
+            Thread output = copying(process.getInputStream(), System.out, false);
             if (standardInput == null) {
                 process.getOutputStream().close();
             } else {
-                Thread input = copying(standardInput, process.getOutputStream(), "input of the program");
-                int code = process.waitFor();
-                input.interrupt();
-                return joined(code, errors, output);
+                // May wait for input longer than the program lives.
+                copying(standardInput, process.getOutputStream(), true);
             }
-            return joined(process.waitFor(), errors, output);
+            int code = process.waitFor();
+            errors.join();
+            output.join();
+            return code;
         } catch (IOException error) {
             throw new GradleException("cannot talk to the program: " + error.getMessage(), error);
         } catch (InterruptedException stopped) {
             Thread.currentThread().interrupt();
-            throw new GradleException("the program was stopped");
+            throw new GradleException("the program was stopped", stopped);
         } finally {
             process.destroy();
         }
     }
 
-    private static int joined(int code, Thread... readers) throws InterruptedException {
-        for (Thread reader : readers) {
-            reader.join();
-        }
-        return code;
-    }
-
-    private Thread copying(InputStream from, OutputStream to, String name) {
-        boolean isInput = from == standardInput;
+    private Thread copying(InputStream from, OutputStream to, boolean closes) {
         Thread thread = new Thread(() -> {
             try {
                 Tool.copy(from, to);
-                if (isInput) {
-                    to.close(); // the program is to see the end, too
+                if (closes) {
+                    to.close();
                 }
             } catch (IOException ended) {
-                getLogger().debug(name + " is over", ended);
+                getLogger().debug("a stream of the program is closed", ended);
             }
-        }, name);
+        }, "etRun");
         thread.setDaemon(true);
         thread.start();
         return thread;
