@@ -90,8 +90,8 @@ public class ElephantTracksPlugin implements Plugin<Project> {
         }
         if (run.getJvmArgs().isEmpty() && plain.getJvmArgs() != null) {
             run.jvmArgs(plain.getJvmArgs().toArray());
-            plain.getSystemProperties().forEach((name, value) -> run.jvmArgs("-D" + name + "=" + value));
         }
+        plain.getSystemProperties().forEach((name, value) -> run.getSystemProperties().putIfAbsent(name, value));
         if (run.getStandardInput() == null && plain.getStandardInput() == System.in) {
             run.setStandardInput(System.in);
         }

@@ -30,6 +30,7 @@ public class EtRun extends DefaultTask {
     private Object trace;
     private List<String> args = new ArrayList<>();
     private List<String> jvmArgs = new ArrayList<>();
+    private Map<String, Object> systemProperties = new LinkedHashMap<>();
     private Map<String, Object> environment = new LinkedHashMap<>();
     private File workingDir;
     private InputStream standardInput;
@@ -100,6 +101,20 @@ public class EtRun extends DefaultTask {
         Arrays.asList(words).forEach(word -> jvmArgs.add(String.valueOf(word)));
     }
 
+    /** One that is given here stays if the application plugin has another value for it. */
+    @Internal
+    public Map<String, Object> getSystemProperties() {
+        return systemProperties;
+    }
+
+    public void setSystemProperties(Map<String, Object> properties) {
+        systemProperties = new LinkedHashMap<>(properties);
+    }
+
+    public void systemProperty(String name, Object value) {
+        systemProperties.put(name, value);
+    }
+
     /** Variables that the program has beside Gradle's own. */
     @Internal
     public Map<String, Object> getEnvironment() {
@@ -154,6 +169,7 @@ public class EtRun extends DefaultTask {
         command.add("--");
         command.add(new File(settings.jdkHome(), "bin/java").getPath());
         command.addAll(strings(jvmArgs));
+        systemProperties.forEach((name, value) -> command.add(value == null ? "-D" + name : "-D" + name + "=" + value));
         command.add("@" + classPathFile());
         command.add(mainClass);
         command.addAll(strings(args));
