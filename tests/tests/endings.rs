@@ -11,6 +11,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
 use et_tests::lab::{self, Lab};
+use et_tests::names::Names;
 use et_tests::program;
 use libtest_mimic::Trial;
 use serde_json::Value;
@@ -26,11 +27,14 @@ fn main() -> ExitCode {
             ]
         })
         .collect();
-    let once: [(&str, lab::Case); 4] = [
+    let once: [(&str, lab::Case); 7] = [
         ("file_size_limit", file_size_limit),
         ("folder_removed", folder_removed),
         ("pipe_closed", pipe_closed),
         ("killed_while_it_waits_and_read_from_elsewhere", killed_and_moved),
+        ("killed_at_any_moment", killed_at_any_moment),
+        ("terminated", terminated),
+        ("out_of_memory", out_of_memory),
     ];
     let once = once.into_iter().map(|(name, case)| lab::on_jdk_unless(17, name, |_, _| None, case));
     lab::run(everywhere.into_iter().chain(once).collect()).exit_code()
@@ -48,21 +52,26 @@ struct Bench<'a> {
     lab: &'a Lab,
     folder: PathBuf,
     trace: PathBuf,
-    /// The launcher and its options.
+    /// The launcher and its options, the class last.
     java: Vec<String>,
 }
 
 impl<'a> Bench<'a> {
     fn set_up(lab: &'a Lab, jdk: &Jdk, test: &str) -> Result<Self> {
+        Self::of(lab, jdk, test, "Busy")
+    }
+
+    fn of(lab: &'a Lab, jdk: &Jdk, test: &str, class: &str) -> Result<Self> {
         let folder = lab.folder(jdk, test)?;
-        let classes = compiled::classes(lab, &program::programs(lab).join("endings/Busy.java"), 11)?;
+        let source = program::programs(lab).join("endings").join(class).with_extension("java");
+        let classes = compiled::classes(lab, &source, 11)?;
         let traced = lab.instrumented(jdk)?;
         let place = folder.join("disk");
         fs::create_dir(&place)?;
         let trace = place.join("t.ettrace");
         let mut java = vec![traced.java().display().to_string()];
         java.extend(traced.options(&trace));
-        java.extend(["-Det.bufferSize=1m".into(), "-cp".into(), classes.display().to_string(), "Busy".into()]);
+        java.extend(["-Det.bufferSize=1m".into(), "-cp".into(), classes.display().to_string(), class.to_owned()]);
         Ok(Self { lab, folder, trace, java })
     }
 
@@ -75,8 +84,13 @@ impl<'a> Bench<'a> {
 
     /// Starts it; it has made events and waits.
     fn waiting(&self, turns: &str) -> Result<Waiting> {
+        self.started(&[turns, "wait"])
+    }
+
+    /// Starts it; it has said that it is ready.
+    fn started(&self, arguments: &[&str]) -> Result<Waiting> {
         let mut command = Command::new(&self.java[0]);
-        command.args(&self.java[1..]).args([turns, "wait"]).current_dir(&self.folder);
+        command.args(&self.java[1..]).args(arguments).current_dir(&self.folder);
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("no java")?;
         let mut line = String::new();
@@ -124,11 +138,19 @@ struct Waiting {
 
 impl Waiting {
     fn go_on(mut self) -> Result<Output> {
-        self.child.stdin.take().context("no pipe")?.write_all(b"\n")?;
+        // It may be gone already.
+        let _ = self.child.stdin.take().context("no pipe")?.write_all(b"\n");
         let mut printed = self.line.into_bytes();
         std::io::Read::read_to_end(&mut self.stdout, &mut printed)?;
         let output = self.child.wait_with_output()?;
         Ok(Output { stdout: printed, ..output })
+    }
+
+    /// As `kill PID` does.
+    fn terminate(self) -> Result<Output> {
+        let status = Command::new("kill").arg(self.child.id().to_string()).status()?;
+        ensure!(status.success(), "kill ended with {status}");
+        self.go_on()
     }
 
     fn kill(mut self) -> Result<()> {
@@ -214,6 +236,79 @@ fn killed_and_moved(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.readable(&bench.trace, &["cannot be read", "how many is not known"])?;
     fs::remove_file(&buffers)?;
     bench.readable(&bench.trace, &["no buffer file", "how many is not known"])?;
+    bench.clean()
+}
+
+/// How often the program is killed in a test; `ET_KILLS` says otherwise.
+const KILLS: u32 = 5;
+
+/// Every event that happened before the program was killed is in the trace, in its order. The program counts them itself.
+fn killed_at_any_moment(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::of(lab, jdk, "killed_at_any_moment", "Numbered")?;
+    let kills = std::env::var("ET_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(KILLS);
+    let counts = bench.folder.join("counts");
+    for kill in 0..kills {
+        // Spread over the first half second: start-up, the interpreter, the compilers.
+        let moment = Duration::from_millis(u64::from(kill * 7919 % 509));
+        let run = bench.started(&[&counts.display().to_string()])?;
+        sleep(moment);
+        run.kill()?;
+        nothing_is_missing(&bench, &fs::read(&counts)?)
+            .with_context(|| format!("killed {moment:?} after it was ready"))?;
+        bench.readable(&bench.trace, &["killed"])?;
+    }
+    bench.clean()
+}
+
+fn nothing_is_missing(bench: &Bench<'_>, counts: &[u8]) -> Result<()> {
+    let (text, names) = (bench.folder.join("text"), bench.folder.join("names"));
+    let (text_option, names_option) = (text.display().to_string(), names.display().to_string());
+    bench.et_trace(&["text", "--deaths", "none", "-o", &text_option, "--names", &names_option], &bench.trace)?;
+    let names = Names::parse(&fs::read_to_string(&names)?)?;
+    for (at, method) in [(0, "bytes"), (4, "chars")] {
+        let count = counts.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map_or(0, u32::from_be_bytes);
+        let is_its = |site: &u64| {
+            let place = names.sites.get(site).and_then(|site| names.methods.get(&site.method));
+            place.is_some_and(|place| place.name == method && &*place.class == "Numbered")
+        };
+        let mut made = 0;
+        for line in BufReader::new(File::open(&text)?).lines() {
+            let line = line?;
+            let words: Vec<&str> = line.split(' ').collect();
+            let ["A", _, _, _, site, length, _] = words[..] else { continue };
+            if is_its(&u64::from_str_radix(site, 16)?) {
+                let length = u32::from_str_radix(length, 16)?;
+                ensure!(length == made % 1000, "{method}: number {made} has length {length}");
+                made += 1;
+            }
+        }
+        // One may have been made and not counted yet.
+        ensure!(made == count || made == count + 1, "{method}: {made} in the trace, {count} were made");
+    }
+    Ok(())
+}
+
+/// The VM ends in order: nothing is to be said.
+fn terminated(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "terminated")?;
+    let output = bench.waiting(FEW)?.terminate()?;
+    ensure!(output.status.code() == Some(128 + 15), "{}", output.status);
+    ensure!(text(&output.stdout) == "ready\n" && output.stderr.is_empty(), "{}", text(&output.stderr));
+    let output = bench.et_trace(&["validate"], &bench.trace)?;
+    ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    bench.clean()
+}
+
+/// The program dies of it as it does without a trace.
+fn out_of_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::of(lab, jdk, "out_of_memory", "Hungry")?;
+    let class_path = &bench.java[bench.java.len() - 3..];
+    let plain = Command::new(jdk.java()).arg("-Xmx24m").args(class_path).output()?;
+    let traced = Command::new(&bench.java[0]).arg("-Xmx24m").args(&bench.java[1..]).output()?;
+    ensure!(plain.status.code() == traced.status.code(), "{} {}", plain.status, text(&traced.stderr));
+    ensure!(plain.stdout == traced.stdout && plain.stderr == traced.stderr, "{}", text(&traced.stderr));
+    let output = bench.et_trace(&["validate"], &bench.trace)?;
+    ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     bench.clean()
 }
 
