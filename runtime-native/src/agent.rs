@@ -113,6 +113,8 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
         .map_err(|error| error.to_string())?;
     *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { vm, options, sink });
+    // SAFETY: a function of this library, which is never unloaded.
+    unsafe { libc::atexit(at_exit) };
     Ok(())
 }
 
@@ -159,6 +161,18 @@ unsafe extern "system" fn vm_death(jvmti: *mut RawEnv, env: *mut JNIEnv) {
                 let _ = jvmti.set_event(kind, false);
             }
             tracer.end(env);
+        }
+    });
+}
+
+/// Not every process that exits tells its VM before.
+extern "C" fn at_exit() {
+    guarded(None, (), || {
+        // A forked child shares our files, and is not the program.
+        if let Some(tracer) = tracer::get()
+            && tracer.pid == std::process::id()
+        {
+            tracer.end_at_exit();
         }
     });
 }

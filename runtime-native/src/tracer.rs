@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use et_trace::event::Ticket;
 use et_trace::file::format::GcRecord;
@@ -26,6 +26,9 @@ use crate::writer::{Counters, Finish, HeapUse, Host, Queue};
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;
 
+/// Then the process exits anyway. The writer may stand still with the VM, which nobody can tell from here.
+const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
+
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// A traced run.
@@ -33,6 +36,8 @@ static TRACER: OnceLock<Tracer> = OnceLock::new();
 pub struct Tracer {
     /// Which run this is.
     pub run: RunId,
+    /// Which process.
+    pub pid: u32,
     /// The machine.
     pub vm: Vm,
     /// Our environment.
@@ -101,6 +106,7 @@ impl Tracer {
         let Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
         let tracer = Self {
             run,
+            pid: std::process::id(),
             vm,
             jvmti,
             hotspot,
@@ -177,10 +183,21 @@ impl Tracer {
 
     /// Stops the hooks and writes what there is. Returns when the trace is complete.
     pub fn end(&self, env: Env) {
-        if self.ended.swap(true, Ordering::AcqRel) {
-            return;
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.proxy.switch(env, false);
+            self.finish(Some(env), "VMDeath", None);
         }
-        self.proxy.switch(env, false);
+    }
+
+    /// The process exits and the VM was not told: native code called `exit`, or the launcher could not destroy the VM for want
+    /// of memory. The VM cannot be asked for anything.
+    pub fn end_at_exit(&self) {
+        if !self.ended.swap(true, Ordering::AcqRel) {
+            self.finish(None, "exit", Some(PATIENCE_AT_EXIT));
+        }
+    }
+
+    fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
         for chunk in self.buffers.hand_in_all() {
             self.queue.chunk(chunk);
         }
@@ -188,11 +205,11 @@ impl Tracer {
         if let Some(names) = names {
             let _ = names.join();
         }
-        let overflows = self.proxy.overflows(env);
-        if overflows > 0 {
-            self.queue.problem(OVERFLOWS, overflows.into());
+        let counters = self.count(env);
+        if counters.overflows > 0 {
+            self.queue.problem(OVERFLOWS, counters.overflows);
         }
-        self.queue.finish(Finish { end_ticket: self.buffers.last_ticket(), counters: self.count(Some(env)) });
+        self.queue.finish(Finish { reason, end_ticket: self.buffers.last_ticket(), counters }, patience);
     }
 
     fn count(&self, env: Option<Env>) -> Counters {

@@ -51,6 +51,8 @@ struct Waiting {
 /// How tracing ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finish {
+    /// What ended it.
+    pub reason: &'static str,
     /// The last ticket given out.
     pub end_ticket: Ticket,
     /// As they are then.
@@ -128,12 +130,18 @@ impl Queue {
         self.add(|waiting| waiting.chunks.push_back(chunk));
     }
 
-    /// Ends the trace behind all that was added before, and waits until it is written.
-    pub fn finish(&self, finish: Finish) {
+    /// Ends the trace behind all that was added before, and waits until it is written; no longer than `patience`, if
+    /// there is one.
+    pub fn finish(&self, finish: Finish, patience: Option<Duration>) {
         self.add(|waiting| waiting.end = Some(finish));
+        let deadline = patience.map(|patience| Instant::now() + patience);
         let mut waiting = self.lock();
         while !waiting.finished {
-            waiting = self.done.wait(waiting).unwrap_or_else(PoisonError::into_inner);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return;
+            }
+            waiting = wait(&self.done, waiting, left);
         }
     }
 
@@ -191,16 +199,17 @@ impl Queue {
             if timed_out {
                 return None;
             }
-            waiting = match patience {
-                None => self.wake.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                Some(patience) => {
-                    let (waiting, result) =
-                        self.wake.wait_timeout(waiting, patience).unwrap_or_else(PoisonError::into_inner);
-                    timed_out = result.timed_out();
-                    waiting
-                }
-            };
+            let start = Instant::now();
+            waiting = wait(&self.wake, waiting, patience);
+            timed_out = patience.is_some_and(|patience| start.elapsed() >= patience);
         }
+    }
+}
+
+fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<Duration>) -> MutexGuard<'a, T> {
+    match patience {
+        None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
+        Some(patience) => condition.wait_timeout(guard, patience).unwrap_or_else(PoisonError::into_inner).0,
     }
 }
 
@@ -396,7 +405,7 @@ impl<'a, H: Host> Writer<'a, H> {
             return Ok(());
         }
         let end = End {
-            reason: "VMDeath".into(),
+            reason: finish.reason.into(),
             end_ticket: finish.end_ticket,
             event_bytes: self.event_bytes,
             blocks: self.blocks + 1,
@@ -498,7 +507,10 @@ mod tests {
                     None => break,
                 }
             }
-            queue.finish(Finish { end_ticket: Ticket(chunks.into()), counters: fake.counters() });
+            queue.finish(
+                Finish { reason: "VMDeath", end_ticket: Ticket(chunks.into()), counters: fake.counters() },
+                None,
+            );
         });
         assert!(!folder.path().join("t.buf").exists());
         written
@@ -565,7 +577,7 @@ mod tests {
                 }
             }
             // A test that fails must not wait for the writer.
-            queue.finish(Finish { end_ticket: Ticket(0), counters: fake.counters() });
+            queue.finish(Finish { reason: "VMDeath", end_ticket: Ticket(0), counters: fake.counters() }, None);
             assert!(last.seconds > 0.0 && last.blocks == 2 && last.overflows == 7, "{last:?}");
             assert_eq!(last.stopped, None);
         });
@@ -598,7 +610,7 @@ mod tests {
         for chunk in chunks {
             writer.write(work(chunk)).unwrap();
         }
-        writer.end(Finish { end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
         writer.write_progress();
         assert_eq!(fake.failures.into_inner(), 1);
         assert_eq!(blocks(&path).len(), 2, "the progress, and the one chunk that had room");
