@@ -10,16 +10,18 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use et_trace::event::{self, Ticket};
 use et_trace::file::format::buffers::{
-    CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, CHUNKS_AT, FILE_HEADER,
-    FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FILE_HEADER, FileHeader,
+    JOURNALS, JOURNALS_AT, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
 use et_trace::file::progress::RunId;
 use memmap2::{MmapOptions, MmapRaw};
 use thiserror::Error;
+
+use crate::journal::Journal;
 
 /// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
 pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
@@ -27,6 +29,10 @@ pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
 const MIN_CHUNKS: usize = 8;
 const SMALLEST_CHUNK: usize = 8 << 10;
 const LARGEST_CHUNK: usize = 256 << 10;
+/// Bytes of a journal of records.
+const JOURNAL_BYTES: usize = 256 << 10;
+/// Where the first chunk starts.
+const CHUNKS_AT: usize = JOURNALS_AT + JOURNALS * JOURNAL_BYTES;
 /// Address space for chunks: what is not used costs nothing.
 const RESERVED: [usize; 3] = [4 << 30, 1 << 30, 256 << 20];
 
@@ -63,7 +69,7 @@ pub struct FullChunk {
 /// All chunks.
 #[derive(Debug)]
 pub struct Buffers {
-    map: MmapRaw,
+    map: Arc<MmapRaw>,
     file: File,
     path: PathBuf,
     chunk_size: usize,
@@ -102,12 +108,13 @@ impl Buffers {
             pid: std::process::id(),
             ticket: Ticket(0),
             run,
+            chunks_at: CHUNKS_AT as u32,
         };
         // SAFETY: the mapping is larger than a header and nobody else knows it yet.
         unsafe { map.as_mut_ptr().copy_from_nonoverlapping(header.encode().as_ptr(), FILE_HEADER) };
         removed_on_failure.keep();
         Ok(Self {
-            map,
+            map: Arc::new(map),
             file,
             path: path.to_owned(),
             chunk_size,
@@ -133,6 +140,11 @@ impl Buffers {
         // SAFETY: inside the mapping, which lives as long as `self`; 8-byte aligned; only ever used atomically, by
         // Java code too.
         unsafe { &*self.map.as_mut_ptr().add(TICKET_AT).cast::<AtomicU64>() }
+    }
+
+    /// Where records are kept on their way to the writer. To be taken once.
+    pub fn journal(&self) -> Option<Journal> {
+        Journal::new(Arc::clone(&self.map), JOURNALS_AT, JOURNAL_BYTES)
     }
 
     /// The last ticket that was given out.
@@ -321,7 +333,6 @@ impl Drop for RemoveOnDrop<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
     use std::time::Duration;
 
     const ONE: ThreadIndex = ThreadIndex(1);

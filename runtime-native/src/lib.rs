@@ -9,6 +9,7 @@ pub mod dynamic_ids;
 pub mod heap;
 pub mod ids;
 pub mod jni_table;
+pub mod journal;
 pub mod jvm;
 pub mod layout;
 pub mod names;

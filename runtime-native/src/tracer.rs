@@ -128,6 +128,7 @@ impl Tracer {
             lost: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         };
+        tracer.queue.keep_in(tracer.buffers.journal());
         TRACER.set(tracer).ok()?;
         get()
     }

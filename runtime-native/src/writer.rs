@@ -16,6 +16,7 @@ use et_trace::file::format::{
 use et_trace::file::progress::{Progress, RunId, Stopped};
 
 use crate::buffers::{Buffers, FullChunk};
+use crate::journal::Journal;
 use crate::sink::{Sink, SinkError};
 
 /// How event blocks are packed: see docs/inside/runtime.md for the figures behind the choice.
@@ -37,8 +38,7 @@ pub struct Queue {
 struct Waiting {
     /// In this order, before all else.
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
-    /// Packed by the writer: the thread that made one has other things to do.
-    names: Vec<NamesTable>,
+    names: Vec<Vec<u8>>,
     classes: Vec<u8>,
     dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
@@ -46,6 +46,16 @@ struct Waiting {
     chunks: VecDeque<FullChunk>,
     end: Option<Finish>,
     finished: bool,
+    /// Keeps all but the chunks, which are kept anyway.
+    journal: Option<Journal>,
+}
+
+impl Waiting {
+    fn keep(&mut self, kind: BlockKind, record: &[u8]) {
+        if let Some(journal) = &mut self.journal {
+            journal.add(kind, record);
+        }
+    }
 }
 
 /// How tracing ended.
@@ -90,9 +100,17 @@ pub trait Host {
 }
 
 impl Queue {
+    /// Keeps what waits in a journal as well, from now on.
+    pub fn keep_in(&self, journal: Option<Journal>) {
+        self.lock().journal = journal;
+    }
+
     /// A block of its own.
     pub fn block(&self, kind: BlockKind, raw: Vec<u8>) {
-        self.add(|waiting| waiting.blocks.push_back((kind, raw)));
+        self.add(|waiting| {
+            waiting.keep(kind, &raw);
+            waiting.blocks.push_back((kind, raw));
+        });
     }
 
     /// Something odd, for the reader of the trace.
@@ -102,27 +120,47 @@ impl Queue {
 
     /// A class record.
     pub fn class(&self, record: &ClassRecord) {
-        self.add(|waiting| record.encode(&mut waiting.classes));
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Classes, &raw);
+            waiting.classes.extend(raw);
+        });
     }
 
     /// The names table of a class made at run time.
-    pub fn names(&self, table: NamesTable) {
-        self.add(|waiting| waiting.names.push(table));
+    pub fn names(&self, table: &NamesTable) {
+        let raw = table.encode();
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Names, &raw);
+            waiting.names.push(raw);
+        });
     }
 
     /// A class made at run time is defined.
     pub fn dynamic_class(&self, record: &DynamicClass) {
-        self.add(|waiting| record.encode(&mut waiting.dynamic_classes));
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| {
+            waiting.keep(BlockKind::DynamicClasses, &raw);
+            waiting.dynamic_classes.extend(raw);
+        });
     }
 
     /// A thread record.
     pub fn thread(&self, record: &ThreadRecord) {
-        self.add(|waiting| record.encode(&mut waiting.threads));
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Threads, &raw);
+            waiting.threads.extend(raw);
+        });
     }
 
     /// A collection that has just finished; the writer asks for the use of the heap.
     pub fn gc(&self, record: GcRecord) {
-        self.add(|waiting| waiting.gcs.push(record));
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| {
+            waiting.keep(BlockKind::Gcs, &raw);
+            waiting.gcs.push(record);
+        });
     }
 
     /// A chunk of events.
@@ -160,7 +198,8 @@ impl Queue {
     /// As above, tables of classes made at run time.
     #[cfg(test)]
     pub fn take_names(&self) -> Vec<NamesTable> {
-        std::mem::take(&mut self.lock().names)
+        let names = std::mem::take(&mut self.lock().names);
+        names.iter().map(|raw| NamesTable::decode(raw).unwrap()).collect()
     }
 
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
@@ -178,8 +217,16 @@ impl Queue {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The next work: all records there are, and at most one chunk. None if there is none for so long.
-    fn next(&self, patience: Option<Duration>) -> Option<Work> {
+    /// What was taken is in the trace.
+    fn written(&self) {
+        if let Some(journal) = &mut self.lock().journal {
+            journal.written();
+        }
+    }
+
+    /// The next work: all records there are, and at most one chunk. None if there is none for so long. Its first block will
+    /// have that number.
+    fn next(&self, patience: Option<Duration>, first_block: u64) -> Option<Work> {
         let mut waiting = self.lock();
         let mut timed_out = false;
         loop {
@@ -194,6 +241,9 @@ impl Queue {
                 end: if waiting.chunks.is_empty() { waiting.end } else { None },
             };
             if !work.is_empty() {
+                if let Some(journal) = &mut waiting.journal {
+                    journal.taken(first_block);
+                }
                 return Some(work);
             }
             if timed_out {
@@ -206,6 +256,12 @@ impl Queue {
     }
 }
 
+fn encoded(encode: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut raw = Vec::new();
+    encode(&mut raw);
+    raw
+}
+
 fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<Duration>) -> MutexGuard<'a, T> {
     match patience {
         None => condition.wait(guard).unwrap_or_else(PoisonError::into_inner),
@@ -216,7 +272,7 @@ fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<D
 #[derive(Debug, Default)]
 struct Work {
     blocks: VecDeque<(BlockKind, Vec<u8>)>,
-    names: Vec<NamesTable>,
+    names: Vec<Vec<u8>>,
     classes: Vec<u8>,
     dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
@@ -244,7 +300,7 @@ pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl
     // After the last work the counts are written once more: a program that waits may be killed then.
     let mut patience = None;
     loop {
-        let Some(work) = queue.next(patience) else {
+        let Some(work) = queue.next(patience, writer.blocks) else {
             writer.write_progress();
             if let Err(error) = writer.flush() {
                 writer.fail(&error);
@@ -257,6 +313,7 @@ pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl
         if let Err(error) = writer.write(work) {
             writer.fail(&error);
         }
+        queue.written();
         if let Some(end) = end {
             if let Err(error) = writer.end(end) {
                 writer.fail(&error);
@@ -309,7 +366,7 @@ impl<'a, H: Host> Writer<'a, H> {
             self.pack(kind, &raw);
         }
         for table in work.names {
-            self.pack(BlockKind::Names, &table.encode());
+            self.pack(BlockKind::Names, &table);
         }
         let records = [
             (BlockKind::Classes, work.classes),

@@ -32,6 +32,9 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
             recovered.blocks += 1;
         }
     }
+    for (kind, record) in file.records() {
+        writer.block(*kind, 0, Ticket(0), record)?;
+    }
     let mut events = Vec::new();
     for thread in file.threads() {
         for piece in thread.chunks() {
@@ -119,14 +122,15 @@ mod tests {
         let progress =
             Progress { seconds: 2.5, ticket: Ticket(9), lost_events: 4, overflows: 3, ..Progress::default() };
         builder.progress(&progress).events(1, 5, &[Event::Entry { method: MethodId(1) }]);
-        let header = buffers::FileHeader { chunk_size: 128, chunk_count: 1, pid: 1, ticket: Ticket(9), run };
+        let header =
+            buffers::FileHeader { chunk_size: 128, chunk_count: 1, pid: 1, ticket: Ticket(9), run, chunks_at: 4096 };
         let mut buf = header.encode().to_vec();
-        buf.resize(buffers::CHUNKS_AT, 0);
+        buf.resize(buffers::JOURNALS_AT, 0);
         let state = buffers::STATE_OWNED;
         buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1 }.encode());
         event::encode(&Event::Ticket(Ticket(9)), &mut buf);
         event::encode(&Event::Exit { method: MethodId(1) }, &mut buf);
-        buf.resize(buffers::CHUNKS_AT + 128, 0);
+        buf.resize(buffers::JOURNALS_AT + 128, 0);
         let mut cut = builder.without_end();
         cut.extend_from_slice(b"ETBK\x03 half a block");
         let cut = TraceFile::from_bytes(cut, Some(buf)).unwrap();

@@ -72,6 +72,7 @@ impl Trace {
             })?;
             tables.push(table);
         }
+        tables.extend(file.recovered(BlockKind::Names).filter_map(|raw| NamesTable::decode(raw).ok()));
         let mut classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
         let links = all(&file, BlockKind::DynamicClasses, DynamicClass::decode_block)?;
         let loaders = dynamic::link(&mut tables, &mut classes, &links);
@@ -95,6 +96,9 @@ impl Trace {
                 .map_err(|source| self.file.block_error(block, source))?;
             records.iter().for_each(&mut visit);
         }
+        for raw in self.file.recovered(BlockKind::InitialObjects) {
+            InitialObject::decode_block(raw).unwrap_or_default().iter().for_each(&mut visit);
+        }
         Ok(())
     }
 
@@ -104,6 +108,9 @@ impl Trace {
             let records = InitialReferences::decode_block(&self.file.unpack(block)?)
                 .map_err(|source| self.file.block_error(block, source))?;
             visit(&records);
+        }
+        for raw in self.file.recovered(BlockKind::InitialReferences) {
+            InitialReferences::decode_block(raw).iter().for_each(&mut visit);
         }
         Ok(())
     }
@@ -143,6 +150,8 @@ fn all<T>(
     for block in file.of_kind(kind) {
         records.extend(decode(&file.unpack(block)?).map_err(|source| file.block_error(block, source))?);
     }
+    // What cannot be decoded was counted when the file was opened.
+    records.extend(file.recovered(kind).filter_map(|raw| decode(raw).ok()).flatten());
     Ok(records)
 }
 

@@ -230,11 +230,17 @@ fn traces() -> Vec<Seed> {
     builder.gc(&GcRecord { start: Ticket(4), finish: Ticket(5), ..GcRecord::default() });
     let whole = builder.finish();
 
-    let file =
-        buffers::FileHeader { chunk_size: 256, chunk_count: 2, pid: 1, ticket: Ticket(9), run: RunId::default() };
+    let file = buffers::FileHeader {
+        chunk_size: 256,
+        chunk_count: 2,
+        pid: 1,
+        ticket: Ticket(9),
+        run: RunId::default(),
+        chunks_at: 4096,
+    };
     let mut with_buffers = cut_off.clone();
     with_buffers.extend_from_slice(&file.encode());
-    with_buffers.resize(cut_off.len() + buffers::CHUNKS_AT, 0);
+    with_buffers.resize(cut_off.len() + buffers::JOURNALS_AT, 0);
     for (state, sequence) in [(buffers::STATE_OWNED, 2), (buffers::STATE_FULL, 1)] {
         let start = with_buffers.len();
         with_buffers.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence }.encode());

@@ -80,7 +80,7 @@ impl Dynamic {
         let counts = &self.counts;
         let (count, rewritten) = match outcome {
             Outcome::Rewritten(rewritten, names) => {
-                queue.names(*names);
+                queue.names(&names);
                 (&counts.rewritten, Some(rewritten))
             }
             Outcome::AlreadyInstrumented => (&counts.already_instrumented, None),

@@ -3,11 +3,16 @@
 use std::ops::Range;
 use std::path::Path;
 
+use et_names::NamesTable;
 use rustc_hash::FxHashSet;
 
 use super::Bytes;
-use super::format::FormatError;
-use super::format::buffers::{CHUNK_HEADER, CHUNKS_AT, ChunkHeader, FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED};
+use super::dynamic::DynamicClass;
+use super::format::buffers::{CHUNK_HEADER, ChunkHeader, FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED};
+use super::format::{
+    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
+    decode_json,
+};
 use super::progress::RunId;
 use crate::event::{self, Event, Ticket};
 
@@ -20,8 +25,12 @@ pub enum BufferFile {
     Read {
         /// Chunks of events that the trace did not have.
         chunks: usize,
-        /// Chunks that should be there and cannot be read.
+        /// Records of other kinds that the trace did not have.
+        records: usize,
+        /// Chunks and records that should be there and cannot be read.
         damaged: usize,
+        /// Records are missing that were too many to be kept there.
+        overflowed: bool,
     },
     /// Left alone: it is of another run.
     OtherRun,
@@ -38,14 +47,22 @@ impl std::fmt::Display for BufferFile {
         const UNKNOWN: &str = "the last events of each thread may be missing, how many is not known";
         match self {
             Self::Absent => write!(f, "no buffer file (.buf) is beside it: {UNKNOWN}"),
-            Self::Read { chunks, damaged } => {
+            Self::Read { chunks, records, damaged, overflowed } => {
                 match chunks {
                     0 => f.write_str("the buffer file beside it held no more events")?,
                     1 => f.write_str("the buffer file beside it held 1 more chunk of events")?,
                     more => write!(f, "the buffer file beside it held {more} more chunks of events")?,
                 }
+                match records {
+                    0 => {}
+                    1 => f.write_str(", and 1 other record")?,
+                    more => write!(f, ", and {more} other records")?,
+                }
                 if *damaged > 0 {
-                    write!(f, ", and {damaged} that cannot be read: events are missing, how many is not known")?;
+                    write!(f, ", and {damaged} parts that cannot be read: events are missing, how many is not known")?;
+                }
+                if *overflowed {
+                    f.write_str("; initial objects or names that had not been written yet are missing")?;
                 }
                 Ok(())
             }
@@ -88,14 +105,38 @@ pub struct Chunk {
     pub events: Range<usize>,
 }
 
-/// The chunks of `run` that are not `written` yet, by thread and in their order; how many could not be read.
-pub fn chunks(bytes: &[u8], run: RunId, written: &FxHashSet<(u32, Ticket)>) -> Result<(Vec<Chunk>, usize), BufferFile> {
+/// The header, if the file is of that run.
+pub fn header(bytes: &[u8], run: RunId) -> Result<FileHeader, BufferFile> {
     let header = FileHeader::decode(bytes).map_err(BufferFile::Damaged)?;
-    if header.run != run {
-        return Err(BufferFile::OtherRun);
+    if header.run == run { Ok(header) } else { Err(BufferFile::OtherRun) }
+}
+
+/// Whether records of a kind are whole.
+pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
+    match kind {
+        BlockKind::Meta => decode_json::<Meta>(records).is_ok(),
+        BlockKind::Problem => decode_json::<Problem>(records).is_ok(),
+        BlockKind::Names => NamesTable::decode(records).is_ok(),
+        BlockKind::Classes => ClassRecord::decode_block(records).is_ok(),
+        BlockKind::DynamicClasses => DynamicClass::decode_block(records).is_ok(),
+        BlockKind::Threads => ThreadRecord::decode_block(records).is_ok(),
+        BlockKind::Gcs => GcRecord::decode_block(records).is_ok(),
+        BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
+        BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
+        BlockKind::Events | BlockKind::Progress | BlockKind::End => false,
     }
+}
+
+/// Kinds of which the writer puts all waiting records into one block.
+pub fn is_merged(kind: BlockKind) -> bool {
+    matches!(kind, BlockKind::Classes | BlockKind::DynamicClasses | BlockKind::Threads | BlockKind::Gcs)
+}
+
+/// The chunks that are not `written` yet, by thread and in their order; how many could not be read.
+pub fn chunks(bytes: &[u8], header: &FileHeader, written: &FxHashSet<(u32, Ticket)>) -> (Vec<Chunk>, usize) {
+    let chunks_at = header.chunks_at as usize;
     let (size, count) = (header.chunk_size as usize, header.chunk_count as usize);
-    let whole = bytes.get(CHUNKS_AT..).unwrap_or_default().chunks_exact(size);
+    let whole = bytes.get(chunks_at..).unwrap_or_default().chunks_exact(size);
     let mut damaged = count.saturating_sub(whole.len());
     let mut found = Vec::new();
     for (index, chunk) in whole.enumerate().take(count) {
@@ -112,7 +153,7 @@ pub fn chunks(bytes: &[u8], run: RunId, written: &FxHashSet<(u32, Ticket)>) -> R
         match event::decode(&chunk[CHUNK_HEADER..CHUNK_HEADER + used]) {
             Ok(Some((Event::Ticket(first), _))) if written.contains(&(header.thread, first)) => {}
             Ok(Some((Event::Ticket(_), _))) => {
-                let start = CHUNKS_AT + index * size + CHUNK_HEADER;
+                let start = chunks_at + index * size + CHUNK_HEADER;
                 found.push(Chunk { thread: header.thread, sequence: header.sequence, events: start..start + used });
             }
             Ok(None) => {}
@@ -120,5 +161,5 @@ pub fn chunks(bytes: &[u8], run: RunId, written: &FxHashSet<(u32, Ticket)>) -> R
         }
     }
     found.sort_by_key(|chunk| (chunk.thread, chunk.sequence));
-    Ok((found, damaged))
+    (found, damaged)
 }

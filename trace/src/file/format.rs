@@ -761,8 +761,22 @@ pub mod buffers {
     pub const VERSION: u32 = 1;
     /// Bytes of the file header's fields.
     pub const FILE_HEADER: usize = 64;
-    /// Where the first chunk starts.
-    pub const CHUNKS_AT: usize = 4096;
+    /// Where the journals start; chunks, too, if there are none.
+    pub const JOURNALS_AT: usize = 4096;
+    /// How many there are, of equal size, up to where the chunks start.
+    pub const JOURNALS: usize = 2;
+    /// Bytes of a journal's header; entries follow.
+    pub const JOURNAL_HEADER: usize = 16;
+    /// Offset in a journal's header: u32, bytes of entries.
+    pub const JOURNAL_USED_AT: usize = 0;
+    /// Offset in a journal's header: u32, 0 or [`OVERFLOWED`].
+    pub const JOURNAL_FLAGS_AT: usize = 4;
+    /// Offset in a journal's header: u64, number of the first block that its records go to; 0: not being written yet.
+    pub const JOURNAL_BLOCK_AT: usize = 8;
+    /// Some records did not fit.
+    pub const OVERFLOWED: u32 = 1;
+    /// Bytes before an entry's record: kind of block u32, length u32. Entries are padded to multiples of 4.
+    pub const ENTRY_HEADER: usize = 8;
     /// Offsets of the file header's fields.
     pub const VERSION_AT: usize = 8;
     /// u32, bytes of a chunk, its header included.
@@ -775,6 +789,8 @@ pub mod buffers {
     pub const TICKET_AT: usize = 24;
     /// Six bytes, the same as in the trace's header.
     pub const RUN_AT: usize = 32;
+    /// u32, where the first chunk starts.
+    pub const CHUNKS_START_AT: usize = 40;
     /// Bytes of a chunk header; events follow.
     pub const CHUNK_HEADER: usize = 64;
     /// Offset in a chunk header: u32, one of the `STATE_` values.
@@ -800,6 +816,8 @@ pub mod buffers {
         pub pid: u32,
         pub ticket: Ticket,
         pub run: RunId,
+        /// Where the first chunk starts.
+        pub chunks_at: u32,
     }
 
     fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -820,6 +838,7 @@ pub mod buffers {
                 (CHUNK_SIZE_AT, self.chunk_size),
                 (CHUNK_COUNT_AT, self.chunk_count),
                 (PID_AT, self.pid),
+                (CHUNKS_START_AT, self.chunks_at),
             ] {
                 out[at..at + 4].copy_from_slice(&value.to_le_bytes());
             }
@@ -843,12 +862,53 @@ pub mod buffers {
                 pid: u32_at(bytes, PID_AT),
                 ticket: Ticket(u64_at(bytes, TICKET_AT)),
                 run: RunId::from_bytes(std::array::from_fn(|at| bytes[RUN_AT + at])),
+                chunks_at: u32_at(bytes, CHUNKS_START_AT),
             };
+            if (header.chunks_at as usize) < JOURNALS_AT {
+                return Err(FormatError::Header("buffer file's start of chunks", header.chunks_at.into()));
+            }
             if (header.chunk_size as usize) < CHUNK_HEADER {
                 return Err(FormatError::Header("buffer file's chunk size", header.chunk_size.into()));
             }
             Ok(header)
         }
+    }
+
+    /// Records that were on their way to the writer.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Journal<'a> {
+        /// Number of the first block that they go to; 0: not being written yet.
+        pub first_block: u64,
+        /// Some records are missing.
+        pub overflowed: bool,
+        /// Kind of block, and what it is to hold.
+        pub entries: Vec<(u32, &'a [u8])>,
+    }
+
+    /// The journals of a buffer file, older records first.
+    pub fn journals<'a>(bytes: &'a [u8], header: &FileHeader) -> impl Iterator<Item = Journal<'a>> + use<'a> {
+        let all = bytes.get(JOURNALS_AT..header.chunks_at as usize).unwrap_or_default();
+        let size = all.len() / JOURNALS;
+        let mut journals: Vec<Journal<'_>> = all.chunks_exact(size.max(JOURNAL_HEADER)).map(journal).collect();
+        journals.sort_by_key(|journal| journal.first_block == 0);
+        journals.into_iter()
+    }
+
+    fn journal(bytes: &[u8]) -> Journal<'_> {
+        let used = u32_at(bytes, JOURNAL_USED_AT) as usize;
+        let mut rest = bytes.get(JOURNAL_HEADER..).and_then(|rest| rest.get(..used)).unwrap_or_default();
+        let mut overflowed = u32_at(bytes, JOURNAL_FLAGS_AT) != 0 || rest.len() < used;
+        let mut entries = Vec::new();
+        while rest.len() >= ENTRY_HEADER {
+            let len = u32_at(rest, 4) as usize;
+            let Some(record) = rest[ENTRY_HEADER..].get(..len) else {
+                overflowed = true;
+                break;
+            };
+            entries.push((u32_at(rest, 0), record));
+            rest = rest.get((ENTRY_HEADER + len).next_multiple_of(4)..).unwrap_or_default();
+        }
+        Journal { first_block: u64_at(bytes, JOURNAL_BLOCK_AT), overflowed, entries }
     }
 
     /// The header of a chunk.
@@ -1034,7 +1094,14 @@ mod tests {
         let mut newer = file_header(run);
         newer[8] = 2;
         assert_eq!(check_file_header(&newer), Err(FormatError::Version(2)));
-        let header = buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40), run };
+        let header = buffers::FileHeader {
+            chunk_size: 4096,
+            chunk_count: 3,
+            pid: 1,
+            ticket: Ticket(1 << 40),
+            run,
+            chunks_at: 8192,
+        };
         assert_eq!(buffers::FileHeader::decode(&header.encode()), Ok(header));
         let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33 };
         assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));

@@ -11,7 +11,9 @@ use thiserror::Error;
 
 use super::buffer_file::{self, Beside, BufferFile};
 use super::bytes::Bytes;
-use super::format::{self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem};
+use super::format::{
+    self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
+};
 use super::progress::{Progress, RunId};
 use crate::event::Ticket;
 
@@ -163,6 +165,8 @@ pub struct TraceFile {
     run: RunId,
     blocks: Vec<Block>,
     buffers: Option<Bytes>,
+    /// Records that only the buffer file has.
+    records: Vec<(BlockKind, Vec<u8>)>,
     threads: Vec<ThreadEvents>,
     cut_off: Option<CutOff>,
     end: Option<End>,
@@ -210,6 +214,7 @@ impl TraceFile {
             run,
             blocks,
             buffers: None,
+            records: Vec::new(),
             threads: Vec::new(),
             cut_off: None,
             end: None,
@@ -226,6 +231,8 @@ impl TraceFile {
                 Some(Progress { stopped: Some(_), .. }) => BufferFile::GivenUp,
                 _ => file.recover(beside()),
             };
+            let meta = file.recovered(BlockKind::Meta).find_map(|raw| format::decode_json(raw).ok());
+            file.meta = meta.unwrap_or(file.meta);
         }
         file.cut_off = cut_off;
         Ok(file)
@@ -260,10 +267,25 @@ impl TraceFile {
         };
         let written: FxHashSet<(u32, Ticket)> =
             self.of_kind(BlockKind::Events).map(|block| (block.header.thread, block.header.first_ticket)).collect();
-        let (found, damaged) = match buffer_file::chunks(&bytes, self.run, &written) {
-            Ok(found) => found,
+        let header = match buffer_file::header(&bytes, self.run) {
+            Ok(header) => header,
             Err(why) => return why,
         };
+        let (found, mut damaged) = buffer_file::chunks(&bytes, &header, &written);
+        let mut overflowed = false;
+        let mut records = Vec::new();
+        for journal in buffers::journals(&bytes, &header) {
+            overflowed |= journal.overflowed;
+            for (kind, record) in journal.entries {
+                let kind = u8::try_from(kind).ok().and_then(BlockKind::from_u8);
+                match kind.filter(|&kind| buffer_file::is_whole(kind, record)) {
+                    None => damaged += 1,
+                    Some(kind) if self.has_record(kind, journal.first_block, record) => {}
+                    Some(kind) => records.push((kind, record.to_vec())),
+                }
+            }
+        }
+        self.records = records;
         let chunks = found.len();
         for chunk in found {
             let at = self.threads.iter().position(|t| t.thread == chunk.thread).unwrap_or_else(|| {
@@ -273,7 +295,26 @@ impl TraceFile {
             self.threads[at].pieces.push(EventSource::Chunk(chunk.events));
         }
         self.buffers = Some(bytes);
-        BufferFile::Read { chunks, damaged }
+        BufferFile::Read { chunks, records: self.records.len(), damaged, overflowed }
+    }
+
+    /// Whether a record that the writer had begun to write is in the trace.
+    fn has_record(&self, kind: BlockKind, first_block: u64, record: &[u8]) -> bool {
+        let is_it = |block: &Block| {
+            block.header.sequence >= first_block
+                && (buffer_file::is_merged(kind) || self.unpack(block).is_ok_and(|content| *content == *record))
+        };
+        first_block > 0 && self.of_kind(kind).any(is_it)
+    }
+
+    /// Records that only the buffer file has.
+    pub(crate) fn records(&self) -> &[(BlockKind, Vec<u8>)] {
+        &self.records
+    }
+
+    /// Those of a kind.
+    pub(crate) fn recovered(&self, kind: BlockKind) -> impl Iterator<Item = &[u8]> {
+        self.records.iter().filter(move |(of, _)| *of == kind).map(|(_, record)| record.as_slice())
     }
 
     /// Which run it is of.
@@ -360,7 +401,8 @@ impl TraceFile {
 
     /// What the runtime found worth a note.
     pub fn problems(&self) -> Result<Vec<Problem>, ReadError> {
-        self.of_kind(BlockKind::Problem).map(|block| self.json(block)).collect()
+        let recovered = self.recovered(BlockKind::Problem).filter_map(|raw| format::decode_json(raw).ok()).map(Ok);
+        self.of_kind(BlockKind::Problem).map(|block| self.json(block)).chain(recovered).collect()
     }
 
     /// Unpacks a piece of a thread's events into `into`.
@@ -440,7 +482,6 @@ fn index(bytes: &[u8]) -> (Vec<Block>, Option<CutOff>) {
 mod tests {
     use super::*;
     use crate::event::{self, Event, ObjectHash, encode};
-    use crate::file::format::buffers;
     use crate::file::progress::Stopped;
     use crate::testing::TraceBuilder;
     use et_names::MethodId;
@@ -495,16 +536,17 @@ mod tests {
             chunk
         };
         let run = RunId::default();
-        let header = buffers::FileHeader { chunk_size: 128, chunk_count: 5, pid: 1, ticket: Ticket(9), run };
+        let header =
+            buffers::FileHeader { chunk_size: 128, chunk_count: 5, pid: 1, ticket: Ticket(9), run, chunks_at: 4096 };
         let mut buf = header.encode().to_vec();
-        buf.resize(buffers::CHUNKS_AT, 0);
+        buf.resize(buffers::JOURNALS_AT, 0);
         buf.extend(chunk(buffers::STATE_OWNED, 1, 8, 9));
         buf.extend(chunk(buffers::STATE_FULL, 1, 7, 6));
         buf.extend(chunk(buffers::STATE_FULL, 1, 6, 5));
         buf.extend(chunk(buffers::STATE_FREE, 1, 9, 11));
         buf.extend(chunk(buffers::STATE_OWNED, 2, 3, 8));
         let file = TraceFile::from_bytes(trace.clone(), Some(buf.clone())).unwrap();
-        let read = BufferFile::Read { chunks: 3, damaged: 0 };
+        let read = BufferFile::Read { chunks: 3, records: 0, damaged: 0, overflowed: false };
         assert_eq!(file.cut_off().unwrap().buffer_file, read, "the chunk of ticket 5 is in the trace already");
         let mut tickets = Vec::new();
         let mut bytes = Vec::new();
@@ -525,14 +567,20 @@ mod tests {
     fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
         let mut builder = TraceBuilder::of_run(run);
         builder.events(1, 5, &[Event::Entry { method: MethodId(1) }]);
-        let header =
-            buffers::FileHeader { chunk_size: 128, chunk_count: 1, pid: 1, ticket: Ticket(9), run: buffers_run };
+        let header = buffers::FileHeader {
+            chunk_size: 128,
+            chunk_count: 1,
+            pid: 1,
+            ticket: Ticket(9),
+            run: buffers_run,
+            chunks_at: 4096,
+        };
         let mut buf = header.encode().to_vec();
-        buf.resize(buffers::CHUNKS_AT, 0);
+        buf.resize(buffers::JOURNALS_AT, 0);
         let state = buffers::STATE_OWNED;
         buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1 }.encode());
         encode(&Event::Ticket(Ticket(9)), &mut buf);
-        buf.resize(buffers::CHUNKS_AT + 128, 0);
+        buf.resize(buffers::JOURNALS_AT + 128, 0);
         (builder, buf)
     }
 
@@ -568,16 +616,19 @@ mod tests {
         let (mut builder, own) = cut_and_buffers(run, run);
         let trace = builder.without_end();
         let mut state = own.clone();
-        state[buffers::CHUNKS_AT] = 9;
+        state[buffers::JOURNALS_AT] = 9;
         let mut no_ticket = own.clone();
-        no_ticket.truncate(buffers::CHUNKS_AT + buffers::CHUNK_HEADER);
+        no_ticket.truncate(buffers::JOURNALS_AT + buffers::CHUNK_HEADER);
         encode(&Event::Entry { method: MethodId(1) }, &mut no_ticket);
         no_ticket.resize(own.len(), 0);
         for damaged in [state, no_ticket, own[..own.len() - 1].to_vec()] {
             let file = TraceFile::from_bytes(trace.clone(), Some(damaged)).unwrap();
-            assert_eq!(file.cut_off().unwrap().buffer_file, BufferFile::Read { chunks: 0, damaged: 1 });
+            assert_eq!(
+                file.cut_off().unwrap().buffer_file,
+                BufferFile::Read { chunks: 0, records: 0, damaged: 1, overflowed: false }
+            );
         }
-        assert!(said(trace, Some(own[..buffers::CHUNKS_AT].to_vec())).contains("1 that cannot be read"));
+        assert!(said(trace, Some(own[..buffers::JOURNALS_AT].to_vec())).contains("1 parts that cannot be read"));
     }
 
     #[test]
@@ -609,5 +660,69 @@ mod tests {
         let mut torn = trace;
         *torn.last_mut().unwrap() ^= 1;
         assert!(said(torn, None).contains("1.00 s"));
+    }
+
+    #[test]
+    fn records_of_the_journals_are_taken_unless_they_were_written() {
+        use crate::file::format::{ClassRecord, GcRecord, encode_json};
+
+        let run = RunId::random();
+        let mut builder = TraceBuilder::of_run(run);
+        // Blocks 1 and 2: what the writer wrote of the batch that begins with block 1.
+        builder.class(&ClassRecord { signature: "LOne;".into(), ..ClassRecord::default() }).problem("one", 1);
+        let trace = builder.without_end();
+        let size = 1024;
+        let header = buffers::FileHeader {
+            chunk_size: 128,
+            chunk_count: 0,
+            pid: 1,
+            ticket: Ticket(9),
+            run,
+            chunks_at: (buffers::JOURNALS_AT + buffers::JOURNALS * size) as u32,
+        };
+        let journal = |first_block: u64, overflowed, entries: &[(BlockKind, Vec<u8>)]| {
+            let mut out = Vec::new();
+            for (kind, record) in entries {
+                out.extend_from_slice(&u32::from(*kind as u8).to_le_bytes());
+                out.extend_from_slice(&(record.len() as u32).to_le_bytes());
+                out.extend_from_slice(record);
+                out.resize(out.len().next_multiple_of(4), 0);
+            }
+            let mut area = (out.len() as u32).to_le_bytes().to_vec();
+            area.extend_from_slice(&u32::from(overflowed).to_le_bytes());
+            area.extend_from_slice(&first_block.to_le_bytes());
+            area.extend_from_slice(&out);
+            area.resize(size, 0);
+            area
+        };
+        let class = |signature: &str| {
+            let mut raw = Vec::new();
+            ClassRecord { signature: signature.into(), ..ClassRecord::default() }.encode(&mut raw);
+            (BlockKind::Classes, raw)
+        };
+        let problem = |what: &str| (BlockKind::Problem, encode_json(&Problem { what: what.into(), count: 1 }));
+        let mut gc = Vec::new();
+        GcRecord::default().encode(&mut gc);
+        let mut buf = header.encode().to_vec();
+        buf.resize(buffers::JOURNALS_AT, 0);
+        // What waits comes first in the file, and last in the order.
+        let waiting = [problem("three"), class("LTwo;"), (BlockKind::Gcs, vec![1])];
+        buf.extend(journal(0, true, &waiting));
+        buf.extend(journal(1, false, &[class("LOne;"), problem("one"), problem("two"), (BlockKind::Gcs, gc)]));
+
+        let file = TraceFile::from_bytes(trace.clone(), Some(buf.clone())).unwrap();
+        let read = BufferFile::Read { chunks: 0, records: 4, damaged: 1, overflowed: true };
+        assert_eq!(file.cut_off().unwrap().buffer_file, read);
+        let kinds: Vec<_> = file.records.iter().map(|(kind, _)| *kind).collect();
+        use BlockKind::{Classes, Gcs, Problem as Said};
+        assert_eq!(kinds, [Said, Gcs, Said, Classes]);
+        let problems: Vec<_> = file.problems().unwrap().into_iter().map(|problem| problem.what).collect();
+        assert_eq!(problems, ["one", "two", "three"]);
+        let trace_of =
+            |bytes: Vec<u8>| crate::Trace::from_file(TraceFile::from_bytes(bytes, Some(buf.clone())).unwrap());
+        assert_eq!(trace_of(trace.clone()).unwrap().gcs.len(), 1);
+        for cut in 0..buf.len() {
+            TraceFile::from_bytes(trace.clone(), Some(buf[..cut].to_vec())).unwrap();
+        }
     }
 }
