@@ -103,8 +103,10 @@ mod tests {
     use et_trace::file::format::buffers::{FileHeader, journals};
     use et_trace::file::progress::RunId;
 
+    type Found = (u64, Vec<(u32, usize)>, bool);
+
     /// What a reader finds: the first block and the kinds and sizes of the records of each area, and whether some are missing.
-    fn found(path: &std::path::Path) -> Vec<(u64, Vec<(u32, usize)>, bool)> {
+    fn found(path: &std::path::Path) -> Vec<Found> {
         let bytes = std::fs::read(path).unwrap();
         let header = FileHeader::decode(&bytes).unwrap();
         journals(&bytes, &header)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use et_trace::file::format::FILE_MAGIC;
+use et_trace::file::format::buffers::pipe_name;
 use et_trace::file::progress::{PROGRESS_AT, Progress};
 use thiserror::Error;
 
@@ -135,7 +136,7 @@ impl Sink {
     pub fn buffer_path(&self) -> PathBuf {
         match &self.out {
             Output::File { path, .. } if self.is_plain => beside(path),
-            _ => std::env::temp_dir().join(format!("et-{}.buf", std::process::id())),
+            _ => std::env::temp_dir().join(pipe_name(std::process::id())),
         }
     }
 

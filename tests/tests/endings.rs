@@ -27,10 +27,11 @@ fn main() -> ExitCode {
             ]
         })
         .collect();
-    let once: [(&str, lab::Case); 7] = [
+    let once: [(&str, lab::Case); 8] = [
         ("file_size_limit", file_size_limit),
         ("folder_removed", folder_removed),
         ("pipe_closed", pipe_closed),
+        ("killed_before_a_pipe", killed_before_a_pipe),
         ("killed_while_it_waits_and_read_from_elsewhere", killed_and_moved),
         ("killed_at_any_moment", killed_at_any_moment),
         ("terminated", terminated),
@@ -73,6 +74,14 @@ impl<'a> Bench<'a> {
         java.extend(traced.options(&trace));
         java.extend(["-Det.bufferSize=1m".into(), "-cp".into(), classes.display().to_string(), class.to_owned()]);
         Ok(Self { lab, folder, trace, java })
+    }
+
+    /// Another `traceFile`.
+    fn trace_to(&mut self, target: &str) -> Result<()> {
+        let is_it = |option: &String| option.starts_with("-Det.traceFile=");
+        let at = self.java.iter().position(is_it).context("no option")?;
+        self.java[at] = format!("-Det.traceFile={target}");
+        Ok(())
     }
 
     /// Runs it under a shell script, which finds the launcher and its options in its own.
@@ -198,6 +207,7 @@ fn counted(summary: &Value) -> Result<()> {
 fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let bench = Bench::set_up(lab, jdk, "killed")?;
     let run = bench.waiting(FEW)?;
+    bench.readable(&bench.trace, &["cut off after", "the program still runs"])?;
     // The counts are written when nothing else is to be.
     sleep(Duration::from_millis(1500));
     run.kill()?;
@@ -250,6 +260,7 @@ fn killed_at_any_moment(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for kill in 0..kills {
         // Spread over the first half second: start-up, the interpreter, the compilers.
         let moment = Duration::from_millis(u64::from(kill * 7919 % 509));
+        fs::write(&counts, [0; 8])?;
         let run = bench.started(&[&counts.display().to_string()])?;
         sleep(moment);
         run.kill()?;
@@ -367,11 +378,30 @@ fn folder_removed(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn pipe_closed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut bench = Bench::set_up(lab, jdk, "pipe_closed")?;
     let got = bench.folder.join("got.ettrace");
-    File::create(&got)?;
-    let option = format!("-Det.traceFile=>(head -c 9000000 > '{}')", got.display());
-    let at = bench.java.iter().position(|option| option.starts_with("-Det.traceFile=")).context("no option")?;
-    bench.java[at] = option;
+    bench.trace_to(&format!(">(head -c 9000000 > '{}')", got.display()))?;
     unharmed(&bench.under("exec \"$@\"", &[MANY])?, &["tracing stops here, the program runs on", "Broken pipe"])?;
     bench.readable(&got, &["cut off after", "last sign of life", "how many is not known"])?;
+    bench.clean()
+}
+
+/// The buffer file lies in the temporary folder then, and is found there.
+fn killed_before_a_pipe(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::set_up(lab, jdk, "killed_before_a_pipe")?;
+    let (got, done) = (bench.folder.join("got.ettrace"), bench.folder.join("done"));
+    bench.trace_to(&format!(">(cat > '{}'; : > '{}')", got.display(), done.display()))?;
+    let run = bench.waiting(FEW)?;
+    let buffers = std::env::temp_dir().join(format!("et-{}.buf", run.child.id()));
+    sleep(Duration::from_millis(1500));
+    run.kill()?;
+    for _ in 0..100 {
+        if done.exists() {
+            break;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    let summary = bench.readable(&got, &["killed", "last sign of life", "more chunk"])?;
+    counted(&summary)?;
+    fs::remove_file(&buffers)?;
+    bench.readable(&got, &["no buffer file", "how many is not known"])?;
     bench.clean()
 }

@@ -28,7 +28,6 @@ public class Numbered {
     public static void main(String[] args) throws Exception {
         try (RandomAccessFile file = new RandomAccessFile(args[0], "rw")) {
             MappedByteBuffer counts = file.getChannel().map(FileChannel.MapMode.READ_WRITE, 0, 8);
-            counts.putInt(0, 0);
             System.out.println("ready");
             new Thread(() -> chars(counts), "chars").start();
             bytes(counts);

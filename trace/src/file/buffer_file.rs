@@ -8,7 +8,7 @@ use rustc_hash::FxHashSet;
 
 use super::Bytes;
 use super::dynamic::DynamicClass;
-use super::format::buffers::{CHUNK_HEADER, ChunkHeader, FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED};
+use super::format::buffers::{CHUNK_HEADER, ChunkHeader, FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED, pipe_name};
 use super::format::{
     BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
     decode_json,
@@ -87,7 +87,20 @@ impl Beside {
     pub fn open(trace: &Path) -> Self {
         let mut path = trace.as_os_str().to_owned();
         path.push(".buf");
-        match std::fs::File::open(&path).and_then(|file| Bytes::of_file(&file)) {
+        Self::of(path.as_ref())
+    }
+
+    /// Opens the buffer file of a process whose trace went to a pipe.
+    pub fn of_pipe(pid: u32) -> Self {
+        match Self::of(&std::env::temp_dir().join(pipe_name(pid))) {
+            Self::File(bytes) => Self::File(bytes),
+            // It need not be ours.
+            Self::Nothing | Self::Unreadable(_) => Self::Nothing,
+        }
+    }
+
+    fn of(path: &Path) -> Self {
+        match std::fs::File::open(path).and_then(|file| Bytes::of_file(&file)) {
             Ok(bytes) => Self::File(bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Nothing,
             Err(error) => Self::Unreadable(error.to_string()),

@@ -757,6 +757,11 @@ pub mod buffers {
 
     /// First bytes of a buffer file.
     pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";
+    /// Its name in the temporary folder when the trace goes to a pipe: there is no file that it could lie beside.
+    pub fn pipe_name(pid: u32) -> String {
+        format!("et-{pid}.buf")
+    }
+
     /// Layout version.
     pub const VERSION: u32 = 1;
     /// Bytes of the file header's fields.

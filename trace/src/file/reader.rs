@@ -1,7 +1,7 @@
 //! Opens a trace: maps it, indexes its blocks, unpacks them when they are asked for.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -84,11 +84,13 @@ pub struct CutOff {
     pub progress: Option<Progress>,
     /// What became of the events that had not been written yet.
     pub buffer_file: BufferFile,
+    /// A process is writing it.
+    pub still_runs: bool,
 }
 
 impl CutOff {
     fn new(blocks: usize, offset: usize, bytes_left: usize, why: Option<FormatError>) -> Self {
-        Self { blocks, offset, bytes_left, why, progress: None, buffer_file: BufferFile::GivenUp }
+        Self { blocks, offset, bytes_left, why, progress: None, buffer_file: BufferFile::GivenUp, still_runs: false }
     }
 }
 
@@ -101,7 +103,10 @@ impl std::fmt::Display for CutOff {
             (None, _) if self.bytes_left > 0 => {
                 write!(f, ", at byte {} (a block lacks its last part)", self.offset)?;
             }
-            (None, None) => f.write_str(" (it has no end block: the program was killed, or still runs)")?,
+            (None, None) if self.still_runs => f.write_str(" (it has no end block: the program still runs)")?,
+            (None, None) => {
+                f.write_str(" (it has no end block: the program was killed, or this is a copy made while it ran)")?;
+            }
             (None, Some(_)) => {}
         }
         let missing = self.progress.as_ref().map_or(0, |progress| progress.blocks.saturating_sub(self.blocks as u64));
@@ -189,7 +194,14 @@ impl TraceFile {
             return Self::from_stream(path, file);
         }
         let bytes = Bytes::of_file(&file).map_err(io)?;
-        Self::new(path.to_owned(), bytes, || Beside::open(path))
+        // The runtime holds a lock for as long as it writes.
+        let still_runs = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
+        let _ = file.unlock();
+        let mut trace = Self::new(path.to_owned(), bytes, || Beside::open(path))?;
+        if let Some(cut_off) = &mut trace.cut_off {
+            cut_off.still_runs = still_runs;
+        }
+        Ok(trace)
     }
 
     /// Reads a trace from a stream.
@@ -229,7 +241,14 @@ impl TraceFile {
             cut_off.progress = file.last_progress();
             cut_off.buffer_file = match &cut_off.progress {
                 Some(Progress { stopped: Some(_), .. }) => BufferFile::GivenUp,
-                _ => file.recover(beside()),
+                _ => match file.recover(beside()) {
+                    // What came through a pipe has it elsewhere, if it is on this machine still.
+                    BufferFile::Absent => match file.recover(Beside::of_pipe(file.meta.pid)) {
+                        BufferFile::OtherRun | BufferFile::Damaged(_) => BufferFile::Absent,
+                        found => found,
+                    },
+                    found => found,
+                },
             };
             let meta = file.recovered(BlockKind::Meta).find_map(|raw| format::decode_json(raw).ok());
             file.meta = meta.unwrap_or(file.meta);
