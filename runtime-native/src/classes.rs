@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 
 use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::JvmtiError;
+use crate::queue::Queue;
 use crate::tracer::Tracer;
-use crate::writer::Queue;
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use et_names::{Artifact, ArtifactKind, DYNAMIC_BASE, ID_LIMIT, NamesTable};
 use et_trace::file::format::BlockKind;
 
-use crate::writer::Queue;
+use crate::queue::Queue;
 
 /// Hands out blocks of ids.
 #[derive(Debug)]

@@ -17,6 +17,7 @@ pub mod natives;
 pub mod options;
 pub mod prepared;
 pub mod proxy;
+pub mod queue;
 pub mod reflection;
 pub mod report;
 pub mod sink;

@@ -9,8 +9,8 @@ use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
 use et_trace::file::format::BlockKind;
 use zip::ZipArchive;
 
+use crate::queue::Queue;
 use crate::report::say;
-use crate::writer::Queue;
 
 const MANIFEST: &str = "META-INF/MANIFEST.MF";
 

@@ -15,8 +15,8 @@ use crate::dynamic_ids::{self, DynamicIds};
 use crate::jvm::env::{Env, Object};
 use crate::jvm::field_ids::FieldIds;
 use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError, STATIC};
+use crate::queue::Queue;
 use crate::tracer::Tracer;
-use crate::writer::Queue;
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;

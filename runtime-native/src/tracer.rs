@@ -17,11 +17,12 @@ use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
 use crate::jvm::jvmti::Jvmti;
 use crate::proxy::Proxy;
+use crate::queue::{Counters, Finish, Queue};
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
 use crate::slots::Slots;
 use crate::threads::Threads;
-use crate::writer::{Counters, Finish, HeapUse, Host, Queue};
+use crate::writer::{HeapUse, Host};
 
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;

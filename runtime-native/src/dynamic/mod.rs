@@ -18,7 +18,7 @@ use et_trace::event::ObjectHash;
 use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 
 use crate::dynamic_ids::{self, DynamicIds};
-use crate::writer::Queue;
+use crate::queue::Queue;
 
 pub use define_class::DefineClass;
 pub use natives::link;

@@ -4,6 +4,8 @@
 mod buffer_file;
 #[cfg(feature = "read")]
 mod bytes;
+#[cfg(feature = "read")]
+mod cut_off;
 pub mod dynamic;
 pub mod format;
 pub mod progress;
@@ -15,4 +17,6 @@ pub use buffer_file::BufferFile;
 #[cfg(feature = "read")]
 pub(crate) use bytes::Bytes;
 #[cfg(feature = "read")]
-pub use reader::{Block, CutOff, ReadError, ThreadEvents, TraceFile};
+pub use cut_off::CutOff;
+#[cfg(feature = "read")]
+pub use reader::{Block, ReadError, ThreadEvents, TraceFile};

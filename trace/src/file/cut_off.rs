@@ -1,0 +1,65 @@
+//! Where a trace without an end stops, and what ended it.
+
+use super::buffer_file::BufferFile;
+use super::format::FormatError;
+use super::progress::Progress;
+
+/// Where a trace stops before its end, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CutOff {
+    /// Whole blocks before.
+    pub blocks: usize,
+    /// First byte that is not part of a whole block.
+    pub offset: usize,
+    /// Bytes from there on.
+    pub bytes_left: usize,
+    /// What is wrong there; `None` if the file simply ends between two blocks.
+    pub why: Option<FormatError>,
+    /// The last that the runtime said of the run; None if that is not in the trace.
+    pub progress: Option<Progress>,
+    /// What became of the events that had not been written yet.
+    pub buffer_file: BufferFile,
+    /// A process is writing it.
+    pub still_runs: bool,
+}
+
+impl CutOff {
+    pub(super) fn new(blocks: usize, offset: usize, bytes_left: usize, why: Option<FormatError>) -> Self {
+        Self { blocks, offset, bytes_left, why, progress: None, buffer_file: BufferFile::GivenUp, still_runs: false }
+    }
+}
+
+impl std::fmt::Display for CutOff {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "trace is cut off after {} blocks", self.blocks)?;
+        let stopped = self.progress.as_ref().and_then(|progress| progress.stopped.as_ref());
+        match (&self.why, stopped) {
+            (Some(why), _) => write!(f, ", at byte {} ({why})", self.offset)?,
+            (None, _) if self.bytes_left > 0 => {
+                write!(f, ", at byte {} (a block lacks its last part)", self.offset)?;
+            }
+            (None, None) if self.still_runs => f.write_str(" (it has no end block: the program still runs)")?,
+            (None, None) => {
+                f.write_str(" (it has no end block: the program was killed, or this is a copy made while it ran)")?;
+            }
+            (None, Some(_)) => {}
+        }
+        let missing = self.progress.as_ref().map_or(0, |progress| progress.blocks.saturating_sub(self.blocks as u64));
+        if missing > 0 {
+            write!(f, "; at least {missing} more had been written")?;
+        }
+        match (&self.progress, stopped) {
+            (_, Some(stopped)) => write!(
+                f,
+                "; tracing stopped {:.2} s after it began: {}; {} events in {} chunks did not reach the trace, and what \
+                 the program did afterwards was not traced",
+                stopped.seconds, stopped.why, stopped.lost_events, stopped.lost_chunks
+            ),
+            (Some(progress), None) => {
+                write!(f, "; the last sign of life came {:.2} s after tracing began", progress.seconds)?;
+                write!(f, "; {}", self.buffer_file)
+            }
+            (None, None) => write!(f, "; {}", self.buffer_file),
+        }
+    }
+}

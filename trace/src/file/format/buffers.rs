@@ -1,0 +1,194 @@
+//! The buffer file `<trace>.buf`: a mapping that survives the process.
+
+use super::{FormatError, RunId, Ticket};
+
+/// First bytes of a buffer file.
+pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";
+/// Its name in the temporary folder when the trace goes to a pipe: there is no file that it could lie beside.
+pub fn pipe_name(pid: u32) -> String {
+    format!("et-{pid}.buf")
+}
+
+/// Layout version.
+pub const VERSION: u32 = 1;
+/// Bytes of the file header's fields.
+pub const FILE_HEADER: usize = 64;
+/// Where the journals start; chunks, too, if there are none.
+pub const JOURNALS_AT: usize = 4096;
+/// How many there are, of equal size, up to where the chunks start.
+pub const JOURNALS: usize = 2;
+/// Bytes of a journal's header; entries follow.
+pub const JOURNAL_HEADER: usize = 16;
+/// Offset in a journal's header: u32, bytes of entries.
+pub const JOURNAL_USED_AT: usize = 0;
+/// Offset in a journal's header: u32, 0 or [`OVERFLOWED`].
+pub const JOURNAL_FLAGS_AT: usize = 4;
+/// Offset in a journal's header: u64, number of the first block that its records go to; 0: not being written yet.
+pub const JOURNAL_BLOCK_AT: usize = 8;
+/// Some records did not fit.
+pub const OVERFLOWED: u32 = 1;
+/// Bytes before an entry's record: kind of block u32, length u32. Entries are padded to multiples of 4.
+pub const ENTRY_HEADER: usize = 8;
+/// Offsets of the file header's fields.
+pub const VERSION_AT: usize = 8;
+/// u32, bytes of a chunk, its header included.
+pub const CHUNK_SIZE_AT: usize = 12;
+/// u32.
+pub const CHUNK_COUNT_AT: usize = 16;
+/// u32.
+pub const PID_AT: usize = 20;
+/// u64, the last ticket given out.
+pub const TICKET_AT: usize = 24;
+/// Six bytes, the same as in the trace's header.
+pub const RUN_AT: usize = 32;
+/// u32, where the first chunk starts.
+pub const CHUNKS_START_AT: usize = 40;
+/// Bytes of a chunk header; events follow.
+pub const CHUNK_HEADER: usize = 64;
+/// Offset in a chunk header: u32, one of the `STATE_` values.
+pub const CHUNK_STATE_AT: usize = 0;
+/// Offset in a chunk header: u32.
+pub const CHUNK_THREAD_AT: usize = 4;
+/// Offset in a chunk header: u64, order of hand-over.
+pub const CHUNK_SEQUENCE_AT: usize = 8;
+/// Nobody's; its events, if any, are already written.
+pub const STATE_FREE: u32 = 0;
+/// A thread writes it.
+pub const STATE_OWNED: u32 = 1;
+/// Waits for the writer.
+pub const STATE_FULL: u32 = 2;
+
+/// The header of a buffer file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct FileHeader {
+    /// Bytes of a chunk, its header included.
+    pub chunk_size: u32,
+    pub chunk_count: u32,
+    pub pid: u32,
+    pub ticket: Ticket,
+    pub run: RunId,
+    /// Where the first chunk starts.
+    pub chunks_at: u32,
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+impl FileHeader {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; FILE_HEADER] {
+        let mut out = [0; FILE_HEADER];
+        out[..8].copy_from_slice(&MAGIC);
+        for (at, value) in [
+            (VERSION_AT, VERSION),
+            (CHUNK_SIZE_AT, self.chunk_size),
+            (CHUNK_COUNT_AT, self.chunk_count),
+            (PID_AT, self.pid),
+            (CHUNKS_START_AT, self.chunks_at),
+        ] {
+            out[at..at + 4].copy_from_slice(&value.to_le_bytes());
+        }
+        out[TICKET_AT..TICKET_AT + 8].copy_from_slice(&self.ticket.0.to_le_bytes());
+        out[RUN_AT..RUN_AT + RunId::BYTES].copy_from_slice(&self.run.to_bytes());
+        out
+    }
+
+    /// Reads the start of a buffer file.
+    pub fn decode(bytes: &[u8]) -> Result<Self, FormatError> {
+        if bytes.len() < FILE_HEADER || bytes[..8] != MAGIC {
+            return Err(FormatError::Header("buffer file's magic", 0));
+        }
+        let version = u32_at(bytes, VERSION_AT);
+        if version != VERSION {
+            return Err(FormatError::Header("buffer file's version", version.into()));
+        }
+        let header = Self {
+            chunk_size: u32_at(bytes, CHUNK_SIZE_AT),
+            chunk_count: u32_at(bytes, CHUNK_COUNT_AT),
+            pid: u32_at(bytes, PID_AT),
+            ticket: Ticket(u64_at(bytes, TICKET_AT)),
+            run: RunId::from_bytes(std::array::from_fn(|at| bytes[RUN_AT + at])),
+            chunks_at: u32_at(bytes, CHUNKS_START_AT),
+        };
+        if (header.chunks_at as usize) < JOURNALS_AT {
+            return Err(FormatError::Header("buffer file's start of chunks", header.chunks_at.into()));
+        }
+        if (header.chunk_size as usize) < CHUNK_HEADER {
+            return Err(FormatError::Header("buffer file's chunk size", header.chunk_size.into()));
+        }
+        Ok(header)
+    }
+}
+
+/// Records that were on their way to the writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Journal<'a> {
+    /// Number of the first block that they go to; 0: not being written yet.
+    pub first_block: u64,
+    /// Some records are missing.
+    pub overflowed: bool,
+    /// Kind of block, and what it is to hold.
+    pub entries: Vec<(u32, &'a [u8])>,
+}
+
+/// The journals of a buffer file, older records first.
+pub fn journals<'a>(bytes: &'a [u8], header: &FileHeader) -> impl Iterator<Item = Journal<'a>> + use<'a> {
+    let all = bytes.get(JOURNALS_AT..header.chunks_at as usize).unwrap_or_default();
+    let size = all.len() / JOURNALS;
+    let mut journals: Vec<Journal<'_>> = all.chunks_exact(size.max(JOURNAL_HEADER)).map(journal).collect();
+    journals.sort_by_key(|journal| journal.first_block == 0);
+    journals.into_iter()
+}
+
+fn journal(bytes: &[u8]) -> Journal<'_> {
+    let used = u32_at(bytes, JOURNAL_USED_AT) as usize;
+    let mut rest = bytes.get(JOURNAL_HEADER..).and_then(|rest| rest.get(..used)).unwrap_or_default();
+    let mut overflowed = u32_at(bytes, JOURNAL_FLAGS_AT) != 0 || rest.len() < used;
+    let mut entries = Vec::new();
+    while rest.len() >= ENTRY_HEADER {
+        let len = u32_at(rest, 4) as usize;
+        let Some(record) = rest[ENTRY_HEADER..].get(..len) else {
+            overflowed = true;
+            break;
+        };
+        entries.push((u32_at(rest, 0), record));
+        rest = rest.get((ENTRY_HEADER + len).next_multiple_of(4)..).unwrap_or_default();
+    }
+    Journal { first_block: u64_at(bytes, JOURNAL_BLOCK_AT), overflowed, entries }
+}
+
+/// The header of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct ChunkHeader {
+    /// One of the `STATE_` values.
+    pub state: u32,
+    pub thread: u32,
+    pub sequence: u64,
+}
+
+impl ChunkHeader {
+    /// The header's bytes.
+    pub fn encode(&self) -> [u8; CHUNK_HEADER] {
+        let mut out = [0; CHUNK_HEADER];
+        out[..4].copy_from_slice(&self.state.to_le_bytes());
+        out[4..8].copy_from_slice(&self.thread.to_le_bytes());
+        out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        out
+    }
+
+    /// Reads a chunk header; `None` if the bytes are too few.
+    pub fn decode(bytes: &[u8]) -> Option<Self> {
+        (bytes.len() >= CHUNK_HEADER).then(|| Self {
+            state: u32_at(bytes, CHUNK_STATE_AT),
+            thread: u32_at(bytes, CHUNK_THREAD_AT),
+            sequence: u64_at(bytes, CHUNK_SEQUENCE_AT),
+        })
+    }
+}
