@@ -149,17 +149,21 @@ impl Waiting {
     fn go_on(mut self) -> Result<Output> {
         // It may be gone already.
         let _ = self.child.stdin.take().context("no pipe")?.write_all(b"\n");
+        self.ended()
+    }
+
+    fn ended(mut self) -> Result<Output> {
         let mut printed = self.line.into_bytes();
         std::io::Read::read_to_end(&mut self.stdout, &mut printed)?;
         let output = self.child.wait_with_output()?;
         Ok(Output { stdout: printed, ..output })
     }
 
-    /// As `kill PID` does.
+    /// As `kill PID` does, while the program waits.
     fn terminate(self) -> Result<Output> {
         let status = Command::new("kill").arg(self.child.id().to_string()).status()?;
         ensure!(status.success(), "kill ended with {status}");
-        self.go_on()
+        self.ended()
     }
 
     fn kill(mut self) -> Result<()> {
