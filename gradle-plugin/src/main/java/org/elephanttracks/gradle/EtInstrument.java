@@ -1,10 +1,6 @@
 package org.elephanttracks.gradle;
 
 import java.io.File;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.List;
 
@@ -23,6 +19,11 @@ import org.gradle.api.tasks.PathSensitive;
 import org.gradle.api.tasks.PathSensitivity;
 import org.gradle.api.tasks.TaskAction;
 
+import org.elephanttracks.plugin.Failure;
+import org.elephanttracks.plugin.Preparation;
+import org.elephanttracks.plugin.Prepared;
+import org.elephanttracks.plugin.Tool;
+
 /**
  * Brings the instrumented copies of a JDK and of a class path up to date. The copies are kept by {@code et-instrument};
  * what is written here tells where they are.
@@ -30,7 +31,7 @@ import org.gradle.api.tasks.TaskAction;
 public class EtInstrument extends DefaultTask {
     private Settings settings;
     private FileCollection classpath;
-    private File folder;
+    private Preparation preparation;
     private List<String> harness = new ArrayList<>();
 
     public EtInstrument() {
@@ -40,7 +41,7 @@ public class EtInstrument extends DefaultTask {
     void wire(Settings ofBuild, FileCollection ofProgram, File outputFolder) {
         settings = ofBuild;
         classpath = ofProgram;
-        folder = outputFolder;
+        preparation = new Preparation(outputFolder);
     }
 
     /** Jars and folders of classes. */
@@ -72,7 +73,7 @@ public class EtInstrument extends DefaultTask {
     /** The JDK, and its version. */
     @Input
     public String getJdk() {
-        return settings.jdk();
+        return Tool.state(settings.jdkHome());
     }
 
     @Optional
@@ -93,65 +94,29 @@ public class EtInstrument extends DefaultTask {
     /** Where the copies are, as {@code et-instrument prepare} tells it. */
     @OutputFile
     public File getReport() {
-        return new File(folder, "report.json");
+        return preparation.report();
     }
 
     /** Options for the JVM: {@code java @et.args}. */
     @OutputFile
     public File getArguments() {
-        return new File(folder, "et.args");
+        return preparation.arguments();
     }
 
     /** A link to the instrumented JDK. No output: Gradle would read all of it. */
     @Internal
     public File getJdkLink() {
-        return new File(folder, "jdk");
+        return preparation.jdkLink();
     }
 
     @TaskAction
     public void instrument() {
-        Prepared prepared;
         List<String> command = settings.command("prepare");
-        command.add("--report");
-        command.add("json");
-        command.add("--java-home");
-        command.add(settings.jdkHome().getPath());
-        List<String> entries = new ArrayList<>();
-        Prepared.real(classpath.getFiles()).forEach(entry -> entries.add(entry.getPath()));
         try {
-            Files.createDirectories(folder.toPath());
-            if (!entries.isEmpty()) {
-                // In a file: a word of a command line can be too short for a class path.
-                File list = new File(getTemporaryDir(), "class-path");
-                write(list, String.join(File.pathSeparator, entries));
-                command.add("--class-path");
-                command.add("@" + list);
-            }
-            String report = Tool.report(command, getLogger());
-            prepared = Prepared.parse(report);
-            link(getJdkLink().toPath(), prepared.javaHome().toPath());
-            write(getArguments(), prepared.argumentFile(harness));
-            write(getReport(), report);
-        } catch (IOException error) {
-            throw new GradleException("cannot write to " + folder + ": " + error.getMessage(), error);
+            preparation.run(command, settings.jdkHome(), classpath.getFiles(), harness, new GradleLog(getLogger()));
+        } catch (Failure failure) {
+            throw new GradleException(failure.getMessage(), failure);
         }
-        prepared.notes().forEach(note -> getLogger().lifecycle(note));
-        String rewrote = prepared.rewrote();
-        if (rewrote != null) {
-            getLogger().lifecycle("rewrote " + rewrote);
-        }
-    }
-
-    private static void link(Path link, Path target) throws IOException {
-        if (Files.isSymbolicLink(link) && Files.readSymbolicLink(link).equals(target)) {
-            return;
-        }
-        Files.deleteIfExists(link);
-        Files.createSymbolicLink(link, target);
-    }
-
-    private static void write(File file, String text) throws IOException {
-        Files.write(file.toPath(), text.getBytes(StandardCharsets.UTF_8));
     }
 
     /** A class of its own: Gradle does not know one lambda from another. */

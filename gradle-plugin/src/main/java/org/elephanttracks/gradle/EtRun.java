@@ -1,11 +1,7 @@
 package org.elephanttracks.gradle;
 
 import java.io.File;
-import java.io.IOException;
 import java.io.InputStream;
-import java.io.OutputStream;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.LinkedHashMap;
@@ -18,11 +14,12 @@ import org.gradle.api.file.FileCollection;
 import org.gradle.api.tasks.Internal;
 import org.gradle.api.tasks.TaskAction;
 
+import org.elephanttracks.plugin.Failure;
+import org.elephanttracks.plugin.Preparation;
+import org.elephanttracks.plugin.Program;
+
 /** Runs the program, traced, by {@code et-instrument run}. Never up to date: a program may do something else each time. */
 public class EtRun extends DefaultTask {
-    /** Exit codes of {@code et-instrument run} that are not the program's. */
-    private static final List<Integer> NOT_RUN = Arrays.asList(125, 126, 127);
-
     private Settings settings;
     private FileCollection classpath;
     private File folder;
@@ -170,74 +167,18 @@ public class EtRun extends DefaultTask {
         command.add(new File(settings.jdkHome(), "bin/java").getPath());
         command.addAll(strings(jvmArgs));
         systemProperties.forEach((name, value) -> command.add(value == null ? "-D" + name : "-D" + name + "=" + value));
-        command.add("@" + classPathFile());
+        File words = new File(folder, "class-path.args");
+        command.add("@" + words);
         command.add(mainClass);
         command.addAll(strings(args));
         ProcessBuilder builder = new ProcessBuilder(command).directory(workingDir);
         environment.forEach((name, value) -> builder.environment().put(name, String.valueOf(value)));
-        int code = follow(Tool.start(builder));
-        if (NOT_RUN.contains(code)) {
-            throw new GradleException(mainClass + " was not run: et-instrument says why, above");
-        }
-        if (code != 0 && !ignoreExitValue) {
-            throw new GradleException(mainClass + " ended with exit code " + code);
-        }
-    }
-
-    /** A command line can be too short for a class path. */
-    private File classPathFile() {
-        List<String> entries = new ArrayList<>();
-        Prepared.real(classpath.getFiles()).forEach(entry -> entries.add(entry.getPath()));
-        File file = new File(folder, "class-path.args");
-        String text = "-cp " + Prepared.argument(String.join(File.pathSeparator, entries)) + "\n";
         try {
-            Files.createDirectories(folder.toPath());
-            Files.write(file.toPath(), text.getBytes(StandardCharsets.UTF_8));
-            return file;
-        } catch (IOException error) {
-            throw new GradleException("cannot write " + file + ": " + error.getMessage(), error);
+            Preparation.writeClassPath(words, classpath.getFiles());
+            Program.run(builder, mainClass, standardInput, ignoreExitValue);
+        } catch (Failure failure) {
+            throw new GradleException(failure.getMessage(), failure);
         }
-    }
-
-    /** Waits for the program; what it prints goes where Gradle collects the output of tasks. */
-    private int follow(Process process) {
-        try {
-            Thread errors = copying(process.getErrorStream(), System.err, false);
-            Thread output = copying(process.getInputStream(), System.out, false);
-            if (standardInput == null) {
-                process.getOutputStream().close();
-            } else {
-                // May wait for input longer than the program lives.
-                copying(standardInput, process.getOutputStream(), true);
-            }
-            int code = process.waitFor();
-            errors.join();
-            output.join();
-            return code;
-        } catch (IOException error) {
-            throw new GradleException("cannot talk to the program: " + error.getMessage(), error);
-        } catch (InterruptedException stopped) {
-            Thread.currentThread().interrupt();
-            throw new GradleException("the program was stopped", stopped);
-        } finally {
-            process.destroy();
-        }
-    }
-
-    private Thread copying(InputStream from, OutputStream to, boolean closes) {
-        Thread thread = new Thread(() -> {
-            try {
-                Tool.copy(from, to);
-                if (closes) {
-                    to.close();
-                }
-            } catch (IOException ended) {
-                getLogger().debug("a stream of the program is closed", ended);
-            }
-        }, "etRun");
-        thread.setDaemon(true);
-        thread.start();
-        return thread;
     }
 
     /** Elements may be Groovy's GStrings, whatever the list's type says. */

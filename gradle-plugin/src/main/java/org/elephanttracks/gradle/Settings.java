@@ -1,17 +1,19 @@
 package org.elephanttracks.gradle;
 
 import java.io.File;
-import java.io.IOException;
-import java.nio.charset.StandardCharsets;
-import java.nio.file.Files;
-import java.util.ArrayList;
 import java.util.List;
 
 import org.gradle.api.GradleException;
 import org.gradle.api.Project;
+import org.gradle.api.artifacts.Configuration;
+
+import org.elephanttracks.plugin.Tool;
 
 /** The extension's values as tasks want them. A project property such as {@code elephantTracks.events} comes first. */
 final class Settings {
+    /** The plugin's jar, without its version. */
+    private static final String PLUGIN = "elephant-tracks-gradle-plugin";
+
     private final Project project;
     private final ElephantTracksExtension extension;
 
@@ -20,42 +22,16 @@ final class Settings {
         this.extension = extension;
     }
 
-    /** Options of {@code et-instrument} that decide what is hooked. The first pattern that matches a class counts. */
+    /** Options of {@code et-instrument} that decide what is hooked. */
     List<String> hooks() {
-        List<String> options = new ArrayList<>();
-        options.add("--events");
-        options.add(String.valueOf(value("events", extension.getEvents())));
-        // Elements may be Groovy's GStrings, whatever the list's type says.
-        for (Object pattern : extension.getExcludes()) {
-            options.add("--exclude");
-            options.add(String.valueOf(pattern));
-        }
-        for (Object pattern : extension.getIncludes()) {
-            options.add("--include");
-            options.add(String.valueOf(pattern));
-        }
-        return options;
+        String events = String.valueOf(value("events", extension.getEvents()));
+        return Tool.hooks(events, extension.getExcludes(), extension.getIncludes());
     }
 
     /** The JDK to run on. */
     File jdkHome() {
         File given = file("jdkHome", extension.getJdkHome());
-        if (given != null) {
-            return given;
-        }
-        File own = new File(System.getProperty("java.home"));
-        // A JDK 8 has its JVM in jre.
-        return own.getName().equals("jre") && new File(own.getParentFile(), "bin/java").exists() ? own.getParentFile() : own;
-    }
-
-    /** What tells one state of the JDK from another: its place, and its version. */
-    String jdk() {
-        File home = jdkHome();
-        try {
-            return home + "\n" + new String(Files.readAllBytes(home.toPath().resolve("release")), StandardCharsets.UTF_8);
-        } catch (IOException noRelease) {
-            return home.toString();
-        }
+        return given != null ? given : Tool.ownJdk();
     }
 
     /** Where JDKs and programs are kept; null for the user's cache. */
@@ -66,7 +42,26 @@ final class Settings {
     /** The program; null if it is nowhere. */
     File executable() {
         File given = file("executable", extension.getExecutable());
-        return given != null ? given : Tool.find(project);
+        if (given != null) {
+            return given;
+        }
+        File found = Tool.inPath();
+        // Not where this class comes from: Gradle loads plugins from copies of its own.
+        for (Project asked = project; found == null && asked != null; asked = asked.getParent()) {
+            Configuration plugins = asked.getBuildscript().getConfigurations().findByName("classpath");
+            found = plugins == null ? null : installedWith(plugins.getFiles());
+        }
+        return found;
+    }
+
+    private static File installedWith(Iterable<File> plugins) {
+        for (File plugin : plugins) {
+            File found = plugin.getName().startsWith(PLUGIN) ? Tool.installedWith(plugin) : null;
+            if (found != null) {
+                return found;
+            }
+        }
+        return null;
     }
 
     /** The program and where it keeps things: the start of a command line. */
@@ -75,16 +70,7 @@ final class Settings {
         if (executable == null) {
             throw new GradleException("et-instrument is not found: say elephantTracks { executable = '…' }, or have it in PATH");
         }
-        List<String> command = new ArrayList<>();
-        command.add(executable.getPath());
-        command.add(subcommand);
-        File cacheDir = cacheDir();
-        if (cacheDir != null) {
-            command.add("--cache-dir");
-            command.add(cacheDir.getPath());
-        }
-        command.addAll(hooks());
-        return command;
+        return Tool.command(executable, subcommand, cacheDir(), hooks());
     }
 
     private Object value(String name, Object ofExtension) {

@@ -3,7 +3,6 @@ package org.elephanttracks.gradle;
 import java.io.File;
 import java.util.Collections;
 import java.util.List;
-import java.util.Locale;
 import java.util.concurrent.Callable;
 
 import org.gradle.api.Action;
@@ -16,6 +15,9 @@ import org.gradle.api.tasks.testing.TestDescriptor;
 import org.gradle.api.tasks.testing.TestListener;
 import org.gradle.api.tasks.testing.TestResult;
 import org.gradle.process.JavaForkOptions;
+
+import org.elephanttracks.plugin.Prepared;
+import org.elephanttracks.plugin.Traces;
 
 /** Has one of Gradle's test tasks run on the instrumented copies. */
 final class TracedTests {
@@ -44,14 +46,9 @@ final class TracedTests {
         JavaForkOptions jvm = test;
         // The paths are known now, what is there only after etInstrumentTest.
         jvm.setExecutable((Object) new File(instrument.getJdkLink(), "bin/java").getPath());
-        jvm.jvmArgs("@" + instrument.getArguments(), "-Det.traceFile=" + new File(traces, "et-%p.ettrace"));
+        jvm.jvmArgs("@" + instrument.getArguments(), new Traces(traces).option());
         test.doFirst(new RemoveOldTraces(traces));
         test.addTestListener(new Announcement(traces, test.getLogger()));
-    }
-
-    static File[] in(File traces) {
-        File[] found = traces.listFiles((folder, name) -> name.endsWith(".ettrace"));
-        return found == null ? new File[0] : found;
     }
 
     /** The class path, once it is known. */
@@ -79,10 +76,7 @@ final class TracedTests {
 
         @Override
         public void execute(Task task) {
-            traces.mkdirs();
-            for (File old : in(traces)) {
-                old.delete();
-            }
+            new Traces(traces).clear();
         }
     }
 
@@ -98,12 +92,8 @@ final class TracedTests {
 
         @Override
         public void afterSuite(TestDescriptor suite, TestResult result) {
-            if (suite.getParent() != null) {
-                return;
-            }
-            for (File trace : in(traces)) {
-                log.lifecycle(String.format(Locale.ROOT, "trace: %s (%.1f MB)", trace, trace.length() / 1e6));
-                log.lifecycle("next: et-trace summary " + trace);
+            if (suite.getParent() == null) {
+                new Traces(traces).tell(new GradleLog(log));
             }
         }
 

@@ -1,4 +1,4 @@
-package org.elephanttracks.gradle;
+package org.elephanttracks.plugin;
 
 import java.io.File;
 import java.io.IOException;
@@ -9,13 +9,8 @@ import java.util.Collection;
 import java.util.List;
 import java.util.Map;
 
-import groovy.json.JsonException;
-import groovy.json.JsonSlurper;
-
-import org.gradle.api.GradleException;
-
 /** The report of {@code et-instrument prepare}. */
-final class Prepared {
+public final class Prepared {
     private static final String EXCLUDE = "-Det.dynamicExclude=";
 
     private final File javaHome;
@@ -38,55 +33,70 @@ final class Prepared {
         classFiles = ((Number) report.get("class_files")).intValue();
     }
 
-    static Prepared parse(String json) {
+    static Prepared parse(String json) throws Failure {
         try {
-            return new Prepared((Map<?, ?>) new JsonSlurper().parseText(json));
-        } catch (JsonException | ClassCastException | NullPointerException | IllegalArgumentException error) {
-            throw new GradleException("et-instrument's report is not understood; is it of the plugin's version?", error);
+            return new Prepared((Map<?, ?>) Json.parse(json));
+        } catch (ClassCastException | NullPointerException | IllegalArgumentException error) {
+            throw new Failure("et-instrument's report is not understood; is it of the plugin's version?", error);
         }
     }
 
     /** What an earlier build has left; null if there is nothing to be read. */
-    static Prepared read(File report) {
+    public static Prepared read(File report) {
         try {
             return parse(new String(Files.readAllBytes(report.toPath()), StandardCharsets.UTF_8));
-        } catch (IOException | GradleException nothing) {
+        } catch (IOException | Failure nothing) {
             return null;
         }
     }
 
     /** Whether all of it is still there: the cache may have been cleared. */
-    boolean isThere(Collection<File> classPath) {
+    public boolean isThere(Collection<File> classPath) {
         return originals.equals(real(classPath)) && new File(javaHome, "bin/java").canExecute()
             && copies.stream().allMatch(File::exists);
     }
 
     /** What is on a class path, links resolved, as in reports. */
-    static List<File> real(Collection<File> classPath) {
+    public static List<File> real(Collection<File> classPath) {
         List<File> entries = new ArrayList<>();
         for (File entry : classPath) {
-            // Folders of tasks that had nothing to do.
+            // Not what build tools name and nothing was compiled for.
             if (entry.exists()) {
-                try {
-                    entries.add(entry.toPath().toRealPath().toFile());
-                } catch (IOException unreadable) {
-                    entries.add(entry);
-                }
+                entries.add(real(entry));
             }
         }
         return entries;
     }
 
-    File javaHome() {
+    private static File real(File entry) {
+        try {
+            return entry.toPath().toRealPath().toFile();
+        } catch (IOException missing) {
+            return entry;
+        }
+    }
+
+    public File javaHome() {
         return javaHome;
     }
 
-    List<File> copies() {
+    public List<File> copies() {
         return copies;
     }
 
-    List<String> notes() {
-        return notes;
+    /** What to run instead of an entry of the class path: it itself if there is no copy. */
+    public File copyOf(File original) {
+        int place = originals.indexOf(real(original));
+        return place < 0 ? original : copies.get(place);
+    }
+
+    /** Shows what was done, and what the user may want to know. */
+    public void tell(Messages messages) {
+        notes.forEach(messages::say);
+        String rewrote = rewrote();
+        if (rewrote != null) {
+            messages.say("rewrote " + rewrote);
+        }
     }
 
     /** {@code 2 jars and 1 class file}; null if all was there. */
@@ -109,18 +119,13 @@ final class Prepared {
             if (option.startsWith(EXCLUDE)) {
                 excluded = option.substring(EXCLUDE.length()) + (excluded.isEmpty() ? "" : "," + excluded);
             } else {
-                lines.add(argument(option));
+                lines.add(Preparation.argument(option));
             }
         }
         if (!excluded.isEmpty()) {
-            lines.add(argument(EXCLUDE + excluded));
+            lines.add(Preparation.argument(EXCLUDE + excluded));
         }
         return String.join("\n", lines) + "\n";
-    }
-
-    /** A word as it is written in a file of arguments. */
-    static String argument(String word) {
-        return '"' + word.replace("\\", "\\\\").replace("\"", "\\\"") + '"';
     }
 
     private static void strings(Object list, List<String> to) {

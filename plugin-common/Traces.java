@@ -1,0 +1,39 @@
+package org.elephanttracks.plugin;
+
+import java.io.File;
+import java.util.Locale;
+
+/** A folder of traces: one for each JVM that ran tests. */
+public final class Traces {
+    private final File folder;
+
+    public Traces(File folder) {
+        this.folder = folder;
+    }
+
+    /** What a JVM is told; {@code %p} becomes its process id. */
+    public String option() {
+        return "-Det.traceFile=" + new File(folder, "et-%p.ettrace");
+    }
+
+    /** Removes those of an earlier run. */
+    public void clear() {
+        folder.mkdirs();
+        for (File old : found()) {
+            old.delete();
+        }
+    }
+
+    /** Tells where they are. */
+    public void tell(Messages messages) {
+        for (File trace : found()) {
+            messages.say(String.format(Locale.ROOT, "trace: %s (%.1f MB)", trace, trace.length() / 1e6));
+            messages.say("next: et-trace summary " + trace);
+        }
+    }
+
+    private File[] found() {
+        File[] found = folder.listFiles((in, name) -> name.endsWith(".ettrace"));
+        return found == null ? new File[0] : found;
+    }
+}
