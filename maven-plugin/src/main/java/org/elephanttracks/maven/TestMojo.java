@@ -1,0 +1,140 @@
+package org.elephanttracks.maven;
+
+import java.io.File;
+import java.util.Arrays;
+import java.util.LinkedHashSet;
+import java.util.List;
+import java.util.Set;
+
+import org.apache.maven.artifact.Artifact;
+import org.apache.maven.artifact.ArtifactUtils;
+import org.apache.maven.artifact.DependencyResolutionRequiredException;
+import org.apache.maven.lifecycle.LifecycleExecutor;
+import org.apache.maven.plugin.BuildPluginManager;
+import org.apache.maven.plugin.MojoExecution;
+import org.apache.maven.plugin.MojoExecutionException;
+import org.apache.maven.plugin.MojoFailureException;
+import org.apache.maven.plugin.PluginParameterExpressionEvaluator;
+import org.apache.maven.plugins.annotations.Component;
+import org.apache.maven.plugins.annotations.Execute;
+import org.apache.maven.plugins.annotations.LifecyclePhase;
+import org.apache.maven.plugins.annotations.Mojo;
+import org.apache.maven.plugins.annotations.ResolutionScope;
+import org.codehaus.plexus.component.configurator.expression.ExpressionEvaluationException;
+import org.codehaus.plexus.util.xml.Xpp3Dom;
+
+import org.elephanttracks.plugin.Failure;
+import org.elephanttracks.plugin.Preparation;
+import org.elephanttracks.plugin.Prepared;
+import org.elephanttracks.plugin.Traces;
+
+/** Runs the tests, traced: Surefire as the project has it, on the copies. */
+@Mojo(name = "test", requiresDependencyResolution = ResolutionScope.TEST)
+@Execute(phase = LifecyclePhase.TEST_COMPILE)
+public class TestMojo extends AbstractEtMojo {
+    private static final String SUREFIRE = "org.apache.maven.plugins:maven-surefire-plugin:test@default-test";
+    /** Surefire's own classes in the JVM of tests. */
+    private static final List<String> HARNESS = Arrays.asList("org.apache.maven.surefire.**", "org.apache.maven.plugin.surefire.**");
+
+    @Component
+    private LifecycleExecutor lifecycle;
+
+    @Component
+    private BuildPluginManager plugins;
+
+    @Override
+    void work() throws Failure, MojoExecutionException, MojoFailureException {
+        Prepared prepared = prepare(classPath(), "test", HARNESS);
+        Traces traces = new Traces(at("test-traces"));
+        traces.clear();
+        MojoExecution surefire = surefire();
+        configure(surefire, prepared, traces);
+        Set<Artifact> originals = project.getArtifacts();
+        project.setArtifacts(copies(originals, prepared));
+        try {
+            plugins.executeMojo(session, surefire);
+        } catch (MojoExecutionException | MojoFailureException failed) {
+            throw failed;
+        } catch (Exception error) {
+            throw new MojoExecutionException("cannot run maven-surefire-plugin: " + error.getMessage(), error);
+        } finally {
+            project.setArtifacts(originals);
+            traces.tell(messages());
+        }
+    }
+
+    private List<File> classPath() throws MojoExecutionException {
+        try {
+            return files(project.getTestClasspathElements());
+        } catch (DependencyResolutionRequiredException error) {
+            throw new MojoExecutionException(error.getMessage(), error);
+        }
+    }
+
+    /** As it would run in the phase {@code test}. */
+    private MojoExecution surefire() throws MojoExecutionException {
+        try {
+            return lifecycle.calculateExecutionPlan(session, true, SUREFIRE).getMojoExecutions().get(0);
+        } catch (Exception error) {
+            throw new MojoExecutionException("cannot set up maven-surefire-plugin: " + error.getMessage(), error);
+        }
+    }
+
+    private void configure(MojoExecution surefire, Prepared prepared, Traces traces) throws Failure {
+        Xpp3Dom configuration = surefire.getConfiguration();
+        PluginParameterExpressionEvaluator values = new PluginParameterExpressionEvaluator(session, surefire);
+        if ("0".equals(value(configuration, "forkCount", values)) || "never".equals(value(configuration, "forkMode", values))) {
+            throw new Failure("Surefire is to run the tests in Maven's own JVM, which leaves no trace: say -DforkCount=1");
+        }
+        String own = value(configuration, "argLine", values);
+        String line = word("@" + new Preparation(at("test")).arguments()) + " " + word(traces.option());
+        set(configuration, "jvm", new File(prepared.javaHome(), "bin/java").getPath());
+        set(configuration, "argLine", own == null ? line : line + " " + own);
+        set(configuration, "classesDirectory", copy(project.getBuild().getOutputDirectory(), prepared));
+        set(configuration, "testClassesDirectory", copy(project.getBuild().getTestOutputDirectory(), prepared));
+        set(configuration, "reportsDirectory", at("surefire-reports").getPath());
+    }
+
+    private static String copy(String original, Prepared prepared) {
+        return prepared.copyOf(new File(original)).getPath();
+    }
+
+    private static Set<Artifact> copies(Set<Artifact> originals, Prepared prepared) {
+        Set<Artifact> copies = new LinkedHashSet<>();
+        for (Artifact original : originals) {
+            Artifact copy = ArtifactUtils.copyArtifact(original);
+            copy.setFile(original.getFile() == null ? null : prepared.copyOf(original.getFile()));
+            copies.add(copy);
+        }
+        return copies;
+    }
+
+    /** What Surefire would take; null if nothing is said. */
+    private static String value(Xpp3Dom configuration, String name, PluginParameterExpressionEvaluator values) throws Failure {
+        Xpp3Dom element = configuration.getChild(name);
+        if (element == null) {
+            return null;
+        }
+        try {
+            String written = element.getValue();
+            Object value = written == null || written.isEmpty() ? null : values.evaluate(written);
+            return value != null ? value.toString() : element.getAttribute("default-value");
+        } catch (ExpressionEvaluationException error) {
+            throw new Failure("cannot tell Surefire's " + name + ": " + error.getMessage(), error);
+        }
+    }
+
+    private static void set(Xpp3Dom configuration, String name, String value) {
+        Xpp3Dom element = configuration.getChild(name);
+        if (element == null) {
+            element = new Xpp3Dom(name);
+            configuration.addChild(element);
+        }
+        element.setValue(value);
+    }
+
+    /** A word of a line that Surefire splits at spaces. */
+    private static String word(String word) {
+        return '"' + word + '"';
+    }
+}
