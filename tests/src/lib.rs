@@ -1,6 +1,7 @@
 //! End-to-end tests: a Java program is compiled, rewritten, run on a rewritten JDK, and its trace compared with
 //! facts that are known by construction.
 //!
+//! * [`example`] has a project of `examples/` built by its build tool.
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
@@ -10,6 +11,7 @@
 //! * [`expect`] reads the records that a program says it leaves.
 
 pub mod compiled;
+pub mod example;
 pub mod expect;
 pub mod lab;
 pub mod names;

@@ -8,9 +8,9 @@ use std::process::Command;
 use anyhow::{Context, Result};
 
 use crate::command;
-use crate::gradle_plugin;
 use crate::jdks::{self, Jdk};
 use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
+use crate::plugins;
 use crate::runtime_java;
 
 /// Builds all and returns where it is.
@@ -25,7 +25,7 @@ pub fn run(layout: &Layout) -> Result<Tools> {
     place(&release.join("et-trace"), &tools.et_trace())?;
     place(&release.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
     heap_proxy(layout, &compiler, &tools)?;
-    plugins(layout, &compiler, &tools)?;
+    plugins::build(layout, &compiler, &tools)?;
     eprintln!("built {}", tools.root.display());
     Ok(tools)
 }
@@ -47,20 +47,6 @@ fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     fs::create_dir_all(&fresh).context("cannot make target/heap-proxy")?;
     runtime_java::build(&compiler.home, &layout.repo, &fresh)?;
     HEAP_PROXY_JARS.iter().try_for_each(|jar| place(&fresh.join(jar), &tools.lib().join(jar)))
-}
-
-/// Plugins of build tools, of those that are there.
-fn plugins(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
-    match gradle_plugin::gradle_home() {
-        Some(gradle) => {
-            let work = layout.target.join("gradle-plugin");
-            gradle_plugin::build(compiler, &gradle, &layout.repo, &work, &tools.lib()).context("the Gradle plugin")
-        }
-        None => {
-            eprintln!("note: the Gradle plugin is not built: {}", gradle_plugin::MISSING);
-            Ok(())
-        }
-    }
 }
 
 /// Copies a file to its place unless the same bytes are there already: instrumented JDKs are cached by what

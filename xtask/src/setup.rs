@@ -8,6 +8,7 @@ use anyhow::{Context, Result, bail};
 use crate::command;
 use crate::jdks;
 use crate::layout::Layout;
+use crate::plugins::maven;
 use crate::workloads;
 
 /// What the whole test suite needs beyond cargo: a JDK with a compiler, the workloads' jars, other JDKs.
@@ -33,7 +34,8 @@ pub fn programs(layout: &Layout) -> Result<()> {
 
 /// Build tools whose plugins are tested, and what the examples for them need.
 pub fn build_tools() -> Result<()> {
-    ensure_packages(&["gradle", "junit4"].map(str::to_owned))
+    let packages = ["gradle"].iter().chain(&maven::PACKAGES);
+    ensure_packages(&packages.map(|package| (*package).to_owned()).collect::<Vec<_>>())
 }
 
 /// The packages of the programs in other languages.

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::layout::Layout;
 use crate::workloads::{self, Runner, TEST_SCALE};
-use crate::{build, command, gradle_plugin, jdks, setup};
+use crate::{build, command, jdks, plugins, setup};
 
 /// Options of `cargo xtask test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -53,8 +53,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 /// JDK say so in a line that starts with `// needs:`.
 fn say_what_is_skipped(layout: &Layout) -> Result<()> {
     let compiler = jdks::compiler(layout)?;
-    if let Some(reason) = gradle_plugin::obstacle(layout, &compiler) {
+    if let Some(reason) = plugins::gradle::obstacle(layout, &compiler) {
         eprintln!("the Gradle plugin: its test is skipped: {reason}");
+    }
+    if let Some(reason) = plugins::maven::obstacle(layout) {
+        eprintln!("the Maven plugin: its test is skipped: {reason}");
     }
     for feature in JDKS {
         let Some(jdk) = jdks::of_feature(layout, feature) else {

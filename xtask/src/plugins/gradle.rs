@@ -1,5 +1,5 @@
-//! Compiles the Gradle plugin against the oldest Gradle that it is for, and lays it out as a Maven repository, which is
-//! what the `plugins` block of a build script looks into.
+//! Compiles the Gradle plugin against the oldest Gradle that it is for, and lays it out as the `plugins` block of a build
+//! script wants it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,15 +7,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
+use super::{GROUP, VERSION, in_path, is_newer, place, write};
 use crate::command;
 use crate::jdks::Jdk;
 use crate::layout::Layout;
 use crate::runtime_java::java_files;
 
 const ID: &str = "org.elephanttracks.instrument";
-const GROUP: &str = "org.elephanttracks";
 const NAME: &str = "elephant-tracks-gradle-plugin";
-const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// What Debian's Gradle has outside its own folder.
 const BESIDE_GRADLE: [&str; 2] = ["/usr/share/java/groovy-all.jar", "/usr/share/java/slf4j-api.jar"];
@@ -30,10 +29,8 @@ const NEWEST_JDK: u32 = 17;
 pub const MISSING: &str = "no Gradle found: please install gradle (Debian's name)";
 
 /// The folder of the Gradle that a shell would start.
-pub fn gradle_home() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    let found = std::env::split_paths(&path).map(|folder| folder.join("gradle")).find(|file| file.is_file())?;
-    let home = fs::canonicalize(found).ok()?.parent()?.parent()?.to_owned();
+pub fn home() -> Option<PathBuf> {
+    let home = fs::canonicalize(in_path("gradle")?).ok()?.parent()?.parent()?.to_owned();
     home.join("lib/plugins").is_dir().then_some(home)
 }
 
@@ -44,7 +41,7 @@ pub fn repository(lib: &Path) -> PathBuf {
 
 /// Why the plugin cannot be tested, in one line.
 pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
-    if gradle_home().is_none() {
+    if home().is_none() {
         return Some(MISSING.into());
     }
     if !repository(&layout.tools().lib()).is_dir() {
@@ -57,13 +54,14 @@ pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
 }
 
 /// Compiles and lays out, unless all is there and newer than the sources.
-pub fn build(compiler: &Jdk, gradle: &Path, repo: &Path, work: &Path, lib: &Path) -> Result<()> {
-    let sources = repo.join("gradle-plugin/src/main");
-    let place = repository(lib).join(GROUP.replace('.', "/")).join(NAME).join(VERSION);
+pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Result<()> {
+    let sources = layout.repo.join("gradle-plugin/src/main");
+    let work = layout.target.join("gradle-plugin");
+    let place = place(&repository(lib), GROUP, NAME);
     let jar = place.join(format!("{NAME}-{VERSION}.jar"));
     let resources = sources.join("resources");
-    let java = java_files(&sources.join("java"))?;
-    if is_newer(&jar, &java) {
+    let java = sources.join("java");
+    if is_newer(&jar, &java, &[])? {
         return Ok(());
     }
     let classes = work.join("classes");
@@ -71,7 +69,7 @@ pub fn build(compiler: &Jdk, gradle: &Path, repo: &Path, work: &Path, lib: &Path
     fs::create_dir_all(&classes).with_context(|| format!("cannot make {}", classes.display()))?;
     let mut javac = Command::new(compiler.home.join("bin/javac"));
     javac.args(["--release", "8", "-g", "-Xlint:-options", "-encoding", "UTF-8", "-d"]).arg(&classes);
-    javac.arg("-cp").arg(class_path(gradle)).args(&java);
+    javac.arg("-cp").arg(class_path(gradle)).args(java_files(&java)?);
     command::quiet(&mut javac)?;
 
     let _ = fs::remove_dir_all(repository(lib));
@@ -82,13 +80,8 @@ pub fn build(compiler: &Jdk, gradle: &Path, repo: &Path, work: &Path, lib: &Path
     write(&place.join(format!("{NAME}-{VERSION}.pom")), &pom(GROUP, NAME, None))?;
     // From the plugin's id Gradle only knows the name of this one, which leads to the other.
     let marker = format!("{ID}.gradle.plugin");
-    let place = repository(lib).join(ID.replace('.', "/")).join(&marker).join(VERSION);
+    let place = self::place(&repository(lib), ID, &marker);
     write(&place.join(format!("{marker}-{VERSION}.pom")), &pom(ID, &marker, Some(NAME)))
-}
-
-fn is_newer(jar: &Path, sources: &[PathBuf]) -> bool {
-    let time = |path: &Path| fs::metadata(path).and_then(|found| found.modified()).ok();
-    time(jar).is_some_and(|made| sources.iter().all(|source| time(source).is_some_and(|changed| changed < made)))
 }
 
 fn class_path(gradle: &Path) -> String {
@@ -112,12 +105,6 @@ fn pom(group: &str, name: &str, depends_on: Option<&str>) -> String {
          {packaging}{}</project>\n",
         dependency.unwrap_or_default()
     )
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    let folder = path.parent().context("a file lies in a folder")?;
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 #[cfg(test)]

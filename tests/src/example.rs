@@ -1,0 +1,110 @@
+//! Projects of `examples/`, built by their build tools.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use xtask::instrumented;
+use xtask::jdks::Jdk;
+
+use crate::lab::Lab;
+
+/// A fresh copy of an example; the original is left as it is.
+pub fn copy(lab: &Lab, jdk: &Jdk, name: &str) -> Result<PathBuf> {
+    let folder = fs::canonicalize(lab.folder(jdk, name)?)?;
+    copy_files(&lab.layout.repo.join("examples").join(name), &folder)?;
+    Ok(folder)
+}
+
+/// Without what build tools have made of them.
+fn copy_files(from: &Path, to: &Path) -> Result<()> {
+    for item in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
+        let (path, target) = {
+            let item = item?;
+            (item.path(), to.join(item.file_name()))
+        };
+        if path.is_file() {
+            fs::copy(&path, &target)?;
+        } else if !["build", ".gradle", "target"].iter().any(|made| path.ends_with(made)) {
+            fs::create_dir_all(&target)?;
+            copy_files(&path, &target)?;
+        }
+    }
+    Ok(())
+}
+
+/// Has a word and its count printed in another way: a change of one class.
+pub fn change_word(folder: &Path) -> Result<()> {
+    let word = folder.join("src/main/java/words/Word.java");
+    let text = fs::read_to_string(&word)?;
+    fs::write(&word, text.replace("text + \" \" + count", "text + \"=\" + count"))?;
+    Ok(())
+}
+
+/// The report of a plugin lists only that class.
+pub fn only_word_was_rewritten(report: &Path) -> Result<()> {
+    let report: Value = serde_json::from_slice(&fs::read(report)?)?;
+    let rewritten = report["rewritten"].as_array().context("the report lists what was rewritten")?;
+    let paths: Vec<&str> = rewritten.iter().filter_map(Value::as_str).collect();
+    ensure!(paths.len() == 1 && paths[0].ends_with("/words/Word.class"), "{paths:?}");
+    Ok(())
+}
+
+/// The traces in a folder.
+pub fn traces(folder: &Path) -> Result<Vec<PathBuf>> {
+    let items = fs::read_dir(folder).with_context(|| format!("no traces in {}", folder.display()))?;
+    Ok(items.flatten().map(|item| item.path()).collect())
+}
+
+/// Objects of these classes were made, and no class of the program was rewritten only when it was defined.
+pub fn made(lab: &Lab, trace: &Path, classes: &[&str]) -> Result<()> {
+    let summary = instrumented::summary(&lab.tools, trace, 5000)?;
+    ensure!(summary["complete"] == true, "{}", summary["trace"]);
+    ensure!(summary["overlaps"].as_array().is_none_or(Vec::is_empty), "{}", summary["overlaps"]);
+    let known = summary["classes"].as_array().context("the summary lists no classes")?;
+    for class in classes {
+        ensure!(known.iter().any(|known| known["type"] == *class), "no objects of {class}");
+    }
+    let before = &summary["dynamic"]["alreadyInstrumented"];
+    ensure!(before.as_u64().is_some_and(|count| count >= 3), "{before} classes were rewritten before");
+    Ok(())
+}
+
+/// How a build ended.
+#[derive(Debug)]
+pub struct Ran {
+    /// Whether it was a success.
+    pub succeeded: bool,
+    /// All that was printed.
+    pub text: String,
+}
+
+impl Ran {
+    /// Runs a build to its end.
+    pub fn of(build: &mut Command) -> Result<Self> {
+        let output = build.output().with_context(|| format!("cannot start {:?}", build.get_program()))?;
+        let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        Ok(Self { succeeded: output.status.success(), text })
+    }
+
+    /// As [`Self::of`], for one that is to succeed.
+    pub fn well(build: &mut Command) -> Result<Self> {
+        let ran = Self::of(build)?;
+        ensure!(ran.succeeded, "{}", ran.text);
+        Ok(ran)
+    }
+
+    /// What must have been printed.
+    pub fn says(&self, what: &str) -> Result<()> {
+        ensure!(self.text.contains(what), "not said: {what}\n{}", self.text);
+        Ok(())
+    }
+
+    /// What must not.
+    pub fn says_nothing_of(&self, what: &str) -> Result<()> {
+        ensure!(!self.text.contains(what), "said: {what}\n{}", self.text);
+        Ok(())
+    }
+}

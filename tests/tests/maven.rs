@@ -1,0 +1,100 @@
+//! The Maven plugin on the example project: run and tested with traces, and packed; a second time, when all is up to date;
+//! and after a change of one class.
+//!
+//! A start of Maven takes seconds, so one test does it all in three.
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Result, ensure};
+use et_tests::example::{self, Ran};
+use et_tests::lab::{self, Lab};
+use xtask::command;
+use xtask::instrumented::InstrumentedJdk;
+use xtask::jdks::Jdk;
+use xtask::plugins::maven;
+
+const FEATURE: u32 = 17;
+
+/// The jar by itself: the phase `package` would run the tests twice.
+const GOALS: [&str; 4] = ["et:run", "et:test", "jar:jar", "et:jar"];
+
+fn main() -> ExitCode {
+    let no_maven = |lab: &Lab, _: &Jdk| maven::obstacle(&lab.layout);
+    lab::run(vec![lab::on_jdk_unless(FEATURE, "maven_example", no_maven, maven_example)]).exit_code()
+}
+
+fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "maven")? };
+
+    let first = Ran::well(build.maven().args(GOALS))?;
+    for line in
+        ["[INFO] rewrote 3 class files", " jars and 1 class file", "[be 2, not 1, or 1, to 2]", "Tests run: 1, "]
+    {
+        first.says(line)?;
+    }
+    example::made(lab, &build.at("run.ettrace"), &["words.Word", "words.Index"])?;
+    let traces = example::traces(&build.at("test-traces"))?;
+    ensure!(traces.len() == 1, "{traces:?}");
+    example::made(lab, &traces[0], &["words.Word", "words.IndexTest", "org.junit.runner.Description"])?;
+    first.says(&format!("[INFO] next: et-trace summary {}", traces[0].display()))?;
+    build.jar_is_instrumented()?;
+
+    let second = Ran::well(build.maven().args(GOALS))?;
+    second.says("[be 2, not 1, or 1, to 2]")?;
+    second.says("words-1-et.jar is up to date")?;
+    second.says_nothing_of("rewrote")?;
+    let again = example::traces(&build.at("test-traces"))?;
+    ensure!(again.len() == 1 && again != traces, "the traces are those of this run: {again:?}");
+
+    example::change_word(&build.folder)?;
+    // As they are bound to phases; and a program that fails.
+    let third =
+        Ran::of(build.maven().args(["package", "-DskipTests", "et:run", "-DelephantTracks.jvmArgs=-XX:NoSuchFlag"]))?;
+    ensure!(!third.succeeded, "{}", third.text);
+    // Only once: et:run has nothing left to do.
+    ensure!(third.text.matches("rewrote").eq(["rewrote"]), "{}", third.text);
+    third.says("rewrote 1 class file\n")?;
+    third.says("[INFO] instrumented ")?;
+    third.says("(default-cli) on project words: words.Main ended with exit code 1")
+}
+
+/// A copy of the example, and how Maven is to build it.
+struct Build<'a> {
+    lab: &'a Lab,
+    jdk: InstrumentedJdk,
+    folder: PathBuf,
+}
+
+impl Build<'_> {
+    /// What the plugin has left.
+    fn at(&self, path: &str) -> PathBuf {
+        self.folder.join("target/elephant-tracks").join(path)
+    }
+
+    fn maven(&self) -> Command {
+        let mut maven = maven::maven(&self.lab.layout, &self.lab.compiler);
+        maven.current_dir(&self.folder);
+        for (name, value) in [
+            ("etHome", self.lab.tools.root.as_path()),
+            // With a JDK that is instrumented already, none has to be made; `run` has tests of that.
+            ("elephantTracks.jdkHome", &self.jdk.home),
+            ("elephantTracks.cacheDir", &self.folder.join("cache")),
+        ] {
+            maven.arg(format!("-D{name}={}", value.display()));
+        }
+        maven
+    }
+
+    /// It runs, and no class has to be rewritten then.
+    fn jar_is_instrumented(&self) -> Result<()> {
+        let trace = self.folder.join("jar.ettrace");
+        let mut java = Command::new(self.jdk.home.join("bin/java"));
+        java.arg(format!("@{}", self.at("main/et.args").display()));
+        java.arg(format!("-Det.traceFile={}", trace.display()));
+        java.arg("-cp").arg(self.folder.join("target/words-1-et.jar")).args(["words.Main", "be"]);
+        let output = command::quiet(&mut java)?;
+        ensure!(output.stdout == b"[be 1]\n", "{output:?}");
+        example::made(self.lab, &trace, &["words.Word"])
+    }
+}

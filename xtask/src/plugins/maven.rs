@@ -1,0 +1,127 @@
+//! Has Maven build its plugin from Debian's packages, without a network.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use super::{GROUP, VERSION, in_path, is_newer, place, write};
+use crate::command;
+use crate::jdks::Jdk;
+use crate::layout::Layout;
+
+const NAME: &str = "elephant-tracks-maven-plugin";
+
+/// What goals are called by: `et:run`.
+const PREFIX: &str = "et";
+
+/// Maven and what builds of the plugin and of the example need, as Debian calls it.
+pub const PACKAGES: [&str; 8] = [
+    "maven",
+    "libmaven-compiler-plugin-java",
+    "libmaven-install-plugin-java",
+    "libmaven-jar-plugin-java",
+    "libmaven-plugin-tools-java",
+    "libmaven-resources-plugin-java",
+    "libsurefire-java",
+    "junit4",
+];
+
+/// What those packages leave in Debian's repository.
+const REPOSITORY: &str = "/usr/share/maven-repo";
+const ARTIFACTS: [&str; 7] = [
+    "org/apache/maven/plugins/maven-compiler-plugin",
+    "org/apache/maven/plugins/maven-install-plugin",
+    "org/apache/maven/plugins/maven-jar-plugin",
+    "org/apache/maven/plugins/maven-plugin-plugin",
+    "org/apache/maven/plugins/maven-resources-plugin",
+    "org/apache/maven/plugins/maven-surefire-plugin",
+    "junit/junit",
+];
+
+/// Why the plugin cannot be built, if so.
+pub fn missing() -> Option<String> {
+    let artifacts = ARTIFACTS.iter().all(|artifact| Path::new(REPOSITORY).join(artifact).is_dir());
+    let all = artifacts && in_path("mvn").is_some();
+    (!all).then(|| format!("please install {} (Debian's names), or see docs/maven.md", PACKAGES.join(" ")))
+}
+
+/// Why the plugin cannot be tested, if so.
+pub fn obstacle(layout: &Layout) -> Option<String> {
+    missing().or_else(|| {
+        let built = repository(&layout.tools().lib()).is_dir();
+        (!built).then(|| "it was not built: run cargo xtask build".into())
+    })
+}
+
+/// The plugin in a repository, in the folder with `lib`.
+pub fn repository(lib: &Path) -> PathBuf {
+    lib.join("maven")
+}
+
+/// Maven, with Debian's packages for the world.
+pub fn maven(layout: &Layout, compiler: &Jdk) -> Command {
+    let mut maven = Command::new("mvn");
+    for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "MAVEN_ARGS", "ET_OPTIONS"] {
+        maven.env_remove(name);
+    }
+    // Each start is over before much of Maven is worth compiling well.
+    maven.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC").env("JAVA_HOME", &compiler.home);
+    maven.args(["--offline", "--batch-mode", "-Daether.offline.protocols=file", "--settings"]);
+    maven.arg(layout.repo.join("maven-plugin/debian-settings.xml"));
+    maven.arg(format!("-Dmaven.repo.local={}", local_repository(layout).display()));
+    maven
+}
+
+/// Where Maven has its own copies.
+fn local_repository(layout: &Layout) -> PathBuf {
+    layout.target.join("maven-repository")
+}
+
+/// Builds and lays out, unless all is there and newer than the sources.
+pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
+    let sources = layout.repo.join("maven-plugin");
+    let pom = sources.join("pom.xml");
+    let place = place(&repository(lib), GROUP, NAME);
+    let jar = place.join(format!("{NAME}-{VERSION}.jar"));
+    if is_newer(&jar, &sources, std::slice::from_ref(&pom))? {
+        return Ok(());
+    }
+    let work = layout.target.join("maven-plugin");
+    // Maven would leave classes there whose sources have gone.
+    let _ = fs::remove_dir_all(&work);
+    let mut maven = maven(layout, compiler);
+    maven.arg("--quiet").arg(format!("-DbuildDirectory={}", work.display())).arg("--file").arg(&pom);
+    command::quiet(maven.arg("package"))?;
+
+    let _ = fs::remove_dir_all(repository(lib));
+    // A copy of a plugin of the same version is never fetched anew.
+    let _ = fs::remove_dir_all(local_repository(layout).join(GROUP.replace('.', "/")));
+    let text = fs::read_to_string(&pom).with_context(|| format!("cannot read {}", pom.display()))?;
+    write(&place.join(format!("{NAME}-{VERSION}.pom")), &text)?;
+    write(&repository(lib).join(GROUP.replace('.', "/")).join("maven-metadata.xml"), &metadata())?;
+    let built = work.join(format!("{NAME}-{VERSION}.jar"));
+    fs::copy(&built, &jar).with_context(|| format!("Maven did not make {}", built.display()))?;
+    Ok(())
+}
+
+/// What leads from the prefix to the plugin.
+fn metadata() -> String {
+    format!(
+        "<metadata>\n  <plugins>\n    <plugin>\n      <name>Elephant Tracks</name>\n      <prefix>{PREFIX}</prefix>\n      \
+         <artifactId>{NAME}</artifactId>\n    </plugin>\n  </plugins>\n</metadata>\n"
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pom_is_that_of_this_plugin() {
+        let pom = include_str!("../../../maven-plugin/pom.xml");
+        assert!(pom.contains(&format!("<artifactId>{NAME}</artifactId>\n  <version>{VERSION}</version>")));
+        assert!(pom.contains(&format!("<goalPrefix>{PREFIX}</goalPrefix>")));
+    }
+}
