@@ -100,7 +100,7 @@ public final class Prepared {
     }
 
     /** {@code 2 jars and 1 class file}; null if all was there. */
-    String rewrote() {
+    public String rewrote() {
         List<String> parts = new ArrayList<>();
         if (jars > 0) {
             parts.add(jars + (jars == 1 ? " jar" : " jars"));

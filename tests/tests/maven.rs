@@ -43,6 +43,7 @@ fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let second = Ran::well(build.maven().args(GOALS))?;
     second.says("[be 2, not 1, or 1, to 2]")?;
     second.says("words-1-et.jar is up to date")?;
+    second.says("[INFO] nothing to rewrite: all copies are up to date")?;
     second.says_nothing_of("rewrote")?;
     let again = example::traces(&build.at("test-traces"))?;
     ensure!(again.len() == 1 && again != traces, "the traces are those of this run: {again:?}");

@@ -110,7 +110,11 @@ abstract class AbstractEtMojo extends AbstractMojo {
 
     /** Brings the copies of the JDK and of a class path up to date, and leaves in a folder where they are. */
     final Prepared prepare(Collection<File> classPath, String name, Collection<String> harness) throws Failure {
-        return new Preparation(at(name)).run(command("prepare"), jdkHome(), classPath, harness, messages());
+        Prepared prepared = new Preparation(at(name)).run(command("prepare"), jdkHome(), classPath, harness, messages());
+        if (prepared.rewrote() == null) {
+            getLog().info("nothing to rewrite: all copies are up to date");
+        }
+        return prepared;
     }
 
     /** Shows messages as Maven shows its own. */

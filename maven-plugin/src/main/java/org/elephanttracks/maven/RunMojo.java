@@ -69,6 +69,10 @@ public class RunMojo extends AbstractEtMojo {
     @Override
     void work() throws Failure, MojoExecutionException, MojoFailureException {
         String name = mainClass != null ? mainClass : mainClassOfJar();
+        if (name == null && session.getProjects().size() > 1) {
+            getLog().info("nothing to run: the project has no main class");
+            return;
+        }
         if (name == null) {
             throw new Failure("no main class: say -DelephantTracks.mainClass=…, or <mainClass> in the configuration");
         }

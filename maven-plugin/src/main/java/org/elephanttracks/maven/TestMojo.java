@@ -10,6 +10,7 @@ import org.apache.maven.artifact.Artifact;
 import org.apache.maven.artifact.ArtifactUtils;
 import org.apache.maven.artifact.DependencyResolutionRequiredException;
 import org.apache.maven.lifecycle.LifecycleExecutor;
+import org.apache.maven.model.Plugin;
 import org.apache.maven.plugin.BuildPluginManager;
 import org.apache.maven.plugin.MojoExecution;
 import org.apache.maven.plugin.MojoExecutionException;
@@ -32,7 +33,7 @@ import org.elephanttracks.plugin.Traces;
 @Mojo(name = "test", requiresDependencyResolution = ResolutionScope.TEST)
 @Execute(phase = LifecyclePhase.TEST_COMPILE)
 public class TestMojo extends AbstractEtMojo {
-    private static final String SUREFIRE = "org.apache.maven.plugins:maven-surefire-plugin:test@default-test";
+    private static final String SUREFIRE = "org.apache.maven.plugins:maven-surefire-plugin";
     /** Surefire's own classes in the JVM of tests. */
     private static final List<String> HARNESS = Arrays.asList("org.apache.maven.surefire.**", "org.apache.maven.plugin.surefire.**");
 
@@ -73,8 +74,14 @@ public class TestMojo extends AbstractEtMojo {
 
     /** As it would run in the phase {@code test}. */
     private MojoExecution surefire() throws MojoExecutionException {
+        Plugin plugin = project.getPlugin(SUREFIRE);
+        if (plugin == null) {
+            throw new MojoExecutionException("the project has no maven-surefire-plugin to run tests with");
+        }
+        // With the version: else Maven would ask the root of the build for it.
+        String goal = SUREFIRE + ":" + plugin.getVersion() + ":test@default-test";
         try {
-            return lifecycle.calculateExecutionPlan(session, true, SUREFIRE).getMojoExecutions().get(0);
+            return lifecycle.calculateExecutionPlan(session, true, goal).getMojoExecutions().get(0);
         } catch (Exception error) {
             throw new MojoExecutionException("cannot set up maven-surefire-plugin: " + error.getMessage(), error);
         }

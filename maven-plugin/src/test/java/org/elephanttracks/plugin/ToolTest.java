@@ -1,0 +1,60 @@
+package org.elephanttracks.plugin;
+
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertThrows;
+
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+import org.junit.Test;
+
+public class ToolTest {
+    private final List<String> shown = new ArrayList<>();
+    private final Messages log = new Messages() {
+        @Override
+        public void say(String line) {
+            shown.add(line);
+        }
+
+        @Override
+        public void warn(String line) {
+            shown.add("warning: " + line);
+        }
+    };
+
+    @Test
+    public void progressAndMessagesAreShown() throws Failure {
+        assertEquals("{}", report("echo progress: half >&2; echo 'et-instrument: a note' >&2; printf '{}'"));
+        assertEquals(Arrays.asList("half", "warning: a note"), shown);
+    }
+
+    @Test
+    public void anErrorIsThatOfTheTool() {
+        assertEquals("no JDK at /x", failure("echo 'et-instrument: no JDK at /x' >&2; exit 1"));
+        assertEquals("sh failed with exit code 3", failure("exit 3"));
+        assertEquals("error: bad value", failure("printf \"error: bad value\\n\\nFor more information, try '--help'.\\n\" >&2; exit 2"));
+        assertEquals("sh is not of the plugin's version: error: unexpected argument '--new'",
+            failure("echo \"error: unexpected argument '--new'\" >&2; exit 2"));
+    }
+
+    @Test
+    public void aToolThatIsNotThereIsNamed() {
+        String message = assertThrows(Failure.class, () -> Tool.report(Arrays.asList("/no/tool"), log)).getMessage();
+        assertEquals("cannot start /no/tool", message.substring(0, message.indexOf(':')));
+    }
+
+    @Test
+    public void anExcludeComesFirst() {
+        assertEquals(Arrays.asList("--events", "all", "--exclude", "a.b.**", "--include", "a.**"),
+            Tool.hooks("all", Arrays.asList("a.b.**"), Arrays.asList("a.**")));
+    }
+
+    private String report(String script) throws Failure {
+        return Tool.report(Arrays.asList("sh", "-c", script), log);
+    }
+
+    private String failure(String script) {
+        return assertThrows(Failure.class, () -> report(script)).getMessage();
+    }
+}
