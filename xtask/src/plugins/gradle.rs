@@ -77,11 +77,11 @@ pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Resu
     let mut pack = Command::new(compiler.home.join("bin/jar"));
     pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(&jar);
     command::quiet(pack.arg("-C").arg(&classes).arg(".").arg("-C").arg(&resources).arg("."))?;
-    write(&place.join(format!("{NAME}-{VERSION}.pom")), &pom(GROUP, NAME, None))?;
+    write(&place.join(format!("{NAME}-{VERSION}.pom")), pom(GROUP, NAME, None).as_bytes())?;
     // From the plugin's id Gradle only knows the name of this one, which leads to the other.
     let marker = format!("{ID}.gradle.plugin");
     let place = self::place(&repository(lib), ID, &marker);
-    write(&place.join(format!("{marker}-{VERSION}.pom")), &pom(ID, &marker, Some(NAME)))
+    write(&place.join(format!("{marker}-{VERSION}.pom")), pom(ID, &marker, Some(NAME)).as_bytes())
 }
 
 fn class_path(gradle: &Path) -> String {

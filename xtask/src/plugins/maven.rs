@@ -13,6 +13,9 @@ use crate::layout::Layout;
 
 const NAME: &str = "elephant-tracks-maven-plugin";
 
+/// What tells what is in a folder of a repository.
+const METADATA: &str = "maven-metadata.xml";
+
 /// What goals are called by: `et:run`.
 const PREFIX: &str = "et";
 
@@ -98,19 +101,39 @@ pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(repository(lib));
     // A copy of a plugin of the same version is never fetched anew.
     let _ = fs::remove_dir_all(local_repository(layout).join(GROUP.replace('.', "/")));
-    let text = fs::read_to_string(&pom).with_context(|| format!("cannot read {}", pom.display()))?;
-    write(&place.join(format!("{NAME}-{VERSION}.pom")), &text)?;
-    write(&repository(lib).join(GROUP.replace('.', "/")).join("maven-metadata.xml"), &metadata())?;
     let built = work.join(format!("{NAME}-{VERSION}.jar"));
-    fs::copy(&built, &jar).with_context(|| format!("Maven did not make {}", built.display()))?;
-    Ok(())
+    let bytes = fs::read(&built).with_context(|| format!("Maven did not make {}", built.display()))?;
+    let text = fs::read(&pom).with_context(|| format!("cannot read {}", pom.display()))?;
+    put(&place.join(format!("{NAME}-{VERSION}.pom")), &text)?;
+    let versions = place.with_file_name(METADATA);
+    put(&versions, metadata_of_versions().as_bytes())?;
+    put(&repository(lib).join(GROUP.replace('.', "/")).join(METADATA), metadata_of_prefix().as_bytes())?;
+    // Last: that it is there says that all is.
+    put(&jar, &bytes)
 }
 
-/// What leads from the prefix to the plugin.
-fn metadata() -> String {
+/// Puts a file into a repository. Maven complains of one without a checksum.
+fn put(path: &Path, bytes: &[u8]) -> Result<()> {
+    write(path, bytes)?;
+    let sum = command::read(Command::new("sha1sum").arg(path))?;
+    let hex = sum.split_whitespace().next().with_context(|| format!("no checksum of {}", path.display()))?;
+    write(Path::new(&format!("{}.sha1", path.display())), hex.as_bytes())
+}
+
+/// What leads from the prefix to the plugin, for builds that do not name it.
+fn metadata_of_prefix() -> String {
     format!(
         "<metadata>\n  <plugins>\n    <plugin>\n      <name>Elephant Tracks</name>\n      <prefix>{PREFIX}</prefix>\n      \
          <artifactId>{NAME}</artifactId>\n    </plugin>\n  </plugins>\n</metadata>\n"
+    )
+}
+
+/// And from there to its version.
+fn metadata_of_versions() -> String {
+    format!(
+        "<metadata>\n  <groupId>{GROUP}</groupId>\n  <artifactId>{NAME}</artifactId>\n  <versioning>\n    \
+         <release>{VERSION}</release>\n    <versions>\n      <version>{VERSION}</version>\n    </versions>\n  \
+         </versioning>\n</metadata>\n"
     )
 }
 

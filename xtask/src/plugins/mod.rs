@@ -49,8 +49,8 @@ fn place(repository: &Path, group: &str, name: &str) -> PathBuf {
     repository.join(group.replace('.', "/")).join(name).join(VERSION)
 }
 
-fn write(path: &Path, text: &str) -> Result<()> {
+fn write(path: &Path, content: &[u8]) -> Result<()> {
     let folder = path.parent().context("a file lies in a folder")?;
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    fs::write(path, text).with_context(|| format!("cannot write {}", path.display()))
+    fs::write(path, content).with_context(|| format!("cannot write {}", path.display()))
 }
