@@ -30,7 +30,7 @@ import org.elephanttracks.plugin.Prepared;
 import org.elephanttracks.plugin.Traces;
 
 /** Runs the tests, traced: Surefire as the project has it, on the copies. */
-@Mojo(name = "test", requiresDependencyResolution = ResolutionScope.TEST)
+@Mojo(name = "test", requiresDependencyResolution = ResolutionScope.TEST, threadSafe = true)
 @Execute(phase = LifecyclePhase.TEST_COMPILE)
 public class TestMojo extends AbstractEtMojo {
     private static final String SUREFIRE = "org.apache.maven.plugins:maven-surefire-plugin";
