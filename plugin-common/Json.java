@@ -6,7 +6,7 @@ import java.util.List;
 import java.util.Map;
 
 /** Reads JSON (RFC 8259). No reader of it comes with every build tool. */
-final class Json {
+public final class Json {
     private final String text;
     private int at;
 
@@ -14,8 +14,12 @@ final class Json {
         this.text = text;
     }
 
-    /** A {@code Map}, {@code List}, {@code String}, {@code Double} or {@code Boolean}, or null. */
-    static Object parse(String text) {
+    /**
+     * A {@code Map}, {@code List}, {@code String}, {@code Double} or {@code Boolean}, or null.
+     *
+     * @throws IllegalArgumentException if the text is no JSON
+     */
+    public static Object parse(String text) {
         Json json = new Json(text);
         Object value = json.value();
         if (json.peek() != '\0') {

@@ -78,10 +78,9 @@ public class JarMojo extends AbstractEtMojo {
         List<String> command = new ArrayList<>();
         command.add(program().getPath());
         command.addAll(hooks());
-        // All else that is reported is about the archive as a whole, or about nothing to be done here.
         command.addAll(Arrays.asList("--force", "--report", "json", original.getPath(), "-o", copy.getPath()));
-        Tool.report(command, messages());
-        getLog().info("instrumented " + copy);
+        JarReport.parse(Tool.report(command, messages())).tell(messages());
+        getLog().info("wrote " + copy);
     }
 
     /** What tells whether the copy is of this original, made by this program in this way. */

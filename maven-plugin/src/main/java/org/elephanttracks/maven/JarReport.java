@@ -1,0 +1,64 @@
+package org.elephanttracks.maven;
+
+import java.util.ArrayList;
+import java.util.Collection;
+import java.util.List;
+import java.util.Map;
+
+import org.elephanttracks.plugin.Failure;
+import org.elephanttracks.plugin.Json;
+import org.elephanttracks.plugin.Messages;
+
+/** The report of {@code et-instrument} on an archive. */
+final class JarReport {
+    /** How many of a kind are shown. */
+    private static final int LISTED = 10;
+
+    private final List<String> skipped = new ArrayList<>();
+    private final List<String> shortfalls = new ArrayList<>();
+    private final List<String> notes = new ArrayList<>();
+    private long classes;
+    private boolean signed;
+
+    private JarReport(Map<?, ?> report) {
+        for (Object element : (Collection<?>) report.get("artifacts")) {
+            Map<?, ?> artifact = (Map<?, ?>) element;
+            classes += ((Number) artifact.get("classes")).longValue();
+            signed |= !((Collection<?>) artifact.get("signatures_removed")).isEmpty();
+            for (Object skip : (Collection<?>) artifact.get("skipped")) {
+                Map<?, ?> fields = (Map<?, ?>) skip;
+                skipped.add(fields.get("entry") + ": copied unchanged: " + fields.get("reason"));
+            }
+            for (Object shortfall : (Collection<?>) artifact.get("shortfalls")) {
+                Map<?, ?> fields = (Map<?, ?>) shortfall;
+                shortfalls.add(fields.get("method") + ": no " + fields.get("hooks") + ": " + fields.get("why"));
+            }
+        }
+        ((Collection<?>) report.get("notes")).forEach(note -> notes.add((String) note));
+    }
+
+    static JarReport parse(String json) throws Failure {
+        try {
+            return new JarReport((Map<?, ?>) Json.parse(json));
+        } catch (ClassCastException | NullPointerException | IllegalArgumentException error) {
+            throw new Failure("et-instrument's report is not understood; is it of the plugin's version?", error);
+        }
+    }
+
+    void tell(Messages messages) {
+        list(skipped, messages);
+        list(shortfalls, messages);
+        notes.forEach(messages::say);
+        if (signed) {
+            messages.say("signatures are removed: they signed the original");
+        }
+        messages.say("rewrote " + classes + (classes == 1 ? " class" : " classes"));
+    }
+
+    private static void list(List<String> lines, Messages messages) {
+        lines.stream().limit(LISTED).forEach(messages::warn);
+        if (lines.size() > LISTED) {
+            messages.warn("and " + (lines.size() - LISTED) + " more");
+        }
+    }
+}
