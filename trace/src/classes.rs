@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::event::{ObjectHash, Ticket};
-use crate::file::format::ClassRecord;
+use crate::file::format::{ClassRecord, class_flags};
 use crate::types::{TypeId, Types};
 
 /// A class of the run: index into [`Classes`].
@@ -17,6 +17,8 @@ pub struct Class {
     pub record: ClassRecord,
     pub ty: TypeId,
     pub superclass: Option<ClassIndex>,
+    /// Of a hidden class: what its class file is called, and its hooks if they were there before it was defined.
+    pub file_ty: Option<TypeId>,
     /// Made at run time, with a names table of its own.
     pub has_table: bool,
 }
@@ -48,7 +50,8 @@ impl Classes {
                 }
             }
             classes.by_type.entry(ty).or_insert(index);
-            classes.all.push(Class { record, ty, superclass: None, has_table: false });
+            let file_ty = file_signature(&record).map(|signature| types.intern(&signature));
+            classes.all.push(Class { record, ty, superclass: None, file_ty, has_table: false });
         }
         for at in 0..classes.all.len() {
             let record = &classes.all[at].record;
@@ -99,7 +102,7 @@ impl Classes {
         self.by_type.get(&ty).copied()
     }
 
-    /// Whether the class or one of its superclasses has this descriptor.
+    /// Whether the class or one of its superclasses has this descriptor, or had it in its class file.
     #[inline]
     pub fn is_subclass(&self, class: ClassIndex, ancestor: TypeId) -> bool {
         let mut at = Some(class);
@@ -107,13 +110,20 @@ impl Classes {
         for _ in 0..1000 {
             let Some(index) = at else { return false };
             let class = self.get(index);
-            if class.ty == ancestor {
+            if class.ty == ancestor || class.file_ty == Some(ancestor) {
                 return true;
             }
             at = class.superclass;
         }
         false
     }
+}
+
+/// `LFoo;` of a hidden class `LFoo.0x1f;` (JVMTI's `GetClassSignature`).
+fn file_signature(record: &ClassRecord) -> Option<String> {
+    let name = record.signature.strip_suffix(';').filter(|_| record.flags & class_flags::HIDDEN != 0)?;
+    let (name, _suffix) = name.rsplit_once('.')?;
+    Some(format!("{name};"))
 }
 
 #[cfg(test)]

@@ -129,6 +129,7 @@ impl Trace {
                 && !signature.starts_with(HEAP_PROXY)
                 && !class.has_table
                 && !self.names.is_hooked(class.ty)
+                && !class.file_ty.is_some_and(|ty| self.names.is_hooked(ty))
         })
     }
 

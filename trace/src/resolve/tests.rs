@@ -8,7 +8,7 @@ use crate::TraceFile;
 use crate::event::{Event, ObjectHash, Targets, Ticket};
 use crate::file::format::{
     ClassRecord, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
-    ThreadRecord,
+    ThreadRecord, class_flags,
 };
 use crate::resolve::{Anomalies, Outcome};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -48,6 +48,10 @@ const FIELD_ROOT: FieldRefId = FieldRefId(1001);
 
 /// `B` and `C` extend `A` and `B`; `D` extends `Object`. All classes are known and there from the start.
 fn world() -> TraceBuilder {
+    world_with_c("LC;", 0)
+}
+
+fn world_with_c(signature_of_c: &str, flags_of_c: u32) -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     builder.names(&table(
         "jdk",
@@ -75,7 +79,7 @@ fn world() -> TraceBuilder {
         (c::CLASS, c::OBJECT, 0, "Ljava/lang/Class;"),
         (c::A, c::OBJECT, 16, "LA;"),
         (c::B, c::A, 24, "LB;"),
-        (c::C, c::B, 32, "LC;"),
+        (c::C, c::B, 32, signature_of_c),
         (c::D, c::OBJECT, 16, "LD;"),
         (c::ERROR, c::OBJECT, 40, "Ljava/lang/Error;"),
         (c::INTS, c::OBJECT, 0, "[I"),
@@ -86,6 +90,7 @@ fn world() -> TraceBuilder {
             instance_size: size,
             mirror_size: 112,
             signature: signature.into(),
+            flags: if mirror == c::C { flags_of_c } else { 0 },
             ..ClassRecord::default()
         });
         builder.initial_objects(&[InitialObject { object: mirror, class: c::CLASS, size: 112, length: -1 }]);
@@ -209,6 +214,22 @@ fn objects_made_in_super_arguments_are_told_apart() {
             "E 3ea 0 1",
         ]
     );
+}
+
+#[test]
+fn a_class_may_have_another_name_than_its_hooks() {
+    // C's class file, defined as a hidden class and under another name; the constructors of B and A are its own.
+    for (signature, flags) in [("LC.0x00007f0011223344;", class_flags::HIDDEN), ("LCC;", 0)] {
+        let mut builder = world_with_c(signature, flags);
+        builder.events(
+            1,
+            1,
+            &[entry(m::C_INIT), entry(m::B_INIT), new(SiteId(0), 0xcc, c::C), exit(m::B_INIT), exit(m::C_INIT)],
+        );
+        let (lines, _) = run(&mut builder);
+        let new = format!("N cc 20 {signature} 0 0 1");
+        assert_eq!(lines, [&new, "M 3ec cc 1", "M 3eb cc 1", "E 3eb cc 1", "E 3ec cc 1"]);
+    }
 }
 
 #[test]

@@ -343,8 +343,12 @@ impl<'a> ThreadSource<'a> {
             return self.act(action);
         };
         let index = shared.classes.at(class, self.ticket);
-        // An unknown class is taken to fit: the frames are the better witnesses.
-        let fits = |frame: &Frame| index.is_none_or(|class| shared.classes.is_subclass(class, frame.class));
+        // An unknown class is taken to fit: the frames are the better witnesses. So is one where the constructor's was
+        // never loaded: class loaders can give a class file another name after its hooks were put in.
+        let fits = |frame: &Frame| {
+            let belongs = |class| shared.classes.is_subclass(class, frame.class);
+            index.is_none_or(|class| belongs(class) || shared.classes.of_type(frame.class).is_none())
+        };
         let frame = &self.stack.frames[top];
         if frame.room.is_none() || !frame.chained || !fits(frame) {
             return self.act(action);
