@@ -36,7 +36,9 @@ impl Staging {
                 !empty
             }
             Some(_) if !force => return Err(Error::Exists { path: target }),
-            Some(_) => false,
+            Some(metadata) if metadata.is_file() || metadata.is_symlink() => false,
+            // A device, a pipe: nothing that an output could take the place of.
+            Some(_) => return Err(Error::NotOurs { path: target }),
         };
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut beside = target.parent().unwrap_or(Path::new("/"));
@@ -196,12 +198,13 @@ mod tests {
     }
 
     #[test]
-    fn force_replaces_only_folders_of_ours() {
+    fn force_replaces_only_files_and_folders_of_ours() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
         fs::create_dir_all(target.join("precious")).unwrap();
         assert!(matches!(Staging::new(&target, false), Err(Error::Exists { .. })));
         assert!(matches!(Staging::new(&target, true), Err(Error::NotOurs { .. })));
+        assert!(matches!(Staging::new(Path::new("/dev/null"), true), Err(Error::NotOurs { .. })));
         fs::create_dir_all(target.join(MARKS[0])).unwrap();
         let staging = Staging::new(&target, true).unwrap();
         fs::create_dir(staging.path()).unwrap();
