@@ -1,7 +1,7 @@
 //! Input files as byte slices.
 #![allow(unsafe_code)] // Mapping a file is an OS boundary; see `Input::open`.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::ops::Deref;
 use std::path::Path;
 
@@ -16,11 +16,12 @@ pub struct Input(Option<Mmap>);
 impl Input {
     /// Maps a file.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::io("read", path))?;
-        let metadata = file.metadata().map_err(Error::io("read", path))?;
-        if !metadata.is_file() {
+        // Before it is opened: a pipe would keep us waiting for somebody to write to it.
+        if !fs::metadata(path).map_err(Error::io("read", path))?.is_file() {
             return Err(Error::Input { path: path.to_owned(), why: "neither a file nor a folder".into() });
         }
+        let file = File::open(path).map_err(Error::io("read", path))?;
+        let metadata = file.metadata().map_err(Error::io("read", path))?;
         if metadata.len() == 0 {
             // An empty file cannot be mapped.
             return Ok(Self(None));
@@ -37,5 +38,19 @@ impl Deref for Input {
 
     fn deref(&self) -> &[u8] {
         self.0.as_deref().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_no_input_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe.jar");
+        assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let error = Input::open(&pipe).unwrap_err().to_string();
+        assert!(error.contains("pipe.jar") && error.contains("neither a file nor a folder"), "{error}");
     }
 }
