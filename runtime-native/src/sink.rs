@@ -92,7 +92,7 @@ enum Output {
 }
 
 impl Sink {
-    /// Opens the target, replacing a trace that is there. A trace that another process is writing (a traced
+    /// Opens the target. A trace that is there is replaced once something is written. A trace that another process is writing (a traced
     /// program that starts another with the same options) is left alone: this one gets the process id into its
     /// name, as [`Sink::path`] then tells.
     pub fn open(target: &Target) -> Result<Self, SinkError> {
@@ -161,12 +161,18 @@ impl Sink {
         block.is_some()
     }
 
-    /// Writes whole blocks. After an error the target is cut back to the last whole block, as far as it can be.
+    /// Writes whole blocks. With the first, a trace that was there goes: a JVM that does not start leaves it. After an error the target is cut back to the last whole block, as far as it can be.
     pub fn write(&mut self, blocks: &[u8]) -> Result<(), SinkError> {
         if let Some((file, path)) = self.plain_file()
             && file.metadata().is_ok_and(|meta| meta.nlink() == 0)
         {
             return Err(SinkError::Removed { path: path.to_owned() });
+        }
+        if self.whole == 0
+            && let Some((file, path)) = self.plain_file()
+        {
+            let fail = |error| SinkError::Write { to: path.display().to_string(), error };
+            file.set_len(0).map_err(fail)?;
         }
         #[cfg(test)]
         if let (Some(limit), Output::File { file, .. }) = (self.limit, &mut self.out)
@@ -231,7 +237,7 @@ impl Sink {
     }
 }
 
-/// Opens and empties a trace file; `None` if another process is writing it. The lock lasts as long as the file is open.
+/// Opens a trace file; `None` if another process is writing it. The lock lasts as long as the file is open.
 fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(create)?;
@@ -250,7 +256,7 @@ fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
     if !FILE_MAGIC.starts_with(&start) {
         return Err(SinkError::Foreign { path: path.to_owned() });
     }
-    file.rewind().and_then(|()| file.set_len(0)).map_err(create)?;
+    file.rewind().map_err(create)?;
     Ok(Some(file))
 }
 
@@ -315,7 +321,10 @@ mod tests {
         assert!(error.contains("not a trace"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"PK\x03\x04 a jar");
 
-        fs::write(&path, [&FILE_MAGIC[..], b"an old one"].concat()).unwrap();
+        let old = [&FILE_MAGIC[..], b"an old one"].concat();
+        fs::write(&path, &old).unwrap();
+        Sink::open(&Target::File(path.clone())).unwrap().discard();
+        assert_eq!(fs::read(&path).unwrap(), old, "as long as nothing is written");
         let mut first = Sink::open(&Target::File(path.clone())).unwrap();
         first.write(b"new").unwrap();
         let second = Sink::open(&Target::File(path.clone())).unwrap();

@@ -1,8 +1,9 @@
 //! Where the trace of a run is: the runtime decides, and says nothing when all is well.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 /// What the runtime calls a trace that nobody has named.
 const DEFAULT: &str = "et-%p.ettrace";
@@ -11,6 +12,8 @@ const DEFAULT: &str = "et-%p.ettrace";
 #[derive(Clone, Debug)]
 pub struct TraceFile {
     given: String,
+    /// What lay there before the run.
+    before: Option<(SystemTime, u64)>,
     started: SystemTime,
 }
 
@@ -18,7 +21,7 @@ impl TraceFile {
     /// What is given, from the weakest place to the strongest.
     pub fn new(given: impl IntoIterator<Item = String>) -> Self {
         let given = given.into_iter().last().unwrap_or_else(|| DEFAULT.into());
-        Self { given, started: SystemTime::now() }
+        Self { before: state(Path::new(&given)), given, started: SystemTime::now() }
     }
 
     /// The last `traceFile=` of `ET_OPTIONS`.
@@ -41,9 +44,7 @@ impl TraceFile {
         let path = PathBuf::from(self.given.replace("%p", &process.to_string()));
         let path = std::path::absolute(&path).unwrap_or(path);
         // Where another process was writing, the runtime takes a name of its own.
-        let mut other = path.clone().into_os_string();
-        other.push(format!(".{process}"));
-        match [PathBuf::from(other), path.clone()].into_iter().find(|path| self.is_ours(path)) {
+        match [with_pid(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
             Some(path) => {
                 let size = fs::metadata(&path).map_or(0, |found| found.len());
                 let path = quoted(&path);
@@ -57,10 +58,37 @@ impl TraceFile {
     }
 
     fn is_ours(&self, path: &Path) -> bool {
-        // A pipe has no time of its own; file systems count time in coarser steps than the clock.
-        let written = fs::metadata(path).and_then(|found| Ok((found.is_file(), found.modified()?)));
-        written.is_ok_and(|(is_file, time)| !is_file || time + std::time::Duration::from_secs(1) >= self.started)
+        let Some((time, length)) = state(path) else {
+            // A pipe keeps nothing that could be looked at.
+            return path.exists() && !path.is_file();
+        };
+        let mut magic = Vec::new();
+        let is_trace = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic)).is_ok()
+            && magic == MAGIC;
+        // File systems count time in coarser steps than the clock.
+        let is_new = time + Duration::from_secs(2) >= self.started;
+        is_trace && is_new && self.before != Some((time, length))
     }
+}
+
+/// How a trace begins: see docs/inside/trace-file.md.
+const MAGIC: &[u8] = b"ETTRACE";
+
+/// What tells one state of a file from another.
+fn state(path: &Path) -> Option<(SystemTime, u64)> {
+    let found = fs::metadata(path).ok().filter(fs::Metadata::is_file)?;
+    Some((found.modified().ok()?, found.len()))
+}
+
+/// `app.ettrace` becomes `app.4711.ettrace`, as in the runtime.
+fn with_pid(path: &Path, process: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{process}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 /// As a shell takes it.
@@ -88,17 +116,31 @@ mod tests {
     }
 
     #[test]
+    fn an_old_trace_is_not_this_runs() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        fs::write(&path, "ETTRACE, just now").unwrap();
+        let trace = TraceFile::new([path.display().to_string()]);
+        assert!(trace.lines(7)[0].starts_with("no trace was written"));
+        fs::write(&path, "ETTRACE, and a new one").unwrap();
+        assert!(trace.lines(7)[0].starts_with("trace: "));
+    }
+
+    #[test]
     fn the_lines_tell_where_the_trace_is() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my trace-%p");
         let trace = TraceFile::new([path.display().to_string()]);
         assert!(trace.lines(7)[0].starts_with("no trace was written"));
-        fs::write(folder.path().join("my trace-7"), "x").unwrap();
+        fs::write(folder.path().join("my trace-7"), "").unwrap();
+        assert!(trace.lines(7)[0].starts_with("no trace was written"), "the JVM did not come to write");
+        fs::write(folder.path().join("my trace-7"), "ETTRACE").unwrap();
         let lines = trace.lines(7);
         assert!(lines[0].starts_with("trace: '") && lines[0].contains("my trace-7' (0.0 MB)"), "{lines:?}");
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
-        fs::write(folder.path().join("my trace-7.7"), "x").unwrap();
+        fs::write(folder.path().join("my trace-7.7"), "ETTRACE").unwrap();
         assert!(trace.lines(7)[0].contains("my trace-7.7'"));
+        assert_eq!(with_pid(Path::new("a/b.ettrace"), 7), Path::new("a/b.7.ettrace"));
         assert!(TraceFile::new([">(cat)".to_owned()]).lines(1)[0].contains(">(cat)"));
     }
 }
