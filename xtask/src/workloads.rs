@@ -145,7 +145,7 @@ pub const ALL: [Workload; 10] = [
 /// `cargo xtask programs` runs the rest.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
     let names: &[&str] = match feature {
-        17 => return with_languages().collect(),
+        17 => return with_languages().filter(|workload| workload.name != "jython").collect(),
         25 => &["xalan", "antlr4", "ecj", "tomcat_threads"],
         _ => &["h2"],
     };
