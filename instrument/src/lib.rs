@@ -35,5 +35,6 @@ pub mod rewrite;
 pub mod run;
 #[cfg(feature = "command")]
 pub mod staging;
+pub mod trace_path;
 #[cfg(feature = "command")]
 pub mod verify;

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use et_instrument::filter::{Filter, PatternError};
+use et_instrument::trace_path;
 use thiserror::Error;
 
 /// Environment variable with options in the agent string's form.
@@ -23,7 +24,6 @@ const NAMES: [&str; 9] = [
     "classPath",
     "javaPath",
 ];
-const DEFAULT_TRACE: &str = "et-%p.ettrace";
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
@@ -171,11 +171,11 @@ impl Given {
     fn options(self, pid: u32) -> Result<Options, OptionError> {
         let value = |name: &str| self.values.get(name).map(String::as_str).filter(|value| !value.is_empty());
         let target = match value("traceFile") {
-            None => Target::File(with_pid(DEFAULT_TRACE, pid).into()),
+            None => Target::File(trace_path::of_process(trace_path::DEFAULT, pid).into()),
             Some(text) => match text.strip_prefix('>') {
-                None => Target::File(with_pid(text, pid).into()),
+                None => Target::File(trace_path::of_process(text, pid).into()),
                 Some(command) => match command.trim().strip_prefix('(').and_then(|rest| rest.strip_suffix(')')) {
-                    Some(command) => Target::Command(with_pid(command, pid)),
+                    Some(command) => Target::Command(trace_path::of_process(command, pid)),
                     None => return Err(OptionError::Command(text.to_owned())),
                 },
             },
@@ -215,10 +215,6 @@ impl Given {
 fn starts_option(text: &str) -> bool {
     let name = text.trim_start().bytes().take_while(u8::is_ascii_alphabetic).count();
     name > 0 && text.trim_start().as_bytes().get(name) == Some(&b'=')
-}
-
-fn with_pid(text: &str, pid: u32) -> String {
-    text.replace("%p", &pid.to_string())
 }
 
 fn size(text: &str) -> Option<usize> {

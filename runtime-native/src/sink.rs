@@ -6,6 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use et_instrument::trace_path;
 use et_trace::file::format::FILE_MAGIC;
 use et_trace::file::format::buffers::pipe_name;
 use et_trace::file::progress::{PROGRESS_AT, Progress};
@@ -100,7 +101,7 @@ impl Sink {
             Target::File(path) => match open_file(path)? {
                 Some(file) => Output::File { file, path: path.clone() },
                 None => {
-                    let path = with_pid(path, std::process::id());
+                    let path = trace_path::beside_busy(path, std::process::id());
                     let busy = || SinkError::Create { path: path.clone(), error: io::ErrorKind::ResourceBusy.into() };
                     Output::File { file: open_file(&path)?.ok_or_else(busy)?, path }
                 }
@@ -161,18 +162,16 @@ impl Sink {
         block.is_some()
     }
 
-    /// Writes whole blocks. With the first, a trace that was there goes: a JVM that does not start leaves it. After an error the target is cut back to the last whole block, as far as it can be.
+    /// Writes whole blocks. With the first, a trace that was there goes: a JVM that does not start leaves it. After an error
+    /// the target is cut back to the last whole block, as far as it can be.
     pub fn write(&mut self, blocks: &[u8]) -> Result<(), SinkError> {
-        if let Some((file, path)) = self.plain_file()
-            && file.metadata().is_ok_and(|meta| meta.nlink() == 0)
-        {
-            return Err(SinkError::Removed { path: path.to_owned() });
-        }
-        if self.whole == 0
-            && let Some((file, path)) = self.plain_file()
-        {
-            let fail = |error| SinkError::Write { to: path.display().to_string(), error };
-            file.set_len(0).map_err(fail)?;
+        if let Some((file, path)) = self.plain_file() {
+            if file.metadata().is_ok_and(|meta| meta.nlink() == 0) {
+                return Err(SinkError::Removed { path: path.to_owned() });
+            }
+            if self.whole == 0 {
+                file.set_len(0).map_err(|error| SinkError::Write { to: self.name(), error })?;
+            }
         }
         #[cfg(test)]
         if let (Some(limit), Output::File { file, .. }) = (self.limit, &mut self.out)
@@ -258,17 +257,6 @@ fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
     }
     file.rewind().map_err(create)?;
     Ok(Some(file))
-}
-
-/// `app.ettrace` becomes `app.4711.ettrace`.
-fn with_pid(path: &Path, pid: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{pid}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
 }
 
 fn beside(trace: &Path) -> PathBuf {

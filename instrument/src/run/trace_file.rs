@@ -5,8 +5,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// What the runtime calls a trace that nobody has named.
-const DEFAULT: &str = "et-%p.ettrace";
+use crate::trace_path;
 
 /// What `traceFile` says, weakest place first; see docs/runtime-options.md.
 #[derive(Clone, Debug)]
@@ -20,7 +19,7 @@ pub struct TraceFile {
 impl TraceFile {
     /// What is given, from the weakest place to the strongest.
     pub fn new(given: impl IntoIterator<Item = String>) -> Self {
-        let given = given.into_iter().last().unwrap_or_else(|| DEFAULT.into());
+        let given = given.into_iter().last().unwrap_or_else(|| trace_path::DEFAULT.into());
         Self { before: state(Path::new(&given)), given, started: SystemTime::now() }
     }
 
@@ -41,10 +40,10 @@ impl TraceFile {
         if self.given.starts_with(">(") {
             return [format!("the trace went to the command {}", self.given), "read it with et-trace".into()];
         }
-        let path = PathBuf::from(self.given.replace("%p", &process.to_string()));
+        let path = PathBuf::from(trace_path::of_process(&self.given, process));
         let path = std::path::absolute(&path).unwrap_or(path);
         // Where another process was writing, the runtime takes a name of its own.
-        match [with_pid(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
+        match [trace_path::beside_busy(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
             Some(path) => {
                 let size = fs::metadata(&path).map_or(0, |found| found.len());
                 let path = quoted(&path);
@@ -80,17 +79,6 @@ fn state(path: &Path) -> Option<(SystemTime, u64)> {
     Some((found.modified().ok()?, found.len()))
 }
 
-/// `app.ettrace` becomes `app.4711.ettrace`, as in the runtime.
-fn with_pid(path: &Path, process: u32) -> PathBuf {
-    let mut name = path.file_stem().unwrap_or_default().to_owned();
-    name.push(format!(".{process}"));
-    if let Some(extension) = path.extension() {
-        name.push(".");
-        name.push(extension);
-    }
-    path.with_file_name(name)
-}
-
 /// As a shell takes it.
 fn quoted(path: &Path) -> String {
     crate::jdk::quoted(&path.display().to_string())
@@ -103,7 +91,7 @@ mod tests {
     #[test]
     fn the_strongest_place_wins() {
         let at = |given: &[&str]| TraceFile::new(given.iter().map(|text| (*text).to_owned())).given;
-        assert_eq!(at(&[]), DEFAULT);
+        assert_eq!(at(&[]), trace_path::DEFAULT);
         assert_eq!(at(&["a", "b"]), "b");
     }
 
@@ -140,7 +128,6 @@ mod tests {
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
         fs::write(folder.path().join("my trace-7.7"), "ETTRACE").unwrap();
         assert!(trace.lines(7)[0].contains("my trace-7.7'"));
-        assert_eq!(with_pid(Path::new("a/b.ettrace"), 7), Path::new("a/b.7.ettrace"));
         assert!(TraceFile::new([">(cat)".to_owned()]).lines(1)[0].contains(">(cat)"));
     }
 }

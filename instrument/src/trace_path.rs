@@ -1,0 +1,34 @@
+//! Where a run puts its trace: the runtime decides, and `run` looks there afterwards.
+
+use std::path::{Path, PathBuf};
+
+/// What the runtime calls a trace that nobody has named.
+pub const DEFAULT: &str = "et-%p.ettrace";
+
+/// What `traceFile` says of a process: `%p` becomes its id.
+pub fn of_process(given: &str, process: u32) -> String {
+    given.replace("%p", &process.to_string())
+}
+
+/// Where a trace goes if another process is writing that one: `app.ettrace` becomes `app.4711.ettrace`.
+pub fn beside_busy(path: &Path, process: u32) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_owned();
+    name.push(format!(".{process}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_names_of_its_own() {
+        assert_eq!(of_process("/x/%p-%p.zst", 7), "/x/7-7.zst");
+        assert_eq!(beside_busy(Path::new("a/b.ettrace"), 7), Path::new("a/b.7.ettrace"));
+        assert_eq!(beside_busy(Path::new("b"), 7), Path::new("b.7"));
+    }
+}
