@@ -90,11 +90,7 @@ impl Queue {
 
     /// A class record.
     pub fn class(&self, record: &ClassRecord) {
-        let raw = encoded(|raw| record.encode(raw));
-        self.add(|waiting| {
-            waiting.keep(BlockKind::Classes, &raw);
-            waiting.classes.extend(raw);
-        });
+        self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
     }
 
     /// The names table of a class made at run time.
@@ -108,20 +104,12 @@ impl Queue {
 
     /// A class made at run time is defined.
     pub fn dynamic_class(&self, record: &DynamicClass) {
-        let raw = encoded(|raw| record.encode(raw));
-        self.add(|waiting| {
-            waiting.keep(BlockKind::DynamicClasses, &raw);
-            waiting.dynamic_classes.extend(raw);
-        });
+        self.record(BlockKind::DynamicClasses, |raw| record.encode(raw), |waiting| &mut waiting.dynamic_classes);
     }
 
     /// A thread record.
     pub fn thread(&self, record: &ThreadRecord) {
-        let raw = encoded(|raw| record.encode(raw));
-        self.add(|waiting| {
-            waiting.keep(BlockKind::Threads, &raw);
-            waiting.threads.extend(raw);
-        });
+        self.record(BlockKind::Threads, |raw| record.encode(raw), |waiting| &mut waiting.threads);
     }
 
     /// A collection that has just finished; the writer asks for the use of the heap.
@@ -176,6 +164,14 @@ impl Queue {
     pub fn writer_is_gone(&self) {
         self.lock().finished = true;
         self.done.notify_all();
+    }
+
+    fn record(&self, kind: BlockKind, encode: impl FnOnce(&mut Vec<u8>), to: fn(&mut Waiting) -> &mut Vec<u8>) {
+        let raw = encoded(encode);
+        self.add(|waiting| {
+            waiting.keep(kind, &raw);
+            to(waiting).extend(raw);
+        });
     }
 
     fn add(&self, change: impl FnOnce(&mut Waiting)) {
