@@ -16,8 +16,8 @@ pub mod list;
 pub mod program;
 pub mod stamp;
 
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use etcetera::BaseStrategy;
 
@@ -100,11 +100,15 @@ impl Cache {
 
 /// Writes a file so that others see all of it or nothing.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
+    replace(path, |part| fs::write(part, bytes))
+}
+
+/// The same with `write`, which makes the file under another name.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
     let mut part = path.as_os_str().to_owned();
     part.push(format!(".part-{}", std::process::id()));
     let part = PathBuf::from(part);
-    let done = fs::write(&part, bytes).and_then(|()| fs::rename(&part, path));
-    done.map_err(|error| {
+    write(&part).and_then(|()| fs::rename(&part, path)).map_err(|error| {
         let _ = fs::remove_file(&part);
         Error::io("write", path)(error)
     })

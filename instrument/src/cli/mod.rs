@@ -2,6 +2,7 @@
 
 mod cache;
 mod prepare;
+mod program;
 mod run;
 
 use std::ffi::OsString;

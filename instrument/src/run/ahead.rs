@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::launcher::{Launcher, Surroundings};
-use super::{excluded, paths, prepare, program, variable};
+use super::prepare::Workplace;
+use super::{excluded, paths, program, variable};
 use crate::artifact::Settings;
-use crate::cache::Cache;
 use crate::cache::program::Programs;
 use crate::error::Error;
-use crate::jdk::{self, JdkHome, RuntimeDir};
+use crate::jdk::{self, JdkHome};
 
 /// What to prepare.
 #[derive(Debug)]
@@ -63,17 +63,10 @@ impl PrepareJob {
     /// Brings the copies of the JDK and of the class path up to date.
     pub fn run(&self, settings: &Settings) -> Result<Ready, Error> {
         let home = self.home()?;
-        let cache = Cache::find(self.cache_dir.as_deref())?;
-        cache.create()?;
-        let runtime = RuntimeDir::find(self.runtime_dir.as_deref())?;
-        let tool = prepare::tool(&cache, &runtime)?;
-        let prepared = match prepare::at_hand(&home)? {
-            Some(prepared) => prepared,
-            None => prepare::prepare(&cache, &home, runtime.folder(), tool, settings, &|line| {
-                settings.progress.news(line);
-            })?,
-        };
-        let entry = program::entry(&cache, tool, settings)?;
+        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let prepared = workplace.jdk(&home, settings, &|line| settings.progress.news(line))?;
+        let cache = &workplace.cache;
+        let entry = program::entry(cache, workplace.tool, settings)?;
         let mut programs = Programs::new(&entry, cache.root(), settings);
         let place = |original: &PathBuf| {
             let original = program::real(original);

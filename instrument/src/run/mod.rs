@@ -27,14 +27,12 @@ pub use ahead::{PrepareJob, Ready};
 pub use error::RunError;
 
 use crate::artifact::Settings;
-use crate::cache::Cache;
 use crate::cache::entry::Entry;
-use crate::cache::stamp::Digest;
 use crate::error::Error;
-use crate::jdk::RuntimeDir;
 use java_line::JavaOption;
 use launcher::{Launcher, Surroundings};
 use long_line::ArgumentFile;
+use prepare::Workplace;
 use trace_file::TraceFile;
 
 /// What to run, and how.
@@ -73,19 +71,12 @@ impl RunJob {
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
         let launcher = Launcher::find(name, &surroundings)?;
 
-        let cache = Cache::find(self.cache_dir.as_deref())?;
-        cache.create()?;
-        let runtime = RuntimeDir::find(self.runtime_dir.as_deref())?;
-        let tool = prepare::tool(&cache, &runtime)?;
-        let say = |line: &str| self.say(settings, line);
-        let prepared = match prepare::at_hand(&launcher.jdk)? {
-            Some(prepared) => prepared,
-            None => prepare::prepare(&cache, &launcher.jdk, runtime.folder(), tool, settings, &say)?,
-        };
+        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let prepared = workplace.jdk(&launcher.jdk, settings, &|line| self.say(settings, line))?;
         let mut options = prepared.options.clone();
         options.extend(self.options(settings));
         let assembled = if launcher.is_java() {
-            self.java(arguments, options, &cache, tool, settings)?
+            self.java(arguments, options, &workplace, settings)?
         } else {
             self.other(arguments, options)
         };
@@ -118,14 +109,14 @@ impl RunJob {
         &self,
         arguments: &[OsString],
         options: Vec<String>,
-        cache: &Cache,
-        tool: Digest,
+        workplace: &Workplace,
         settings: &Settings,
     ) -> Result<Assembled, Error> {
+        let Workplace { cache, tool, .. } = workplace;
         let mut line = program::Line::of(arguments, given_options(true))?;
         let mut entry = None;
         if !self.in_place {
-            let (used, done) = program::rewrite(&mut line, cache, tool, settings)?;
+            let (used, done) = program::rewrite(&mut line, cache, *tool, settings)?;
             entry = Some(used);
             settings.progress.finish();
             done.notes.iter().for_each(|note| self.say(settings, note));

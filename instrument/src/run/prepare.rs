@@ -32,8 +32,36 @@ fn is_idle(path: &Path) -> bool {
     ends || path.starts_with("jmods") || path.starts_with("man") || path.extension().is_some_and(|end| end == "jsa")
 }
 
+/// What every preparation needs.
+#[derive(Debug)]
+pub struct Workplace {
+    /// Where all is kept.
+    pub cache: Cache,
+    /// See [`tool`].
+    pub tool: Digest,
+    runtime: RuntimeDir,
+}
+
+impl Workplace {
+    /// The cache, made if it is not there, and the runtime; where they are, if said.
+    pub fn find(cache_dir: Option<&Path>, runtime_dir: Option<&Path>) -> Result<Self, Error> {
+        let cache = Cache::find(cache_dir)?;
+        cache.create()?;
+        let runtime = RuntimeDir::find(runtime_dir)?;
+        Ok(Self { tool: tool(&cache, &runtime)?, cache, runtime })
+    }
+
+    /// A JDK to run on: this one if it is instrumented already, else its instrumented copy.
+    pub fn jdk(&self, home: &JdkHome, settings: &Settings, say: &dyn Fn(&str)) -> Result<Prepared, Error> {
+        match at_hand(home)? {
+            Some(prepared) => Ok(prepared),
+            None => prepare(&self.cache, home, self.runtime.folder(), self.tool, settings, say),
+        }
+    }
+}
+
 /// This program and the runtime: whatever decides how classes are rewritten.
-pub fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, Error> {
+fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, Error> {
     let program = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
     let mut digests = cache.digests(runtime.folder());
     let mut digester = Digester::default();
@@ -66,7 +94,7 @@ fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, Error> {
 
 /// Finds the instrumented copy of a JDK in the cache, or makes it. Of runs that begin at the same time one makes it,
 /// and the others wait.
-pub fn prepare(
+fn prepare(
     cache: &Cache,
     home: &JdkHome,
     runtime: &Path,
@@ -106,7 +134,7 @@ pub fn prepare(
 }
 
 /// A JDK that is instrumented already.
-pub fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, Error> {
+fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, Error> {
     if !jdk::is_instrumented(&home.path) {
         return Ok(None);
     }

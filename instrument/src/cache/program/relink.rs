@@ -1,9 +1,10 @@
 //! Jars that name other things than they did.
 
-use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
 
+use crate::cache::replace;
 use crate::container::manifest;
 use crate::container::zip::{Archive, Packed, Writer};
 use crate::error::Error;
@@ -14,11 +15,8 @@ pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Err
     let bytes = Input::open(jar)?;
     let fail = |source| Error::Zip { place: jar.display().to_string(), source };
     let archive = Archive::read(&bytes).map_err(fail)?;
-    let mut part = jar.as_os_str().to_owned();
-    part.push(format!(".part-{}", std::process::id()));
-    let part = PathBuf::from(part);
-    let write = || -> io::Result<()> {
-        let mut writer = Writer::like(BufWriter::new(File::create(&part)?), &archive, &bytes)?;
+    replace(jar, |part| {
+        let mut writer = Writer::like(BufWriter::new(File::create(part)?), &archive, &bytes)?;
         for entry in &archive.entries {
             let content = manifest::is_manifest(&entry.name).then(|| entry.content(&bytes).ok()).flatten();
             match content {
@@ -31,10 +29,6 @@ pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Err
         }
         let (mut out, _) = writer.finish(&bytes[archive.comment.clone()])?;
         out.flush()
-    };
-    write().and_then(|()| fs::rename(&part, jar)).map_err(|error| {
-        let _ = fs::remove_file(&part);
-        Error::io("write", jar)(error)
     })
 }
 
