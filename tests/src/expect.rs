@@ -40,6 +40,8 @@ pub struct View {
     pub own: bool,
     /// With the sizes of objects.
     pub size: bool,
+    /// Objects are shown by their types, without numbers and sites.
+    pub types: bool,
 }
 
 /// What a program's source says about it.

@@ -7,12 +7,14 @@
 //! * [`program`] takes a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
+//! * [`fate`] reads where a program says its objects die, and compares.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
 
 pub mod compiled;
 pub mod example;
 pub mod expect;
+pub mod fate;
 pub mod lab;
 pub mod names;
 pub mod plain_and_traced;

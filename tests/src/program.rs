@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use xtask::command;
 use xtask::instrumented;
 use xtask::jdks::Jdk;
+use xtask::layout::Layout;
 use xtask::programs;
 
 use crate::compiled;
@@ -34,6 +35,20 @@ pub struct Run {
 /// The folder of the test programs.
 pub fn programs(lab: &Lab) -> PathBuf {
     lab.layout.repo.join("tests/java")
+}
+
+/// The programs of `tests/java` or of a folder in it, in order.
+pub fn in_folder(layout: &Layout, folder: &str) -> Result<Vec<String>> {
+    let path = layout.repo.join("tests/java").join(folder);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))? {
+        let file = entry?.path();
+        if let (Some("java"), Some(name)) = (file.extension().and_then(|e| e.to_str()), file.file_stem()) {
+            names.push(Path::new(folder).join(name).to_string_lossy().into_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// What a program's source says about it.
@@ -142,12 +157,20 @@ impl Run {
         Ok(Self { folder, trace, stdout: plain.stdout, source, main_class: name.to_owned() })
     }
 
-    /// Reads the trace back as text.
+    /// Reads the trace back as text, without deaths: most expectations are about what hooks report.
     pub fn read(&self, lab: &Lab) -> Result<Trace> {
+        self.text(lab, &["--deaths", "none"])
+    }
+
+    /// As [`Run::read`], with deaths.
+    pub fn read_with_deaths(&self, lab: &Lab) -> Result<Trace> {
+        self.text(lab, &[])
+    }
+
+    fn text(&self, lab: &Lab, options: &[&str]) -> Result<Trace> {
         let names_file = self.folder.join("trace.names");
         let mut text = Command::new(lab.tools.et_trace());
-        // The expectations are about what hooks report.
-        text.args(["text", "--deaths", "none"]).arg(&self.trace).arg("--names").arg(&names_file);
+        text.arg("text").args(options).arg(&self.trace).arg("--names").arg(&names_file);
         let mut child =
             text.stdout(Stdio::piped()).spawn().with_context(|| format!("cannot start {}", command::shown(&text)))?;
         let stdout = child.stdout.take().context("no pipe to et-trace")?;

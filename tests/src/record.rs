@@ -57,6 +57,19 @@ pub struct Records {
     pub descriptors: HashMap<ObjectId, Rc<str>>,
 }
 
+impl What {
+    /// The record's letter.
+    pub fn letter(&self) -> char {
+        match self {
+            Self::Born { kind, .. } | Self::Exception { kind, .. } => *kind,
+            Self::Update { .. } => 'U',
+            Self::Entry { .. } => 'M',
+            Self::Exit { .. } => 'E',
+            Self::Death { .. } => 'D',
+        }
+    }
+}
+
 impl Records {
     /// Reads the text output. Objects must be introduced before they are mentioned, and once.
     pub fn read(text: impl BufRead) -> Result<Self> {

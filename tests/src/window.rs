@@ -56,6 +56,13 @@ impl Trace {
         window.records.iter().filter_map(|record| shown.line(&record.what)).collect()
     }
 
+    /// One record, its objects by their types alone: `U Holder.leaf Leaf -> null`.
+    pub fn show_by_type(&self, record: &Record) -> String {
+        let view = View { types: true, ..View::default() };
+        let mut shown = Shown { trace: self, view, numbers: HashMap::new(), own_arrays: HashSet::new() };
+        shown.line(&record.what).unwrap_or_default()
+    }
+
     /// `com/x/Main$Leaf` as the program's reader knows it: `Leaf`. What the VM and the JDK number as they please is left
     /// out: `$Lambda` for `Main$$Lambda$14.0x00007f…`.
     pub fn short_class<'n>(&self, class: &'n str) -> &'n str {
@@ -96,6 +103,11 @@ impl Trace {
             Some(method) => format!("{}.{}", self.short_class(&method.class), method.name),
             None => format!("unknown method {id:#x}"),
         }
+    }
+
+    /// Whether that object is an array.
+    pub fn is_array(&self, object: ObjectId) -> bool {
+        self.records.descriptors.get(&object).is_some_and(|descriptor| descriptor.starts_with('['))
     }
 
     fn is_own_method(&self, id: u64) -> bool {
@@ -142,6 +154,9 @@ impl Shown<'_> {
             What::Born { kind, object, size, descriptor, site, length } => {
                 let length = descriptor.starts_with('[').then_some(*length);
                 let mut line = format!("{kind} {} {}", self.number(*object), trace.type_name(descriptor, length));
+                if self.view.types {
+                    return Some(format!("{kind} {}", trace.type_name(descriptor, length)));
+                }
                 line += &self.site(*site, descriptor);
                 if self.view.size {
                     let _ = write!(line, " size={size}");
@@ -174,7 +189,7 @@ impl Shown<'_> {
                 }
                 own
             }
-            What::Update { origin, field, .. } if self.is_array(*origin) => {
+            What::Update { origin, field, .. } if self.trace.is_array(*origin) => {
                 let _ = field;
                 let own_type =
                     self.trace.records.descriptors.get(origin).is_some_and(|d| self.trace.is_own_descriptor(d));
@@ -190,13 +205,9 @@ impl Shown<'_> {
         }
     }
 
-    fn is_array(&self, object: ObjectId) -> bool {
-        self.trace.records.descriptors.get(&object).is_some_and(|descriptor| descriptor.starts_with('['))
-    }
-
     /// `#1.left`, `#1[2]`, `Updates.field`
     fn place(&mut self, origin: ObjectId, field: u64) -> String {
-        if self.is_array(origin) {
+        if self.trace.is_array(origin) {
             return format!("{}[{field}]", self.object(origin));
         }
         let Some(named) = self.trace.names.fields.get(&field) else {
@@ -240,6 +251,7 @@ impl Shown<'_> {
         let is_new = !self.numbers.contains_key(&object);
         let number = self.number(object);
         match self.trace.records.descriptors.get(&object) {
+            Some(descriptor) if self.view.types => self.trace.type_name(descriptor, None),
             Some(descriptor) if is_new => format!("{number}({})", self.trace.type_name(descriptor, None)),
             _ => number,
         }
@@ -275,7 +287,7 @@ mod tests {
         let trace = trace();
         let calls = trace.calls("one");
         assert_eq!(calls.len(), 2);
-        let own = View { own: true, size: true };
+        let own = View { own: true, size: true, types: false };
         let shown = trace.show(&calls[0], own);
         assert_eq!(
             shown,

@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::{OWN_FOLDER, args_file};
+use super::args_file;
 use crate::error::Error;
 
 /// What the JVM logs when an archive gets no heap objects.
@@ -36,11 +36,11 @@ pub struct Archive {
 /// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one without heap objects.
 pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     let start = Instant::now();
-    let list = class_list(home)?;
+    strip_class_list(home)?;
     // For 25 the first is known to be in vain.
     let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
     for (attempt, collector) in collectors.iter().enumerate() {
-        let log = match run(home, feature, collector, list.as_deref()) {
+        let log = match run(home, feature, collector) {
             Ok(log) => log,
             // Not every build has ZGC.
             Err(Error::Cds { .. }) if attempt > 0 => return Ok(None),
@@ -57,12 +57,14 @@ pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     Ok(None)
 }
 
-/// The JDK's list of classes to archive, without what is made at the dump. None if it has no list.
-fn class_list(home: &Path) -> Result<Option<TempPath>, Error> {
-    let Ok(list) = fs::read_to_string(home.join("lib/classlist")) else { return Ok(None) };
-    let path = home.join(OWN_FOLDER).join("classlist");
-    fs::write(&path, without_made(&list)).map_err(Error::io("write", &path))?;
-    Ok(Some(TempPath(path)))
+/// Takes what is made at the dump out of the JDK's list of classes to archive. A list given by option would not do: JDK 21
+/// reads its own beside it, for the forms of method handles.
+fn strip_class_list(home: &Path) -> Result<(), Error> {
+    let path = home.join("lib/classlist");
+    let Ok(list) = fs::read_to_string(&path) else { return Ok(()) };
+    // The original has the same file, by a hard link.
+    fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+    fs::write(&path, without_made(&list)).map_err(Error::io("write", &path))
 }
 
 /// Classes stand in the list by their names, what is made at the dump behind an `@`.
@@ -70,30 +72,11 @@ fn without_made(list: &str) -> String {
     list.lines().filter(|line| !line.starts_with('@')).flat_map(|line| [line, "\n"]).collect()
 }
 
-/// A file that is removed in the end.
-struct TempPath(PathBuf);
-
-impl std::ops::Deref for TempPath {
-    type Target = Path;
-    fn deref(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for TempPath {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
-fn run(home: &Path, feature: u16, collector: &str, list: Option<&Path>) -> Result<String, Error> {
+fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
     let fail = |why: String| Error::Cds { why };
     let mut command = Command::new(home.join("bin/java"));
     command.args(args_file::flags(feature));
     command.args([&format!("-XX:+Use{collector}GC"), "-Xshare:dump", "-Xlog:cds*"]);
-    if let Some(list) = list {
-        command.arg(format!("-XX:SharedClassListFile={}", list.display()));
-    }
     if feature >= 25 {
         // The tag that the messages move to, bit by bit; older releases refuse unknown tags.
         command.arg("-Xlog:aot*");
@@ -118,8 +101,17 @@ mod tests {
 
     #[test]
     fn what_the_dump_would_make_is_left_out_of_the_list() {
+        let folder = tempfile::tempdir().unwrap();
+        let (original, copy) = (folder.path().join("classlist"), folder.path().join("copy"));
         let list =
             "# a comment\njava/lang/Object id: 0\n@lambda-proxy a/B run ()V\n@lambda-form-invoker X\na/B id: 1\n";
-        assert_eq!(without_made(list), "# a comment\njava/lang/Object id: 0\na/B id: 1\n");
+        fs::write(&original, list).unwrap();
+        strip_class_list(&copy).unwrap();
+        fs::create_dir_all(copy.join("lib")).unwrap();
+        fs::hard_link(&original, copy.join("lib/classlist")).unwrap();
+        strip_class_list(&copy).unwrap();
+        let stripped = fs::read_to_string(copy.join("lib/classlist")).unwrap();
+        assert_eq!(stripped, "# a comment\njava/lang/Object id: 0\na/B id: 1\n");
+        assert_eq!(fs::read_to_string(&original).unwrap(), list);
     }
 }
