@@ -47,7 +47,7 @@ pub fn run(
     let done = job.all(inputs, staging.path()).map_err(|error| staging.explain(error)).and_then(|()| {
         job.report.checked(staging.check(settings, inputs)?);
         for class_path in &job.class_paths {
-            job.report.notes.extend(class_path.note(&staging));
+            job.report.warnings.extend(class_path.note(&staging));
         }
         let target = beside(staging.target());
         staging.commit()?;
@@ -58,9 +58,9 @@ pub fn run(
         return Err(error);
     }
     if job.report.artifacts.iter().all(|artifact| artifact.classes == 0) {
-        job.report.notes.push("no class was rewritten: the input holds none that can be".into());
+        job.report.warnings.push("no class was rewritten: the input holds none that can be".into());
     }
-    job.report.notes.extend(settings.filter.unused());
+    job.report.warnings.extend(settings.filter.unused());
     job.report.output = absolute(&output)?.display().to_string();
     Ok(job.report)
 }
@@ -218,7 +218,7 @@ impl Job<'_> {
             return Err(Error::AlreadyInstrumented { place: input.display().to_string() });
         }
         let content = Folder::list(input)?;
-        if let (true, Some(skip)) = (self.settings.strict, content.skipped.first()) {
+        if let (true, Some(skip)) = (self.settings.strict, content.left_out.first()) {
             return Err(Error::Strict { place: skip.entry.clone(), why: skip.reason.clone() });
         }
         create_folder(output)?;
@@ -234,7 +234,7 @@ impl Job<'_> {
         create_folder(&output.join(MARKS[0]))?;
 
         let mut loose = self.loose_classes(input, &content, output)?;
-        loose.skipped.splice(0..0, content.skipped);
+        loose.left_out = content.left_out;
         let mut jars = Vec::new();
         for jar in &content.jars {
             let (from, to) = (input.join(jar), output.join(jar));
@@ -256,7 +256,7 @@ impl Job<'_> {
                 Err(error) => return Err(error),
             }
         }
-        if !content.classes.is_empty() || !loose.skipped.is_empty() {
+        if !(content.classes.is_empty() && loose.skipped.is_empty() && loose.left_out.is_empty()) {
             self.report.artifacts.push(loose);
         }
         self.report.artifacts.extend(jars);

@@ -7,7 +7,6 @@ use thiserror::Error;
 
 use crate::container::jimage::ImageError;
 use crate::container::zip::ZipError;
-use crate::filter::PatternError;
 use crate::report::counted;
 use crate::rewrite::ClassError;
 use crate::run::RunError;
@@ -59,7 +58,7 @@ pub enum Error {
         source: ClassError,
     },
     /// Something was skipped under `--strict`.
-    #[error("{place}: {why} (without --strict it is copied unchanged and reported)")]
+    #[error("{place}: {why} (without --strict this is reported, and no failure)")]
     Strict {
         /// Container and entry.
         place: String,
@@ -81,6 +80,12 @@ pub enum Error {
     /// `--force` would delete a folder that this tool did not make.
     #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
     NotOurs {
+        /// The output.
+        path: PathBuf,
+    },
+    /// It was not when this run began.
+    #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
+    Overtaken {
         /// The output.
         path: PathBuf,
     },
@@ -171,11 +176,5 @@ impl Error {
             Error::Run(error) => error.exit_code(),
             _ => 1,
         }
-    }
-}
-
-impl From<PatternError> for Error {
-    fn from(error: PatternError) -> Self {
-        Error::Usage(error.to_string())
     }
 }

@@ -6,15 +6,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use globset::{GlobBuilder, GlobMatcher};
 use thiserror::Error;
 
-/// Why a pattern cannot be used.
+/// Why a pattern cannot be used. Whoever reports it puts the option before it.
 #[derive(Debug, Error)]
 pub enum PatternError {
     /// Nothing in it.
-    #[error("empty pattern: use one such as com.acme.** or *Test")]
+    #[error("'' is no pattern: use one such as com.acme.** or *Test")]
     Empty,
     /// Brackets that do not match, for example.
-    #[error("{0}")]
-    Glob(#[from] globset::Error),
+    #[error("'{pattern}' is no pattern: {why}")]
+    Glob {
+        /// As given: the glob made of it looks otherwise.
+        pattern: String,
+        /// What is wrong with it.
+        why: globset::ErrorKind,
+    },
 }
 
 /// Rules in the order of the command line; the first that matches a class decides.
@@ -51,7 +56,10 @@ impl Filter {
         if !pattern.contains('.') && !pattern.contains("**") {
             glob.insert_str(0, "**/");
         }
-        let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(false).build()?.compile_matcher();
+        let glob = GlobBuilder::new(&glob).literal_separator(true).backslash_escape(false).build();
+        let glob =
+            glob.map_err(|error| PatternError::Glob { pattern: pattern.to_owned(), why: error.kind().clone() })?;
+        let glob = glob.compile_matcher();
         self.rules.push(Rule { include, pattern: pattern.to_owned(), glob, literal, used: Arc::default() });
         Ok(())
     }
@@ -75,7 +83,7 @@ impl Filter {
     /// A line for each rule that has decided over no class: most likely it is misspelt.
     pub fn unused(&self) -> impl Iterator<Item = String> {
         self.rules.iter().filter(|rule| !rule.used.load(Ordering::Relaxed)).map(|rule| {
-            let option = if rule.include { "--include" } else { "--exclude" };
+            let option = option(rule.include);
             format!("{option} {} decided over no class: none matches it, or an earlier pattern does", rule.pattern)
         })
     }
@@ -90,6 +98,11 @@ impl Filter {
         let rules = self.rules.iter().map(|rule| format!("{}{}", if rule.include { '+' } else { '-' }, rule.pattern));
         rules.collect::<Vec<_>>().join(" ")
     }
+}
+
+/// How a rule is given.
+pub fn option(include: bool) -> &'static str {
+    if include { "--include" } else { "--exclude" }
 }
 
 impl Rule {
@@ -168,7 +181,8 @@ mod tests {
 
     #[test]
     fn a_bad_pattern_is_refused() {
-        assert!(matches!(Filter::default().push(true, "a["), Err(PatternError::Glob(_))));
+        let message = Filter::default().push(true, "a.b[").unwrap_err().to_string();
+        assert!(message.starts_with("'a.b[' is no pattern: unclosed"), "{message}");
         assert!(matches!(Filter::default().push(true, ""), Err(PatternError::Empty)));
     }
 }

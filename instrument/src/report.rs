@@ -23,6 +23,8 @@ pub struct Report {
     pub seconds: f64,
     /// How to use the output, and what else there is to know.
     pub notes: Vec<String>,
+    /// What a run will not show although one may expect it to. Said with `--quiet`, too.
+    pub warnings: Vec<String>,
 }
 
 /// What was done to one artifact.
@@ -46,6 +48,8 @@ pub struct ArtifactReport {
     pub hooks: HookCounts,
     /// Copied unchanged although they look like classes or archives.
     pub skipped: Vec<Skip>,
+    /// Not in the output at all: what is neither a file nor a folder.
+    pub left_out: Vec<Skip>,
     /// Methods that got fewer hooks than asked for.
     pub shortfalls: Vec<ShortfallReport>,
     /// Signature files that were removed: they signed the original.
@@ -56,7 +60,7 @@ pub struct ArtifactReport {
     pub class_bytes_out: u64,
 }
 
-/// Something copied unchanged.
+/// Something that was not rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Skip {
     /// Entry or file.
@@ -126,48 +130,79 @@ impl Report {
         let rate = megabytes / self.seconds.max(1e-6);
         let _ = writeln!(out, "  time       {:.2} s, {rate:.0} MB of classes/s", self.seconds);
 
-        self.list(&mut out, "copied unchanged", |artifact| {
-            artifact.skipped.iter().map(|skip| format!("{}: {}", skip.entry, skip.reason)).collect()
-        });
-        self.list(&mut out, "methods with fewer hooks", |artifact| {
-            let shortfalls = artifact.shortfalls.iter();
-            shortfalls.map(|short| format!("{}: no {} ({})", short.method, short.hooks, short.why)).collect()
-        });
-        self.list(&mut out, "signature files removed (they signed the original)", |artifact| {
-            artifact.signatures_removed.clone()
-        });
-        for note in &self.notes {
-            let _ = writeln!(out, "{note}");
+        for list in self.without_hooks().into_iter().chain([self.signatures()]) {
+            list.write(&mut out, LISTED);
+        }
+        for line in self.notes.iter().chain(&self.warnings) {
+            let _ = writeln!(out, "{line}");
         }
         out
     }
 
-    fn list(&self, out: &mut String, title: &str, lines: impl Fn(&ArtifactReport) -> Vec<String>) {
+    /// What is said with `--quiet`: in one line each, what a run will not show.
+    pub fn quiet_text(&self) -> Vec<String> {
+        let lists = self.without_hooks();
+        lists.iter().filter_map(List::line).chain(self.warnings.iter().cloned()).collect()
+    }
+
+    fn without_hooks(&self) -> [List; 3] {
+        let skips = |skips: &[Skip]| skips.iter().map(|skip| format!("{}: {}", skip.entry, skip.reason)).collect();
+        [
+            self.list("copied unchanged", |artifact| skips(&artifact.skipped)),
+            self.list("left out", |artifact| skips(&artifact.left_out)),
+            self.list("methods with fewer hooks", |artifact| {
+                let shortfalls = artifact.shortfalls.iter();
+                shortfalls.map(|short| format!("{}: no {} ({})", short.method, short.hooks, short.why)).collect()
+            }),
+        ]
+    }
+
+    fn signatures(&self) -> List {
+        self.list("signature files removed (they signed the original)", |artifact| artifact.signatures_removed.clone())
+    }
+
+    fn list(&self, title: &'static str, lines: impl Fn(&ArtifactReport) -> Vec<String>) -> List {
         let many = self.artifacts.len() > 1;
-        let all: Vec<String> = self
-            .artifacts
-            .iter()
-            .flat_map(|artifact| {
-                let prefix = if many { format!("{}: ", artifact.name) } else { String::new() };
-                lines(artifact).into_iter().map(move |line| format!("{prefix}{line}"))
-            })
-            .collect();
-        if all.is_empty() {
-            return;
-        }
-        let _ = writeln!(out, "{} {title}:", grouped(all.len() as u64));
-        for line in all.iter().take(LISTED) {
-            let _ = writeln!(out, "  {line}");
-        }
-        if all.len() > LISTED {
-            let _ = writeln!(out, "  … and {} more; --report json lists all", grouped((all.len() - LISTED) as u64));
-        }
+        let lines = self.artifacts.iter().flat_map(|artifact| {
+            let prefix = if many { format!("{}: ", artifact.name) } else { String::new() };
+            lines(artifact).into_iter().map(move |line| format!("{prefix}{line}"))
+        });
+        List { title, lines: lines.collect() }
     }
 
     /// One JSON object.
     pub fn json(&self) -> String {
         // Plain structs of numbers and strings always serialise.
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Lines of one kind.
+struct List {
+    title: &'static str,
+    lines: Vec<String>,
+}
+
+impl List {
+    fn write(&self, out: &mut String, most: usize) {
+        if self.lines.is_empty() {
+            return;
+        }
+        let _ = writeln!(out, "{} {}:", grouped(self.lines.len() as u64), self.title);
+        for line in self.lines.iter().take(most) {
+            let _ = writeln!(out, "  {line}");
+        }
+        if self.lines.len() > most {
+            let more = grouped((self.lines.len() - most) as u64);
+            let _ = writeln!(out, "  … and {more} more; --report json lists all");
+        }
+    }
+
+    /// The first stands for all.
+    fn line(&self) -> Option<String> {
+        let (first, rest) = self.lines.split_first()?;
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", grouped(rest.len() as u64)) };
+        Some(format!("{} {}: {first}{more}", grouped(self.lines.len() as u64), self.title))
     }
 }
 
@@ -222,5 +257,26 @@ mod tests {
         assert!(text.contains("12 copied unchanged") && text.contains("… and 2 more"), "{text}");
         let json: serde_json::Value = serde_json::from_str(&report.json()).unwrap();
         assert_eq!(json["artifacts"][0]["skipped"].as_array().unwrap().len(), 12);
+    }
+
+    #[test]
+    fn what_has_no_hooks_is_said_in_any_case() {
+        let skip = |entry: &str| Skip { entry: entry.into(), reason: "damaged".into() };
+        let artifact = ArtifactReport {
+            skipped: vec![skip("A.class"), skip("B.class")],
+            left_out: vec![Skip { entry: "fd".into(), reason: "neither a file nor a folder".into() }],
+            ..ArtifactReport::default()
+        };
+        let warnings = vec!["--include x decided over no class".to_owned()];
+        let report = Report { artifacts: vec![artifact], warnings, ..Report::default() };
+        let expected = [
+            "2 copied unchanged: A.class: damaged, and 1 more",
+            "1 left out: fd: neither a file nor a folder",
+            "--include x decided over no class",
+        ];
+        assert_eq!(report.quiet_text(), expected);
+        let text = report.text();
+        assert!(text.contains("1 left out:\n  fd: neither") && text.contains("--include x"), "{text}");
+        assert!(Report { notes: vec!["run with".into()], ..Report::default() }.quiet_text().is_empty());
     }
 }

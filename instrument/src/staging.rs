@@ -1,6 +1,7 @@
 //! Output under a temporary name beside the target, renamed when it is whole.
 
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::artifact::Settings;
@@ -15,7 +16,19 @@ pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"]
 pub struct Staging {
     part: PathBuf,
     target: PathBuf,
-    replace: bool,
+    there: There,
+    force: bool,
+}
+
+/// What lay at the target when work began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum There {
+    Nothing,
+    /// Or a link: a rename replaces it.
+    File,
+    EmptyFolder,
+    /// One of ours, to be replaced.
+    Folder,
 }
 
 impl Staging {
@@ -23,8 +36,8 @@ impl Staging {
     pub fn new(target: &Path, force: bool) -> Result<Self, Error> {
         let target = absolute(target)?;
         let existing = fs::symlink_metadata(&target).ok();
-        let replace = match &existing {
-            None => false,
+        let there = match &existing {
+            None => There::Nothing,
             Some(metadata) if metadata.is_dir() => {
                 let empty = fs::read_dir(&target).map_err(Error::io("read", &target))?.next().is_none();
                 if !empty && !force {
@@ -33,10 +46,10 @@ impl Staging {
                 if !empty && !MARKS.iter().any(|mark| target.join(mark).is_dir()) {
                     return Err(Error::NotOurs { path: target });
                 }
-                !empty
+                if empty { There::EmptyFolder } else { There::Folder }
             }
             Some(_) if !force => return Err(Error::Exists { path: target }),
-            Some(metadata) if metadata.is_file() || metadata.is_symlink() => false,
+            Some(metadata) if metadata.is_file() || metadata.is_symlink() => There::File,
             // A device, a pipe: nothing that an output could take the place of.
             Some(_) => return Err(Error::NotOurs { path: target }),
         };
@@ -51,7 +64,7 @@ impl Staging {
         let prefix = format!(".{name}.et-part-");
         remove_orphans(beside, &prefix);
         let part = beside.join(format!("{prefix}{}", std::process::id()));
-        Ok(Self { part, target, replace })
+        Ok(Self { part, target, there, force })
     }
 
     /// Where to build.
@@ -117,19 +130,55 @@ impl Staging {
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
         }
-        if !self.replace {
-            return fs::rename(&self.part, target).map_err(Error::io("write", target));
+        match self.there {
+            // What another run has put there meanwhile is not ours to replace.
+            There::Nothing if !self.force => rename_to_nothing(&self.part, target),
+            There::Nothing | There::File | There::EmptyFolder => rename(&self.part, target),
+            There::Folder => self.swap(),
         }
-        // A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
+    }
+
+    /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
+    fn swap(&self) -> Result<(), Error> {
+        let target = &self.target;
         let mut old = self.part.clone().into_os_string();
         old.push("-old");
         let old = PathBuf::from(old);
-        fs::rename(target, &old).map_err(Error::io("replace", target))?;
-        if let Err(error) = fs::rename(&self.part, target) {
-            let _ = fs::rename(&old, target);
-            return Err(Error::io("write", target)(error));
+        match fs::rename(target, &old) {
+            // Somebody has removed it, or is just replacing it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(&self.part, target),
+            done => done.map_err(Error::io("replace", target))?,
+        }
+        if let Err(error) = rename(&self.part, target) {
+            match fs::rename(&old, target) {
+                Ok(()) => {}
+                Err(_) => remove(&old),
+            }
+            return Err(error);
         }
         fs::remove_dir_all(&old).map_err(Error::io("remove", &old))
+    }
+}
+
+/// Replaces a file or an empty folder; a folder that somebody else has filled is an error of its own.
+fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::rename(from, to).map_err(|error| match error.kind() {
+        io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
+            Error::Overtaken { path: to.to_owned() }
+        }
+        _ => Error::io("write", to)(error),
+    })
+}
+
+fn rename_to_nothing(from: &Path, to: &Path) -> Result<(), Error> {
+    use rustix::fs::{CWD, RenameFlags, renameat_with};
+    use rustix::io::Errno;
+    match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
+        Ok(()) => Ok(()),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(Error::Overtaken { path: to.to_owned() }),
+        // Not every file system has it.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rename(from, to),
+        Err(error) => Err(Error::io("write", to)(error.into())),
     }
 }
 
@@ -194,6 +243,42 @@ mod tests {
         fs::write(staging.path(), "x").unwrap();
         staging.commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"x");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn of_two_runs_one_is_told_that_the_other_was_quicker() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out");
+        // Another process has a name of its own for what it builds.
+        let other = |staging: &mut Staging| {
+            staging.part = folder.path().join("other");
+        };
+        let make: [fn(&Path); 2] =
+            [|path| fs::create_dir_all(path.join(MARKS[0])).unwrap(), |path| fs::write(path, "x").unwrap()];
+        for (round, make) in make.into_iter().enumerate() {
+            let first = Staging::new(&target, false).unwrap();
+            let mut second = Staging::new(&target, false).unwrap();
+            other(&mut second);
+            make(first.path());
+            make(second.path());
+            first.commit().unwrap();
+            let message = second.commit().unwrap_err().to_string();
+            assert!(message.contains("another run") && !message.contains("os error"), "{round}: {message}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{round}");
+            remove(&target);
+        }
+        // With --force the last one stays, and the first loses its folder.
+        fs::create_dir_all(target.join(MARKS[0])).unwrap();
+        let first = Staging::new(&target, true).unwrap();
+        let mut second = Staging::new(&target, true).unwrap();
+        other(&mut second);
+        make[0](first.path());
+        make[0](second.path());
+        fs::write(second.path().join("second"), "").unwrap();
+        first.commit().unwrap();
+        second.commit().unwrap();
+        assert!(target.join("second").is_file());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
     }
 

@@ -215,8 +215,35 @@ fn patterns_that_match_nothing_are_said() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("in.jar"), jar(&[("A.class", class("a/A"), false)])).unwrap();
     let said = report(folder.path(), &["in.jar", "-o", "out.jar", "--include", "com.acme.**", "--exclude", "a"]);
-    let notes = said["notes"].to_string();
+    let notes = said["warnings"].to_string();
     assert!(notes.contains("--include com.acme.** decided over no class") && !notes.contains("--exclude"), "{notes}");
+}
+
+#[test]
+fn what_gets_no_hooks_is_said_even_when_quiet() {
+    let folder = tempfile::tempdir().unwrap();
+    let classes = folder.path().join("classes");
+    fs::create_dir(&classes).unwrap();
+    fs::write(classes.join("A.class"), class("A")).unwrap();
+    fs::write(classes.join("B.class"), "no class").unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(classes.join("pipe")).status().unwrap().success());
+    let said = |arguments: &[&str]| {
+        let output = run(folder.path(), &[&["classes", "--force", "-o", "out"], arguments].concat());
+        assert!(output.status.success());
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let quiet = said(&["-q", "--include", "none.**", "--include", "A", "--include", "B"]);
+    let lines: Vec<&str> = quiet.lines().collect();
+    assert!(lines[0].starts_with("et-instrument: 1 copied unchanged: B.class: "), "{quiet}");
+    assert_eq!(lines[1], "et-instrument: 1 left out: pipe: neither a file nor a folder", "{quiet}");
+    assert!(lines[2].starts_with("et-instrument: --include none.** decided over no class"), "{quiet}");
+    let loud = said(&[]);
+    assert!(loud.contains("1 copied unchanged:\n  B.class: "), "{loud}");
+    assert!(loud.contains("1 left out:\n  pipe: neither a file nor a folder\n"), "{loud}");
+    assert!(!folder.path().join("out/pipe").exists());
+    fs::remove_file(classes.join("B.class")).unwrap();
+    let strict = run(folder.path(), &["classes", "--force", "-o", "out", "--strict"]);
+    assert!(String::from_utf8_lossy(&strict.stderr).contains("pipe: neither a file nor a folder (without --strict"));
 }
 
 #[cfg(unix)]

@@ -253,7 +253,7 @@ fn an_empty_jar_is_a_jar() {
     let folder = tempfile::tempdir().unwrap();
     let (said, output) = instrumented(folder.path(), "empty.jar", &jar(&[]));
     assert_eq!(output, jar(&[]));
-    assert!(said["notes"][0].as_str().unwrap().contains("no class"), "{said}");
+    assert!(said["warnings"][0].as_str().unwrap().contains("no class"), "{said}");
 }
 
 #[test]
@@ -293,7 +293,7 @@ fn what_a_class_path_names_is_instrumented_with_it_or_said() {
     fs::write(dist.join("app.jar"), app).unwrap();
     fs::write(dist.join("lib/my l.jar"), jar(&[("L.class", class("L"), false)])).unwrap();
     fs::write(dist.join("lib/res.jar"), jar(&[("r.txt", vec![], false)])).unwrap();
-    let notes = |arguments: &[&str]| report(folder.path(), arguments)["notes"].to_string();
+    let notes = |arguments: &[&str]| report(folder.path(), arguments)["warnings"].to_string();
     let lost = notes(&["dist/app.jar", "-o", "app-et.jar"]);
     assert!(lost.contains("names 2 files, which the output does not have beside it (lib/my%20l.jar)"), "{lost}");
     let plain = notes(&["dist/app.jar", "-o", "dist/app-et.jar"]);

@@ -73,6 +73,28 @@ fn damaged_images_are_errors() {
         for cut in [0, 3, 27, 28, 1000, 100_000] {
             assert!(Image::read(&input[..cut]).is_err(), "cut at {cut}");
         }
+        let image = Image::read(&input[..input.len() / 2]).unwrap();
+        let error = image.refuse_cut_off(&image.resources().unwrap()).unwrap_err().to_string();
+        assert!(error.contains("it is cut off"), "{error}");
+
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("copy/lib/elephant-tracks")).unwrap();
+        fs::create_dir(folder.path().join("copy/bin")).unwrap();
+        fs::write(folder.path().join("copy/lib/elephant-tracks/names.etn"), "").unwrap();
+        let one_line = |arguments: &[&str]| {
+            let output = run(folder.path(), arguments);
+            let said = String::from_utf8(output.stdout).unwrap();
+            assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+            said
+        };
+        let said = one_line(&["verify", "copy"]);
+        assert!(said.starts_with("copy: lib/modules: it is missing"), "{said}");
+        fs::write(folder.path().join("copy/lib/modules"), &input[..16 << 20]).unwrap();
+        let said = one_line(&["verify", "copy"]);
+        assert!(said.starts_with("copy/lib/modules: damaged JDK image: it is cut off"), "{said}");
+        fs::write(folder.path().join("copy/lib/modules"), "no image").unwrap();
+        assert!(one_line(&["verify", "copy"]).contains("CAFEDADA"));
+
         let head = 4 << 20;
         for at in (0..head).step_by(4099) {
             let mut bent = input[..head].to_vec();

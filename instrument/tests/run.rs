@@ -4,9 +4,11 @@
 mod common;
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use common::{et_instrument, runtime_dir};
 
@@ -86,7 +88,7 @@ fn every_mistake_is_one_clear_line() {
     let message = fails(&|command| _ = command.args(["--runtime-dir", "shims"]), 125);
     assert!(message.contains("libet_runtime.so") && message.contains("--runtime-dir"), "{message}");
     let message = fails(&|command| _ = command.args(["--exclude", "a["]), 2);
-    assert!(message.contains("a["), "{message}");
+    assert!(message.contains("--exclude 'a[' is no pattern: "), "{message}");
 }
 
 #[test]
@@ -114,4 +116,41 @@ fn an_empty_cache_is_listed_and_cleared() {
     assert_eq!(said(&["cache", "list"]), "");
     assert!(said(&["cache", "clear"]).starts_with("removed 0 entries, 0.0 MB, from "));
     assert!(said(&["cache", "--cache-dir", "none", "clear"]).trim_end().ends_with("/none"));
+}
+
+/// As a JDK of ours looks, with a shell for its java that runs this script.
+fn scripted_jdk(home: &Path, script: &str) {
+    for (path, content) in [
+        ("lib/modules", "no image".to_owned()),
+        ("lib/elephant-tracks/names.etn", String::new()),
+        ("et.args", format!("-c\n\"{script}\"\n")),
+    ] {
+        program(&home.join(path), &content);
+    }
+    fs::create_dir_all(home.join("bin")).unwrap();
+    fs::copy("/bin/sh", home.join("bin/java")).unwrap();
+}
+
+#[test]
+fn a_kill_takes_the_program_along() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path();
+    runtime_dir(root);
+    scripted_jdk(&root.join("jdk"), "echo $$; exec sleep 60");
+    let path = std::env::var_os("PATH").unwrap();
+    let mut command = bare(root);
+    command.env("PATH", path).args(["run", "--in-place", "--", "jdk/bin/java", "Main"]);
+    let mut run = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(run.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let state = Path::new("/proc").join(line.trim()).join("stat");
+    assert!(state.exists(), "{line}");
+    run.kill().unwrap();
+    run.wait().unwrap();
+    let start = Instant::now();
+    // Where nobody reaps it, it stays as a zombie.
+    while fs::read_to_string(&state).is_ok_and(|stat| !stat.contains(") Z ")) {
+        assert!(start.elapsed() < Duration::from_secs(20), "{}", fs::read_to_string(&state).unwrap());
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }

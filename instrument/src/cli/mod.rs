@@ -17,7 +17,7 @@ use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand,
 use crate::app;
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::filter::Filter;
+use crate::filter::{self, Filter};
 use crate::jdk::JdkJob;
 use crate::progress::Progress;
 use crate::report::Report;
@@ -26,9 +26,6 @@ use crate::verify::{self, Verdict};
 use cache::CacheArgs;
 use prepare::PrepareArgs;
 use run::RunArgs;
-
-/// Findings of `--check` that are listed; `verify` lists all.
-const LISTED: usize = 20;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -168,7 +165,7 @@ struct Common {
     /// How to report what was done
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
-    /// No progress and no summary
+    /// No progress and no summary, only what was left without hooks
     #[arg(long, short)]
     quiet: bool,
     /// Replace the output if it exists
@@ -210,7 +207,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             if let Error::Check { findings, .. } = &error {
-                findings.iter().take(LISTED).for_each(|finding| eprintln!("{finding}"));
+                findings.iter().take(verify::LISTED).for_each(|finding| eprintln!("{finding}"));
             }
             eprintln!("et-instrument: {error}");
             let is_run = matches!(cli.command, Some(Command::Run(_)));
@@ -287,7 +284,8 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
 fn filter_of(rules: &[Rule]) -> Result<Filter, Error> {
     let mut filter = Filter::default();
     for (include, pattern) in rules {
-        filter.push(*include, pattern)?;
+        let pushed = filter.push(*include, pattern);
+        pushed.map_err(|error| Error::Usage(format!("{} {error}", filter::option(*include))))?;
     }
     Ok(filter)
 }
@@ -323,7 +321,9 @@ fn print(report: &Report, common: &Common) {
     // A closed pipe is no reason to fail: the work is done.
     let _ = match common.report {
         Format::Json => writeln!(std::io::stdout(), "{}", report.json()),
-        Format::Text if common.quiet => Ok(()),
+        Format::Text if common.quiet => {
+            report.quiet_text().iter().try_for_each(|line| writeln!(std::io::stderr(), "et-instrument: {line}"))
+        }
         Format::Text => write!(std::io::stderr(), "{}", report.text()),
     };
 }
@@ -334,7 +334,7 @@ fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
     // A closed pipe is no reason to fail otherwise than by what was found.
     let _ = match format {
         Format::Json => writeln!(out, "{}", verdict.json()),
-        Format::Text => verdict.findings.iter().try_for_each(|finding| writeln!(out, "{finding}")),
+        Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{line}")),
     };
     if format == Format::Text && !quiet {
         eprintln!("{}", verdict.summary());

@@ -22,7 +22,7 @@ pub(super) struct RunArgs {
     /// Leave the program where it is: its classes get their hooks while it runs
     #[arg(long)]
     in_place: bool,
-    /// Say nothing but errors
+    /// Say nothing but errors, and what gets no hooks
     #[arg(long, short)]
     quiet: bool,
     /// The program: java …, javac …, with all its arguments

@@ -20,8 +20,8 @@ pub struct Folder {
     pub jars: Vec<PathBuf>,
     /// All other files.
     pub others: Vec<PathBuf>,
-    /// Neither file nor folder.
-    pub skipped: Vec<Skip>,
+    /// Neither file nor folder: a copy does without.
+    pub left_out: Vec<Skip>,
 }
 
 impl Folder {
@@ -35,7 +35,7 @@ impl Folder {
                     let path = error.path().unwrap_or(root).to_owned();
                     let dangling = fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink());
                     if dangling && error.loop_ancestor().is_none() {
-                        folder.skip(root, &path, "a link to nowhere: left out");
+                        folder.leave_out(root, &path, "a link to nowhere");
                         continue;
                     }
                     let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("links in a circle"));
@@ -46,7 +46,7 @@ impl Folder {
             if item.file_type().is_dir() {
                 folder.folders.push(path);
             } else if !item.file_type().is_file() {
-                folder.skip(root, item.path(), "neither a file nor a folder: left out");
+                folder.leave_out(root, item.path(), "neither a file nor a folder");
             } else if class_file::has_class_name(&path) {
                 folder.classes.push(path);
             } else if jar::is_archive(&path.to_string_lossy()) {
@@ -58,9 +58,9 @@ impl Folder {
         Ok(folder)
     }
 
-    fn skip(&mut self, root: &Path, path: &Path, reason: &str) {
+    fn leave_out(&mut self, root: &Path, path: &Path, reason: &str) {
         let entry = path.strip_prefix(root).unwrap_or(path).display().to_string();
-        self.skipped.push(Skip { entry, reason: reason.into() });
+        self.left_out.push(Skip { entry, reason: reason.into() });
     }
 }
 

@@ -51,6 +51,7 @@ pub(super) fn copy(
     let (image, feature) = open(&bytes, image_path)?;
     let proxies = runtime.classes(feature)?;
     let resources = image.resources().map_err(fail)?;
+    image.refuse_cut_off(&resources).map_err(fail)?;
 
     let out = staging.path();
     settings.progress.stage("copying the JDK");

@@ -69,7 +69,7 @@ impl JdkJob {
     fn finish(&self, staging: Staging, done: Result<Report, Error>, settings: &Settings) -> Result<Report, Error> {
         let mut report = done.map_err(|error| staging.explain(error))?;
         report.checked(staging.check(settings, std::slice::from_ref(&self.home))?);
-        report.notes.extend(settings.filter.unused());
+        report.warnings.extend(settings.filter.unused());
         report.output = staging.target().display().to_string();
         staging.commit()?;
         Ok(report)

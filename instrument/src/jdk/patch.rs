@@ -30,7 +30,9 @@ pub(super) fn patch(
     let bytes = Input::open(image_path)?;
     let (image, feature) = image::open(&bytes, image_path)?;
     let proxies = runtime.classes(feature)?;
-    let resources = image.resources().map_err(|source| Error::Image { path: image_path.to_owned(), source })?;
+    let fail = |source| Error::Image { path: image_path.to_owned(), source };
+    let resources = image.resources().map_err(fail)?;
+    image.refuse_cut_off(&resources).map_err(fail)?;
 
     // HeapProxy has to get into java.base whatever is asked for.
     let mut wanted = vec![BASE];

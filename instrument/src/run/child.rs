@@ -1,10 +1,13 @@
 //! The program itself: with our standard input and output, all signals its own, and an end that becomes ours.
+#![allow(unsafe_code)] // What a child does before it becomes another program; see `end_with_us`.
 
-use std::os::unix::process::ExitStatusExt;
-use std::path::PathBuf;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 
-use rustix::process::{Pid, WaitId, WaitIdOptions, waitid};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, set_parent_process_death_signal, waitid};
 
 use super::error::RunError;
 use crate::error::Error;
@@ -22,7 +25,12 @@ pub struct Ended {
 /// Runs a program to its end.
 pub fn run(command: &mut Command) -> Result<Ended, Error> {
     let path = PathBuf::from(command.get_program());
-    let mut child = command.spawn().map_err(|source| RunError::Start { path: path.clone(), source })?;
+    let start = |command: &mut Command| {
+        refuse_foreign(command)?;
+        end_with_us(command);
+        command.spawn()
+    };
+    let mut child = start(command).map_err(|source| RunError::Start { path: path.clone(), source })?;
     let process = child.id();
     let signals = interrupt::hand_on_to(process);
     // Not reaped yet: until signals are no longer handed on, nobody else may get its process id.
@@ -34,6 +42,34 @@ pub fn run(command: &mut Command) -> Result<Ended, Error> {
     drop(signals);
     let status = child.wait().map_err(|source| RunError::Start { path, source })?;
     Ok(Ended { process, code: code(status) })
+}
+
+/// With something to do before it, a program is started by `execvp`, which hands what the system cannot run to a shell:
+/// a program for another machine would end in a shell's complaints.
+fn refuse_foreign(command: &Command) -> io::Result<()> {
+    let header = |path: &Path| {
+        let mut header = Vec::new();
+        File::open(path).and_then(|file| file.take(20).read_to_end(&mut header)).map(|_| header)
+    };
+    let (Ok(ours), Ok(theirs)) = (header(Path::new("/proc/self/exe")), header(command.get_program().as_ref())) else {
+        return Ok(());
+    };
+    // Magic, word size and byte order; the machine (elf(5)).
+    let same = [0..6, 18..20].into_iter().all(|part| ours.get(part.clone()) == theirs.get(part));
+    if same { Ok(()) } else { Err(rustix::io::Errno::NOEXEC.into()) }
+}
+
+/// `kill -9` cannot be handed on, so the system does it: it kills the program when the thread that has started it ends.
+/// That is the one that waits for the program.
+fn end_with_us(command: &mut Command) {
+    let us = getpid();
+    let before = move || {
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        // We may have ended in between.
+        if getppid() == Some(us) { Ok(()) } else { Err(io::Error::from(rustix::io::Errno::SRCH)) }
+    };
+    // SAFETY: between fork and exec only two system calls are made; nothing is allocated, no lock is taken.
+    unsafe { command.pre_exec(before) };
 }
 
 fn code(status: ExitStatus) -> u8 {

@@ -24,6 +24,9 @@ pub struct Finding {
     pub what: String,
 }
 
+/// Findings of an artifact that are listed for people.
+pub const LISTED: usize = 20;
+
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: ", self.place)?;
@@ -72,6 +75,20 @@ pub struct Verdict {
 }
 
 impl Verdict {
+    /// The findings for people, a line each: of each artifact no more than a few, since one fault may show in all of
+    /// its classes.
+    pub fn lines(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for of_one in self.findings.chunk_by(|one, next| one.place == next.place) {
+            lines.extend(of_one.iter().take(LISTED).map(Finding::to_string));
+            if of_one.len() > LISTED {
+                let more = counted((of_one.len() - LISTED) as u64, "finding");
+                lines.push(format!("{}: … and {more} more; --report json lists all", of_one[0].place));
+            }
+        }
+        lines
+    }
+
     /// The closing line for people.
     pub fn summary(&self) -> String {
         let mut out = match self.findings.len() as u64 {
@@ -96,5 +113,27 @@ impl Verdict {
     pub fn json(&self) -> String {
         // Plain structs of numbers and strings always serialise.
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_fault_in_many_classes_does_not_hide_the_others() {
+        let finding = |place: &str, entry: String| Finding {
+            place: place.into(),
+            entry,
+            method: None,
+            offset: None,
+            what: "cut off".into(),
+        };
+        let many = (0..1234 + LISTED).map(|number| finding("a.jar", format!("C{number}.class")));
+        let findings = many.chain([finding("b.jar", "D.class".into())]).collect();
+        let lines = Verdict { findings, ..Verdict::default() }.lines();
+        assert_eq!(lines.len(), LISTED + 2);
+        assert_eq!(lines[LISTED], "a.jar: … and 1,234 findings more; --report json lists all");
+        assert_eq!(lines[LISTED + 1], "b.jar: D.class: cut off");
     }
 }

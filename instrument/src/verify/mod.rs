@@ -17,7 +17,7 @@ use et_names::{ENTRY_IN_JAR, NamesTable, PATH_IN_JDK};
 use rayon::prelude::*;
 use walkdir::WalkDir;
 
-pub use finding::{Finding, Verdict};
+pub use finding::{Finding, LISTED, Verdict};
 
 use crate::container::class_file;
 use crate::container::jar::{is_archive, is_names_table};
@@ -111,6 +111,11 @@ impl Job<'_> {
             let bytes = Input::open(&image)?;
             return self.image(&image, &bytes, jdk_names.as_deref());
         }
+        // A patch, or the boot jars for a JDK 8, have no launchers.
+        if jdk_names.is_some() && root.join("bin").is_dir() {
+            self.find(&place, "lib/modules", "it is missing: make the copy of the JDK again");
+            return Ok(());
+        }
         let mut loose = Vec::new();
         let mut jars = Vec::new();
         for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {
@@ -156,9 +161,17 @@ impl Job<'_> {
 
     fn image(&mut self, path: &Path, bytes: &[u8], names: Option<&[u8]>) -> Result<(), Error> {
         let place = path.display().to_string();
-        let fail = |source| Error::Image { path: path.to_owned(), source };
-        let image = Image::read(bytes).map_err(fail)?;
-        let resources = image.resources().map_err(fail)?;
+        let read = Image::read(bytes).and_then(|image| {
+            let resources = image.resources()?;
+            image.refuse_cut_off(&resources).map(|()| (image, resources))
+        });
+        let (image, resources) = match read {
+            Ok(read) => read,
+            Err(error) => {
+                self.find(&place, "", format!("{error}: make it again"));
+                return Ok(());
+            }
+        };
         let faults: Vec<(String, String)> =
             resources.par_iter().filter_map(|resource| of_resource(&image, resource)).collect();
         for (entry, what) in faults {

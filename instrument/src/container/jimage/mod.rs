@@ -35,6 +35,14 @@ pub enum ImageError {
     /// Something points outside, or ends early.
     #[error("damaged JDK image: {0}")]
     Damaged(&'static str),
+    /// The end is missing.
+    #[error("damaged JDK image: it is cut off: its index speaks of {needed} bytes, {found} are there")]
+    CutOff {
+        /// Where the last resource ends.
+        needed: u64,
+        /// The file's size.
+        found: u64,
+    },
     /// A resource whose content cannot be had.
     #[error("damaged JDK image: {name}: {what}")]
     Resource {

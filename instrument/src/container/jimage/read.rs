@@ -213,6 +213,18 @@ impl<'a> Image<'a> {
         .ok_or_else(|| ImageError::Resource { name: resource.name.clone(), what: "its content lies outside the file" })
     }
 
+    /// An error if the file ends before the last of its resources does: said once, not for each that is lost.
+    pub fn refuse_cut_off(&self, resources: &[Resource]) -> Result<(), ImageError> {
+        let end = |resource: &Resource| {
+            let [offset, compressed, uncompressed] =
+                [OFFSET, COMPRESSED, UNCOMPRESSED].map(|kind| resource.location.0[kind]);
+            let size = if compressed == 0 { uncompressed } else { compressed };
+            offset.saturating_add(size).saturating_add(self.content as u64)
+        };
+        let (needed, found) = (resources.iter().map(end).max().unwrap_or(0), self.data.len() as u64);
+        if needed > found { Err(ImageError::CutOff { needed, found }) } else { Ok(()) }
+    }
+
     /// Where the content lies, to keep its order.
     pub(super) fn offset(resource: &Resource) -> u64 {
         resource.location.0[OFFSET]

@@ -17,6 +17,7 @@ final class JarReport {
     private final List<String> skipped = new ArrayList<>();
     private final List<String> shortfalls = new ArrayList<>();
     private final List<String> notes = new ArrayList<>();
+    private final List<String> warnings = new ArrayList<>();
     private long classes;
     private boolean signed;
 
@@ -29,12 +30,17 @@ final class JarReport {
                 Map<?, ?> fields = (Map<?, ?>) skip;
                 skipped.add(fields.get("entry") + ": copied unchanged: " + fields.get("reason"));
             }
+            for (Object leftOut : (Collection<?>) artifact.get("left_out")) {
+                Map<?, ?> fields = (Map<?, ?>) leftOut;
+                skipped.add(fields.get("entry") + ": left out: " + fields.get("reason"));
+            }
             for (Object shortfall : (Collection<?>) artifact.get("shortfalls")) {
                 Map<?, ?> fields = (Map<?, ?>) shortfall;
                 shortfalls.add(fields.get("method") + ": no " + fields.get("hooks") + ": " + fields.get("why"));
             }
         }
         ((Collection<?>) report.get("notes")).forEach(note -> notes.add((String) note));
+        ((Collection<?>) report.get("warnings")).forEach(warning -> warnings.add((String) warning));
     }
 
     static JarReport parse(String json) throws Failure {
@@ -48,6 +54,7 @@ final class JarReport {
     void tell(Messages messages) {
         list(skipped, messages);
         list(shortfalls, messages);
+        warnings.forEach(messages::warn);
         notes.forEach(messages::say);
         if (signed) {
             messages.say("signatures are removed: they signed the original");

@@ -18,16 +18,18 @@ public class JarReportTest {
     public void whatAUserShouldKnowIsTold() throws Failure {
         String skip = "{\"entry\": \"a.class\", \"reason\": \"damaged\"}";
         assertEquals(
-            Arrays.asList("warning: a.class: copied unchanged: damaged", "warning: A.a()V: no exits: too long", "a note",
+            Arrays.asList("warning: a.class: copied unchanged: damaged", "warning: A.a()V: no exits: too long",
+                "warning: --include matches nothing", "a note",
                 "signatures are removed: they signed the original", "rewrote 1 class"),
-            told(report(skip, "{\"method\": \"A.a()V\", \"hooks\": \"exits\", \"why\": \"too long\"}", "\"S.SF\"", "\"a note\"")));
-        assertEquals(Arrays.asList("rewrote 1 class"), told(report("", "", "", "")));
+            told(report(skip, "{\"method\": \"A.a()V\", \"hooks\": \"exits\", \"why\": \"too long\"}", "\"S.SF\"",
+                "\"--include matches nothing\"", "\"a note\"")));
+        assertEquals(Arrays.asList("rewrote 1 class"), told(report("", "", "", "", "")));
     }
 
     @Test
     public void longListsAreCut() throws Failure {
         String skip = "{\"entry\": \"a.class\", \"reason\": \"damaged\"}";
-        List<String> lines = told(report(String.join(",", Collections.nCopies(13, skip)), "", "", ""));
+        List<String> lines = told(report(String.join(",", Collections.nCopies(13, skip)), "", "", "", ""));
         assertEquals(12, lines.size());
         assertEquals("warning: and 3 more", lines.get(10));
     }
@@ -39,9 +41,10 @@ public class JarReportTest {
         }
     }
 
-    private static String report(String skipped, String shortfalls, String signatures, String notes) {
-        return "{\"artifacts\": [{\"classes\": 1, \"skipped\": [" + skipped + "], \"shortfalls\": [" + shortfalls
-            + "], \"signatures_removed\": [" + signatures + "]}], \"notes\": [" + notes + "]}";
+    private static String report(String skipped, String shortfalls, String signatures, String warnings, String notes) {
+        return "{\"artifacts\": [{\"classes\": 1, \"skipped\": [" + skipped + "], \"left_out\": [], \"shortfalls\": ["
+            + shortfalls + "], \"signatures_removed\": [" + signatures + "]}], \"notes\": [" + notes
+            + "], \"warnings\": [" + warnings + "]}";
     }
 
     private static List<String> told(String report) throws Failure {
