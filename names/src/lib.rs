@@ -18,6 +18,8 @@ pub use table::{
     MethodNames, NamesTable, Shortfall, ShortfallNames, Site, SiteNames,
 };
 
+/// First bytes of a trace: who runs programs can tell one without knowing how to read it.
+pub const TRACE_MAGIC: [u8; 8] = *b"ETTRACE\0";
 /// Where the table lies inside an instrumented jar or folder of classes.
 pub const ENTRY_IN_JAR: &str = "META-INF/elephant-tracks/names.etn";
 /// Where the table lies inside an instrumented copy of a JDK.

@@ -5,6 +5,8 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use et_names::TRACE_MAGIC;
+
 use crate::trace_path;
 
 /// What `traceFile` says, weakest place first; see docs/runtime-options.md.
@@ -62,16 +64,14 @@ impl TraceFile {
             return path.exists() && !path.is_file();
         };
         let mut magic = Vec::new();
-        let is_trace = File::open(path).and_then(|file| file.take(MAGIC.len() as u64).read_to_end(&mut magic)).is_ok()
-            && magic == MAGIC;
+        let is_trace =
+            File::open(path).and_then(|file| file.take(TRACE_MAGIC.len() as u64).read_to_end(&mut magic)).is_ok()
+                && magic == TRACE_MAGIC;
         // File systems count time in coarser steps than the clock.
         let is_new = time + Duration::from_secs(2) >= self.started;
         is_trace && is_new && self.before != Some((time, length))
     }
 }
-
-/// How a trace begins: see docs/inside/trace-file.md.
-const MAGIC: &[u8] = b"ETTRACE";
 
 /// What tells one state of a file from another.
 fn state(path: &Path) -> Option<(SystemTime, u64)> {
@@ -107,10 +107,10 @@ mod tests {
     fn an_old_trace_is_not_this_runs() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
-        fs::write(&path, "ETTRACE, just now").unwrap();
+        fs::write(&path, [&TRACE_MAGIC[..], b"just now"].concat()).unwrap();
         let trace = TraceFile::new([path.display().to_string()]);
         assert!(trace.lines(7)[0].starts_with("no trace was written"));
-        fs::write(&path, "ETTRACE, and a new one").unwrap();
+        fs::write(&path, [&TRACE_MAGIC[..], b"and a new one"].concat()).unwrap();
         assert!(trace.lines(7)[0].starts_with("trace: "));
     }
 
@@ -122,11 +122,11 @@ mod tests {
         assert!(trace.lines(7)[0].starts_with("no trace was written"));
         fs::write(folder.path().join("my trace-7"), "").unwrap();
         assert!(trace.lines(7)[0].starts_with("no trace was written"), "the JVM did not come to write");
-        fs::write(folder.path().join("my trace-7"), "ETTRACE").unwrap();
+        fs::write(folder.path().join("my trace-7"), TRACE_MAGIC).unwrap();
         let lines = trace.lines(7);
         assert!(lines[0].starts_with("trace: '") && lines[0].contains("my trace-7' (0.0 MB)"), "{lines:?}");
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
-        fs::write(folder.path().join("my trace-7.7"), "ETTRACE").unwrap();
+        fs::write(folder.path().join("my trace-7.7"), TRACE_MAGIC).unwrap();
         assert!(trace.lines(7)[0].contains("my trace-7.7'"));
         assert!(TraceFile::new([">(cat)".to_owned()]).lines(1)[0].contains(">(cat)"));
     }

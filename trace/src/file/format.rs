@@ -14,7 +14,7 @@ use super::progress::RunId;
 use crate::event::{ObjectHash, Ticket};
 
 /// First bytes of a trace.
-pub const FILE_MAGIC: [u8; 8] = *b"ETTRACE\0";
+pub use et_names::TRACE_MAGIC as FILE_MAGIC;
 /// Format version this crate reads and writes.
 pub const VERSION: u16 = 1;
 /// Bytes of the file header.
