@@ -80,9 +80,38 @@ impl Filter {
         self.rules.is_empty()
     }
 
+    /// The same rules, none of which has decided over anything yet.
+    pub fn fresh(&self) -> Self {
+        let rules = self.rules.iter().map(|rule| Rule { used: Arc::default(), ..rule.clone() });
+        Self { rules: rules.collect() }
+    }
+
+    /// The numbers of the rules that have decided over a class.
+    pub fn decided(&self) -> impl Iterator<Item = usize> {
+        self.rules.iter().enumerate().filter(|(_, rule)| rule.used.load(Ordering::Relaxed)).map(|(number, _)| number)
+    }
+
+    /// Notes that these have, as was seen earlier.
+    pub fn note_decided(&self, numbers: impl IntoIterator<Item = usize>) {
+        for rule in numbers.into_iter().filter_map(|number| self.rules.get(number)) {
+            rule.used.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The lines of [`unused`](Self::unused) on rules that include: where classes may show up later, one that excludes
+    /// may still come to decide.
+    pub fn unused_includes(&self) -> impl Iterator<Item = String> {
+        self.lines(|rule| rule.include)
+    }
+
     /// A line for each rule that has decided over no class: most likely it is misspelt.
     pub fn unused(&self) -> impl Iterator<Item = String> {
-        self.rules.iter().filter(|rule| !rule.used.load(Ordering::Relaxed)).map(|rule| {
+        self.lines(|_| true)
+    }
+
+    fn lines(&self, of: impl Fn(&Rule) -> bool) -> impl Iterator<Item = String> {
+        let unused = self.rules.iter().filter(move |rule| of(rule) && !rule.used.load(Ordering::Relaxed));
+        unused.map(|rule| {
             let option = option(rule.include);
             format!("{option} {} decided over no class: none matches it, or an earlier pattern does", rule.pattern)
         })
@@ -177,6 +206,13 @@ mod tests {
         assert!(!rules.hooks("com/acme/gen/A") && rules.hooks("com/acme/ATest"));
         let unused: Vec<String> = rules.unused().collect();
         assert!(unused.len() == 2 && unused[0].starts_with("--exclude com.acme.*Test "), "{unused:?}");
+        assert_eq!(rules.unused_includes().count(), 0);
+
+        let again = rules.fresh();
+        assert_eq!((again.decided().count(), again.unused_includes().count()), (0, 1));
+        again.note_decided(rules.decided());
+        assert_eq!(again.decided().collect::<Vec<_>>(), [0, 1]);
+        assert!(again.unused().eq(rules.unused()));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::rewrite::HookCounts;
 use crate::verify::Verdict;
@@ -61,12 +61,18 @@ pub struct ArtifactReport {
 }
 
 /// Something that was not rewritten.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
     /// Entry or file.
     pub entry: String,
     /// Why.
     pub reason: String,
+}
+
+impl std::fmt::Display for Skip {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}: {}", self.entry, self.reason)
+    }
 }
 
 /// A method that went without some hooks.
@@ -146,7 +152,7 @@ impl Report {
     }
 
     fn without_hooks(&self) -> [List; 3] {
-        let skips = |skips: &[Skip]| skips.iter().map(|skip| format!("{}: {}", skip.entry, skip.reason)).collect();
+        let skips = |skips: &[Skip]| skips.iter().map(Skip::to_string).collect();
         [
             self.list("copied unchanged", |artifact| skips(&artifact.skipped)),
             self.list("left out", |artifact| skips(&artifact.left_out)),

@@ -63,6 +63,23 @@ impl InstrumentedJdk {
     }
 }
 
+/// The cache of `et-instrument run` in tests: one for each build of the tools, so that the tests of a build never clear
+/// what they use. Those of earlier builds are removed.
+pub fn run_cache(layout: &Layout, tools: &Tools) -> Result<PathBuf> {
+    let caches = layout.target.join("e2e/run-cache");
+    let name = format!("{:016x}", tools_hash(tools)?.finish());
+    let cache = caches.join(&name);
+    if !cache.is_dir() {
+        for old in fs::read_dir(&caches).into_iter().flatten().flatten().filter(|old| old.file_name() != name.as_str())
+        {
+            // Another process may be removing it, too.
+            let _ = fs::remove_dir_all(old.path());
+        }
+        fs::create_dir_all(&cache).with_context(|| format!("cannot make {}", cache.display()))?;
+    }
+    Ok(cache)
+}
+
 fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
@@ -75,15 +92,20 @@ fn remove_outdated(cache: &Path, prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Changes with the tools and with the JDK. The JDK's image is large and never changes in place, so its size and
-/// time stand for it.
-fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
+fn tools_hash(tools: &Tools) -> Result<DefaultHasher> {
     let mut hasher = DefaultHasher::new();
     for file in tools.rewriter_files() {
         fs::read(&file)
             .with_context(|| format!("{} is missing: run cargo xtask build", file.display()))?
             .hash(&mut hasher);
     }
+    Ok(hasher)
+}
+
+/// Changes with the tools and with the JDK. The JDK's image is large and never changes in place, so its size and
+/// time stand for it.
+fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
+    let mut hasher = tools_hash(tools)?;
     jdk.home.hash(&mut hasher);
     let image = fs::metadata(jdk.home.join("lib/modules"))
         .with_context(|| format!("{} has no lib/modules", jdk.home.display()))?;

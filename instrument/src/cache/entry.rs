@@ -69,7 +69,7 @@ pub(super) fn remove(folder: &Path) -> Result<bool, Error> {
     super::remove_any(&gone)?;
     match fs::rename(folder, &gone).and_then(|()| fs::remove_dir_all(&gone)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
-        _ => Ok(true),
+        _ => super::seals::forget(folder).map(|()| true),
     }
 }
 

@@ -5,6 +5,7 @@
 //! programs/KEY/        rewritten jars and folders, for one version of this tool and one set of options
 //! …/KEY.use            locked, shared, by every run that uses it; alone by who removes it
 //! …/KEY.update         locked by who writes
+//! jdks/…KEY.seals      sizes and times of the files of a JDK: one that was damaged is made anew
 //! digests/             digests of files that are known already
 //! ```
 //!
@@ -14,6 +15,7 @@ pub mod digests;
 pub mod entry;
 pub mod list;
 pub mod program;
+pub mod seals;
 pub mod stamp;
 
 use std::path::{Path, PathBuf};

@@ -37,6 +37,31 @@ impl Stamp {
     }
 }
 
+/// What the file system tells of a file that this cache has made: whoever cuts it off or writes over it leaves another
+/// size or time. The inode may change, as when the cache is moved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seal {
+    size: u64,
+    seconds: i64,
+    nanos: i64,
+}
+
+impl Seal {
+    /// Of a file that was just made.
+    pub fn of(path: &Path) -> Result<Self, Error> {
+        Ok(Self::told(&metadata(path)?))
+    }
+
+    fn told(metadata: &Metadata) -> Self {
+        Self { size: metadata.len(), seconds: metadata.mtime(), nanos: metadata.mtime_nsec() }
+    }
+
+    /// Whether the file is there, and as it was made.
+    pub fn holds(&self, path: &Path) -> bool {
+        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && Self::told(&metadata) == *self)
+    }
+}
+
 /// A hash of content, wide enough to stand for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Digest(pub u128);
@@ -119,6 +144,27 @@ mod tests {
         assert_eq!(Stamp::lasting(&old), Stamp::of(&old));
         fs::write(&path, "2").unwrap();
         assert_ne!(Stamp::lasting(&old), Stamp::of(&metadata(&path).unwrap()));
+    }
+
+    #[test]
+    fn a_seal_tells_damage() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "12345").unwrap();
+        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let open = || fs::File::options().write(true).open(&path).unwrap();
+        open().set_modified(hour_ago).unwrap();
+        let seal = Seal::of(&path).unwrap();
+        fs::rename(&path, folder.path().join("y")).unwrap();
+        assert!(!seal.holds(&path));
+        fs::copy(folder.path().join("y"), &path).unwrap();
+        open().set_modified(hour_ago).unwrap();
+        assert!(seal.holds(&path), "the copy of a cache is as good");
+        fs::write(&path, "12x45").unwrap();
+        assert!(!seal.holds(&path));
+        open().set_len(3).unwrap();
+        open().set_modified(hour_ago).unwrap();
+        assert!(!seal.holds(&path));
     }
 
     #[test]

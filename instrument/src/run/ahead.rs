@@ -74,7 +74,8 @@ impl PrepareJob {
             Ok(Entry { original, copy })
         };
         let class_path = self.entries()?.iter().map(place).collect::<Result<_, Error>>()?;
-        let done = programs.finish()?;
+        let mut done = programs.finish()?;
+        done.notes.extend(done.skipped_line().into_iter().chain(settings.filter.unused_includes()));
         Ok(Ready {
             options: prepared.options.iter().cloned().chain(excluded(settings)).collect(),
             java_home: prepared.home,

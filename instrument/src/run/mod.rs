@@ -120,6 +120,10 @@ impl RunJob {
             entry = Some(used);
             settings.progress.finish();
             done.notes.iter().for_each(|note| self.say(settings, note));
+            done.skipped_line()
+                .into_iter()
+                .chain(settings.filter.unused_includes())
+                .for_each(|line| warn(settings, &line));
             if let Some(text) = done.text() {
                 self.say(settings, &format!("rewrote {text}"));
             }
@@ -150,6 +154,11 @@ fn excluded(settings: &Settings) -> Option<String> {
 /// A variable that is set to something.
 fn variable(name: &str) -> Option<OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// What gets no hooks is said in any case.
+fn warn(settings: &Settings, line: &str) {
+    settings.progress.say(&format!("et-instrument: {line}"));
 }
 
 /// A JVM that the program starts has the rewritten classes on its class path, and so must be the instrumented one.

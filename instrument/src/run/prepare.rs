@@ -9,6 +9,7 @@ use super::argfile;
 use super::error::RunError;
 use crate::artifact::Settings;
 use crate::cache::entry::Entry;
+use crate::cache::seals::Seals;
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
 use crate::error::Error;
@@ -107,14 +108,20 @@ fn prepare(
     let key = key.digest().to_string();
     let entry = cache.entry(Kind::Jdk, &format!("{}-{}", home.name(), &key[..16]))?;
     let folder = entry.folder().to_owned();
-    let arguments = folder.join(jdk::ARGS_FILE);
-    if !arguments.is_file() {
+    if Seals::broken(&folder).is_some() {
         let _update = entry.update(|| say("waiting for another run that prepares the same JDK"))?;
-        if !arguments.is_file() {
+        if let Some(broken) = Seals::broken(&folder) {
             cache.remove_unused();
-            // Whatever else bears the name, is no JDK.
-            crate::cache::remove_any(&folder)?;
-            say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
+            let is_ours = jdk::is_instrumented(&folder);
+            if is_ours && broken != folder {
+                say(&format!("{} is damaged or was changed: making the copy of the JDK anew", broken.display()));
+            } else {
+                say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
+            }
+            if !is_ours {
+                // Whatever else bears the name, is no JDK.
+                crate::cache::remove_any(&folder)?;
+            }
             let job = JdkJob {
                 home: home.path.clone(),
                 output: folder.clone(),
@@ -125,6 +132,7 @@ fn prepare(
             };
             // The JDK is hooked as a whole: what a program's objects are can be told by nothing less.
             job.copy(&Settings { filter: Filter::default(), progress: settings.progress.clone(), ..*settings })?;
+            Seals::note(&folder)?;
         }
     }
     let options = options(&folder)?;

@@ -53,7 +53,9 @@ impl TraceFile {
             }
             None => [
                 format!("no trace was written to {}", path.display()),
-                "the messages above tell why; with none of them, no JVM was started".into(),
+                "the messages above tell why; with none of them, no JVM was started. If they tell of damaged files: \
+                 et-instrument cache clear"
+                    .into(),
             ],
         }
     }

@@ -36,14 +36,8 @@ pub struct Ran {
 impl Bench {
     pub fn new(lab: &Lab, jdk: &Jdk, test: &str) -> Result<Self> {
         let folder = fs::canonicalize(lab.folder(jdk, &format!("run-{test}"))?)?;
-        let cache = lab.layout.target.join("e2e/run-cache");
-        let bench = Self { lab: lab.clone(), jdk: jdk.clone(), folder, cache };
-        // Each build of the tools leaves a JDK; what other tests are using stays.
-        if bench.jdks_in(&bench.cache) > 2 {
-            let mut clear = Command::new(lab.tools.et_instrument());
-            command::quiet(clear.args(["cache", "clear", "--cache-dir"]).arg(&bench.cache))?;
-        }
-        Ok(bench)
+        let cache = instrumented::run_cache(&lab.layout, &lab.tools)?;
+        Ok(Self { lab: lab.clone(), jdk: jdk.clone(), folder, cache })
     }
 
     pub fn at(&self, path: &str) -> PathBuf {

@@ -12,31 +12,64 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::{AsIs, Listing};
 use super::{Item, Programs, Slot};
-use crate::artifact::{Blocks, ClassInput, Outcome, instrument};
-use crate::cache::stamp::{Digest, Stamp};
+use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::cache::{remove_any, write_beside};
 use crate::error::Error;
+use crate::report::Skip;
 
 /// What is noted of a folder.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct FolderItem {
     /// By path in the folder.
     classes: BTreeMap<String, Class>,
     links: BTreeSet<String>,
+    /// Which rules of the filter have decided over its classes.
+    decided: BTreeSet<usize>,
 }
 
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Class {
     stamp: Stamp,
     digest: Digest,
-    /// Or a link to the original.
-    rewritten: bool,
+    made: Made,
+}
+
+/// What lies in the copy.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Made {
+    Rewritten {
+        class: Seal,
+        table: Seal,
+    },
+    /// To the original, and why it could not be rewritten.
+    Link(Option<String>),
+}
+
+impl Made {
+    /// Nobody has damaged it.
+    fn is_whole(&self, path: &Path) -> bool {
+        match self {
+            Self::Rewritten { class, table } => class.holds(path) && table.holds(&beside(path)),
+            Self::Link(_) => fs::symlink_metadata(path).is_ok(),
+        }
+    }
 }
 
 impl FolderItem {
-    fn is_up_to_date(&self, listing: &Listing) -> bool {
+    fn is_up_to_date(&self, listing: &Listing, copy: &Path) -> bool {
         let stamps = self.classes.iter().map(|(name, class)| (name, &class.stamp));
-        self.links == listing.links && stamps.eq(&listing.classes)
+        self.links == listing.links
+            && stamps.eq(&listing.classes)
+            && self.classes.iter().all(|(name, class)| class.made.is_whole(&copy.join(name)))
+            && self.links.iter().all(|name| fs::symlink_metadata(copy.join(name)).is_ok())
+    }
+
+    fn skipped(&self) -> impl Iterator<Item = Skip> {
+        self.classes.iter().filter_map(|(name, class)| match &class.made {
+            Made::Link(Some(why)) => Some(Skip { entry: name.clone(), reason: why.clone() }),
+            _ => None,
+        })
     }
 }
 
@@ -52,21 +85,21 @@ impl Programs<'_> {
             _ => None,
         };
         let mut item = known(slot);
-        if item.as_ref().is_some_and(|item| item.is_up_to_date(&listing)) {
-            return Ok(true);
-        }
-        if self.begin()? {
+        let up_to_date = |item: &FolderItem| item.is_up_to_date(&listing, &slot.copy);
+        if !item.as_ref().is_some_and(up_to_date) && self.begin()? {
             item = known(slot);
         }
-        let known = item.unwrap_or_default();
-        if !known.is_up_to_date(&listing) {
+        let mut item = item.unwrap_or_default();
+        if !up_to_date(&item) {
             slot.open()?;
             if !fs::symlink_metadata(&slot.copy).is_ok_and(|copy| copy.is_dir()) {
                 remove_any(&slot.copy)?;
             }
-            let item = self.update_folder(original, &slot.copy, &listing, known)?;
-            slot.write(&Item::Folder(item))?;
+            item = self.update_folder(original, &slot.copy, &listing, item)?;
+            slot.write(&Item::Folder(item.clone()))?;
         }
+        let decided: Vec<usize> = item.decided.iter().copied().collect();
+        self.tell(original, &decided, &item.skipped().collect::<Vec<_>>());
         Ok(true)
     }
 
@@ -92,7 +125,9 @@ impl Programs<'_> {
     ) -> Result<FolderItem, Error> {
         remove_stale(copy, listing, &known)?;
         fs::create_dir_all(copy).map_err(Error::io("create", copy))?;
-        let mut item = FolderItem { links: listing.links.clone(), ..FolderItem::default() };
+        let mut item =
+            FolderItem { links: listing.links.clone(), decided: known.decided.clone(), ..FolderItem::default() };
+        let settings = self.own_settings();
         let name = original.file_name().unwrap_or_default().to_string_lossy();
         self.settings.progress.stage(format!("rewriting {name}"));
         for name in &listing.links {
@@ -100,51 +135,57 @@ impl Programs<'_> {
         }
         for (name, stamp) in &listing.classes {
             let (from, to) = (original.join(name), copy.join(name));
-            let old = known.classes.get(name).filter(|_| fs::symlink_metadata(&to).is_ok());
+            let old = known.classes.get(name).filter(|old| old.made.is_whole(&to));
             if let Some(old) = old.filter(|old| old.stamp == *stamp) {
-                item.classes.insert(name.clone(), *old);
+                item.classes.insert(name.clone(), old.clone());
                 continue;
             }
             let metadata = fs::metadata(&from).map_err(Error::io("read", &from))?;
             let bytes = fs::read(&from).map_err(Error::io("read", &from))?;
             let (stamp, digest) = (Stamp::lasting(&metadata), Digest::of(&bytes));
-            let rewritten = match old.filter(|old| old.digest == digest) {
-                Some(old) => old.rewritten,
-                None => self.class(name, &bytes, &from, &to)?,
+            let made = match old.filter(|old| old.digest == digest) {
+                Some(old) => old.made.clone(),
+                None => self.class(name, &bytes, &from, &to, &settings)?,
             };
-            item.classes.insert(name.clone(), Class { stamp, digest, rewritten });
+            item.classes.insert(name.clone(), Class { stamp, digest, made });
         }
+        item.decided.extend(settings.filter.decided());
         Ok(item)
     }
 
     /// Rewrites a class; one that cannot be is linked.
-    fn class(&mut self, name: &str, bytes: &[u8], from: &Path, to: &Path) -> Result<bool, Error> {
+    fn class(&mut self, name: &str, bytes: &[u8], from: &Path, to: &Path, settings: &Settings) -> Result<Made, Error> {
         let input = [ClassInput { label: name.to_owned(), bytes: Ok(Cow::Borrowed(bytes)) }];
         let mut blocks = Blocks::new(Some(self.next_id()));
-        let done = instrument(&input, name, ArtifactKind::Application, self.settings, &mut blocks, |_, bytes| bytes);
+        let done = instrument(&input, name, ArtifactKind::Application, settings, &mut blocks, |_, bytes| bytes);
         let done = match done {
             Ok(done) => done,
-            Err(Error::Class { .. }) => return link(from, to).map(|()| false),
+            // Instrumented already.
+            Err(Error::Class { .. }) => return link(from, to).map(|()| Made::Link(None)),
             Err(Error::Ids { .. }) => return Err(Error::CacheIds),
             Err(error) => return Err(error),
         };
         let content = match &done.outcomes[0] {
             Outcome::New(content) => content,
             Outcome::Same => bytes,
-            Outcome::Skipped => return link(from, to).map(|()| false),
+            Outcome::Skipped => {
+                let why = done.report.skipped.into_iter().next().map(|skip| skip.reason);
+                return link(from, to).map(|()| Made::Link(why));
+            }
         };
         self.take_ids(done.report.id_base.saturating_add(done.report.id_count))?;
         parents(to)?;
-        write_beside(&table(to), &done.names.encode())?;
+        let table = beside(to);
+        write_beside(&table, &done.names.encode())?;
         write_beside(to, content)?;
         self.done.files += 1;
         self.done.rewritten.push(from.to_owned());
-        Ok(true)
+        Ok(Made::Rewritten { class: Seal::of(to)?, table: Seal::of(&table)? })
     }
 }
 
 /// The names table of a class.
-fn table(class: &Path) -> std::path::PathBuf {
+fn beside(class: &Path) -> std::path::PathBuf {
     let mut name = class.as_os_str().to_owned();
     name.push(".etn");
     name.into()
@@ -171,7 +212,7 @@ fn remove_stale(copy: &Path, listing: &Listing, known: &FolderItem) -> Result<()
     for name in classes.chain(links) {
         let path = copy.join(name);
         remove_any(&path)?;
-        remove_any(&table(&path))?;
+        remove_any(&beside(&path))?;
         let mut folder = path.parent();
         while let Some(empty) = folder.filter(|folder| *folder != copy && fs::remove_dir(folder).is_ok()) {
             folder = empty.parent();

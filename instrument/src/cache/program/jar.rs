@@ -8,24 +8,40 @@ use serde::{Deserialize, Serialize};
 use super::{Item, Programs, Slot, above, relink, unique};
 use crate::app;
 use crate::cache::remove_any;
-use crate::cache::stamp::{Digest, Stamp};
+use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::class_path::decoded;
 use crate::container::manifest;
 use crate::container::zip::Archive;
 use crate::error::Error;
 use crate::input::Input;
+use crate::report::Skip;
 
 /// Attributes of manifests that name other jars, and whether they hold URLs.
 const NAMING: [(&str, bool); 2] = [("Class-Path", true), ("Boot-Class-Path", false)];
 
 /// What is noted of a jar.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct JarItem {
     stamp: Stamp,
     digest: Digest,
-    rewritten: bool,
+    /// Of the copy, if it is rewritten; else it is a link.
+    seal: Option<Seal>,
     /// What it names, absolute.
     named: Vec<PathBuf>,
+    /// What in it was copied unchanged.
+    skipped: Vec<Skip>,
+    /// Which rules of the filter decided over its classes.
+    decided: Vec<usize>,
+}
+
+impl JarItem {
+    /// Nobody has damaged the copy.
+    fn is_whole(&self, copy: &Path) -> bool {
+        match &self.seal {
+            Some(seal) => seal.holds(copy),
+            None => fs::symlink_metadata(copy).is_ok(),
+        }
+    }
 }
 
 impl Programs<'_> {
@@ -33,7 +49,7 @@ impl Programs<'_> {
     pub(super) fn jar(&mut self, original: &Path, slot: &Slot, metadata: &Metadata) -> Result<bool, Error> {
         let stamp = Stamp::of(metadata);
         let known = |slot: &Slot| match slot.read() {
-            Some(Item::Jar(item)) if fs::symlink_metadata(&slot.copy).is_ok() => Some(item),
+            Some(Item::Jar(item)) if item.is_whole(&slot.copy) => Some(item),
             _ => None,
         };
         let mut item = known(slot);
@@ -47,7 +63,8 @@ impl Programs<'_> {
         for named in &item.named {
             self.placed(named)?;
         }
-        Ok(item.rewritten)
+        self.tell(original, &item.decided, &item.skipped);
+        Ok(item.seal.is_some())
     }
 
     fn update_jar(
@@ -64,9 +81,7 @@ impl Programs<'_> {
         };
         let (stamp, digest) = (Stamp::lasting(metadata), Digest::of(&bytes));
         if let Some(known) = known.filter(|known| known.digest == digest) {
-            let item = JarItem { stamp, ..known };
-            slot.write(&Item::Jar(JarItem { named: item.named.clone(), ..item }))?;
-            return Ok(item);
+            return self.noted(slot, JarItem { stamp, ..known });
         }
         slot.open()?;
         let Ok(archive) = Archive::read(&bytes) else { return self.as_is(slot, metadata, digest) };
@@ -76,7 +91,8 @@ impl Programs<'_> {
             return self.as_is(slot, metadata, digest);
         }
         remove_any(&slot.copy)?;
-        let report = app::run(&[original.to_owned()], &slot.copy, true, Some(self.next_id()), self.settings);
+        let settings = self.own_settings();
+        let report = app::run(&[original.to_owned()], &slot.copy, true, Some(self.next_id()), &settings);
         let report = match report {
             Ok(report) => report,
             // Instrumented already, or nothing that can be rewritten: the JVM has its own opinion of it.
@@ -101,18 +117,23 @@ impl Programs<'_> {
         }
         self.done.jars += 1;
         self.done.rewritten.push(original.to_owned());
-        let item = |named| JarItem { stamp, digest, rewritten: true, named };
-        slot.write(&Item::Jar(item(names.all.clone())))?;
-        Ok(item(names.all))
+        let seal = Some(Seal::of(&slot.copy)?);
+        let skipped = report.artifacts.into_iter().flat_map(|artifact| artifact.skipped).collect();
+        let decided = settings.filter.decided().collect();
+        self.noted(slot, JarItem { stamp, digest, seal, named: names.all, skipped, decided })
+    }
+
+    fn noted(&self, slot: &Slot, item: JarItem) -> Result<JarItem, Error> {
+        slot.write(&Item::Jar(item.clone()))?;
+        Ok(item)
     }
 
     /// It is to run as it is: a link stands for the copy, for other jars to name.
     fn as_is(&mut self, slot: &Slot, metadata: &Metadata, digest: Digest) -> Result<JarItem, Error> {
         slot.open()?;
         slot.link()?;
-        let item = || JarItem { stamp: Stamp::lasting(metadata), digest, rewritten: false, named: Vec::new() };
-        slot.write(&Item::Jar(item()))?;
-        Ok(item())
+        let (named, skipped, decided) = (Vec::new(), Vec::new(), Vec::new());
+        self.noted(slot, JarItem { stamp: Stamp::lasting(metadata), digest, seal: None, named, skipped, decided })
     }
 }
 

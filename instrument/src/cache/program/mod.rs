@@ -27,7 +27,7 @@ use super::stamp::Digest;
 use super::{remove_any, write_beside};
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::report::{Report, counted};
+use crate::report::{Report, Skip, counted};
 
 /// The copies of an entry of the cache.
 pub struct Programs<'a> {
@@ -57,6 +57,8 @@ pub struct Done {
     pub rewritten: Vec<PathBuf>,
     /// What the user may want to know.
     pub notes: Vec<String>,
+    /// What runs without hooks, unless it gets them when it is defined: `a.jar: lib/B.class: damaged`.
+    pub skipped: Vec<String>,
 }
 
 impl Done {
@@ -66,6 +68,13 @@ impl Done {
         let parts: Vec<String> =
             parts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| counted(*count as u64, what)).collect();
         (!parts.is_empty()).then(|| parts.join(" and "))
+    }
+
+    /// A line on what runs without hooks.
+    pub fn skipped_line(&self) -> Option<String> {
+        let (first, rest) = self.skipped.split_first()?;
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
+        Some(format!("{} copied unchanged: {first}{more}", self.skipped.len()))
     }
 }
 
@@ -98,8 +107,22 @@ impl<'a> Programs<'a> {
         Ok(self.placed(&original)?.then(|| self.slot(&original).copy))
     }
 
+    /// Settings whose rules tell which of them decide over one item.
+    fn own_settings(&self) -> Settings {
+        let Settings { events, filter, strict, check, progress } = self.settings;
+        Settings { events: *events, filter: filter.fresh(), strict: *strict, check: *check, progress: progress.clone() }
+    }
+
+    /// What holds of an item that is run, whether it was made now or before.
+    fn tell<'s>(&mut self, original: &Path, decided: &[usize], skipped: impl IntoIterator<Item = &'s Skip>) {
+        self.settings.filter.note_decided(decided.iter().copied());
+        let lines = skipped.into_iter().map(|skip| format!("{}: {skip}", original.display()));
+        self.done.skipped.extend(lines);
+    }
+
     /// What was done, when all is placed.
     pub fn finish(mut self) -> Result<Done, Error> {
+        self.done.skipped.sort();
         if let Some(update) = self.update.take() {
             write_beside(&self.ids(), update.next_id.to_string().as_bytes())?;
         }
@@ -238,6 +261,10 @@ mod tests {
     #[test]
     fn what_was_done_is_told() {
         assert_eq!(Done::default().text(), None);
-        assert_eq!(Done { jars: 2, files: 1, ..Done::default() }.text().unwrap(), "2 jars and 1 class file");
+        let skipped = vec!["a.jar: B.class: damaged".into(), "C.class: damaged".into()];
+        let done = Done { jars: 2, files: 1, skipped, ..Done::default() };
+        assert_eq!(done.text().unwrap(), "2 jars and 1 class file");
+        assert_eq!(done.skipped_line().unwrap(), "2 copied unchanged: a.jar: B.class: damaged, and 1 more");
+        assert_eq!(Done::default().skipped_line(), None);
     }
 }
