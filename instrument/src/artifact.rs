@@ -60,16 +60,14 @@ impl Blocks {
         let limit = match kind {
             ArtifactKind::Jdk if self.forced.is_none() => JDK_LIMIT,
             ArtifactKind::Jdk | ArtifactKind::Application => DYNAMIC_BASE,
-            ArtifactKind::Dynamic => ID_LIMIT,
+            ArtifactKind::Dynamic | ArtifactKind::Redefined => ID_LIMIT,
         };
         let fail = |base, advice| Error::Ids { artifact: name.to_owned(), needed: size, base, limit, advice };
         let fits = |base: u32| u64::from(base) + size <= u64::from(limit);
         let mut base = match (self.forced, kind) {
             (Some(base), _) => base,
             (None, ArtifactKind::Jdk) => JDK_BASE,
-            (None, ArtifactKind::Application | ArtifactKind::Dynamic) => {
-                block_base(hash, size.min(u64::from(u32::MAX)) as u32)
-            }
+            (None, _) => block_base(hash, size.min(u64::from(u32::MAX)) as u32),
         };
         if base == 0 || !fits(base) {
             return Err(fail(base, "choose another --id-base, or exclude classes"));

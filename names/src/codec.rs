@@ -46,6 +46,7 @@ impl NamesTable {
             ArtifactKind::Jdk => 0,
             ArtifactKind::Application => 1,
             ArtifactKind::Dynamic => 2,
+            ArtifactKind::Redefined => 3,
         });
         string(&mut out, &self.artifact.name);
         varint(&mut out, self.strings.len() as u32);
@@ -206,6 +207,7 @@ impl Body<'_> {
             0 => ArtifactKind::Jdk,
             1 => ArtifactKind::Application,
             2 => ArtifactKind::Dynamic,
+            3 => ArtifactKind::Redefined,
             _ => return self.fail("unknown kind of artifact"),
         };
         let name = self.text()?.to_owned();

@@ -12,6 +12,15 @@ pub enum ArtifactKind {
     /// Made by the runtime of a traced program: a class defined at run time, or fields that native code stores to. A
     /// trace may hold thousands.
     Dynamic,
+    /// Made by the runtime, too: new methods of a class that an agent redefined. Its fields are those that the class had.
+    Redefined,
+}
+
+impl ArtifactKind {
+    /// The runtime of a traced program made it.
+    pub fn is_made_at_run_time(self) -> bool {
+        matches!(self, Self::Dynamic | Self::Redefined)
+    }
 }
 
 /// One rewritten output and its block of ids.

@@ -15,7 +15,7 @@ use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::report::say;
 use crate::sink::Sink;
-use crate::{prepared, start, tracer, writer};
+use crate::{dynamic, prepared, start, tracer, writer};
 
 /// What `Agent_OnLoad` leaves for the VM's start.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
@@ -102,12 +102,13 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         vm_death: Some(vm_death),
         thread_start: Some(thread_start),
         thread_end: Some(thread_end),
+        class_file_load_hook: Some(class_file_load_hook),
         class_prepare: Some(class_prepare),
         garbage_collection_start: Some(garbage_collection_start),
         garbage_collection_finish: Some(garbage_collection_finish),
     };
     jvmti
-        .add_capabilities(&[Capability::GarbageCollectionEvents])
+        .add_capabilities(&[Capability::GarbageCollectionEvents, Capability::AllClassHookEvents])
         .and_then(|()| jvmti.set_callbacks(&callbacks))
         .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
@@ -204,6 +205,41 @@ unsafe extern "system" fn class_prepare(_jvmti: *mut RawEnv, env: *mut JNIEnv, _
         if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
             tracer.classes.define(tracer, env, class, false);
             prepared::announce(tracer, env, class);
+        }
+    });
+}
+
+/// Of interest where a class is redefined only: those that are defined have their hooks, or get them on another way
+/// (`dynamic`), which knows more about them and can go back.
+#[expect(clippy::too_many_arguments, reason = "JVMTI's")]
+unsafe extern "system" fn class_file_load_hook(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    redefined: jclass,
+    _loader: jobject,
+    _name: *const c_char,
+    _protection_domain: jobject,
+    length: jint,
+    bytes: *const u8,
+    new_length: *mut jint,
+    new_bytes: *mut *mut u8,
+) {
+    if redefined.is_null() || bytes.is_null() {
+        return;
+    }
+    // SAFETY: as the VM hands them over.
+    let (jvmti, env, class) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env), Object::new(redefined)) };
+    guarded(env, (), || {
+        let (Some(tracer), Some(jvmti), Some(env), Some(class)) = (tracer::get(), jvmti, env, class) else { return };
+        // SAFETY: so many bytes are there, until we return.
+        let bytes = unsafe { std::slice::from_raw_parts(bytes, usize::try_from(length).unwrap_or(0)) };
+        let Some(ours) = dynamic::redefined(tracer, env, class, bytes) else { return };
+        if let Ok(memory) = jvmti.allocate(&ours) {
+            // SAFETY: the VM's places for the answer; it frees the memory.
+            unsafe {
+                *new_length = ours.len() as jint;
+                *new_bytes = memory;
+            }
         }
     });
 }

@@ -29,9 +29,9 @@ impl DynamicIds {
 }
 
 /// The artifact whose ids start at `base`, called `name` where people see it.
-pub fn artifact(base: u32, name: impl Into<String>) -> Artifact {
+pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artifact {
     // Within a trace the base is enough to tell it from all others.
-    Artifact { hash: base.into(), base, name: name.into(), kind: ArtifactKind::Dynamic }
+    Artifact { hash: base.into(), base, name: name.into(), kind }
 }
 
 /// Puts a table into the trace. It may come behind events that use its ids: readers read all tables first.
@@ -57,9 +57,9 @@ mod tests {
     #[test]
     fn a_table_goes_to_the_trace_as_it_is() {
         let queue = Queue::default();
-        publish(&queue, &NamesTable::new(artifact(DYNAMIC_BASE, "made")));
+        publish(&queue, &NamesTable::new(artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic)));
         let (kind, bytes) = queue.take_blocks().remove(0);
         assert_eq!(kind, BlockKind::Names);
-        assert_eq!(NamesTable::decode(&bytes).unwrap().artifact, artifact(DYNAMIC_BASE, "made"));
+        assert_eq!(NamesTable::decode(&bytes).unwrap().artifact, artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic));
     }
 }

@@ -121,7 +121,7 @@ impl Tables<'_> {
         let block = table.block();
         let name = match table.artifact.kind {
             ArtifactKind::Jdk => format!("JDK {}", table.artifact.name),
-            ArtifactKind::Application | ArtifactKind::Dynamic => path.display().to_string(),
+            _ => path.display().to_string(),
         };
         for (other, other_name) in &self.blocks {
             if block.overlaps(*other) {

@@ -6,7 +6,7 @@
 use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use et_names::{ClassId, FieldRefNames, NamesTable};
+use et_names::{ArtifactKind, ClassId, FieldRefNames, NamesTable};
 use et_trace::event::ObjectHash;
 use et_trace::file::dynamic::DynamicClass;
 use rustc_hash::FxHashMap;
@@ -292,7 +292,8 @@ impl Members {
             return own;
         }
         let Some(base) = ids.take(self.fields.len() as u32) else { return own };
-        let mut names = NamesTable::new(dynamic_ids::artifact(base, format!("fields of {}", self.class)));
+        let mut names =
+            NamesTable::new(dynamic_ids::artifact(base, format!("fields of {}", self.class), ArtifactKind::Dynamic));
         for (field, declared) in (base..).zip(self.fields) {
             let slot = Slot { offset: declared.offset, field };
             match declared.static_id {

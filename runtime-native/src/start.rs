@@ -204,9 +204,10 @@ fn record_what_exists(
 }
 
 /// Events that the run needs from here on.
-pub const EVENTS: [EventKind; 5] = [
+pub const EVENTS: [EventKind; 6] = [
     EventKind::ThreadStart,
     EventKind::ThreadEnd,
+    EventKind::ClassFileLoadHook,
     EventKind::ClassPrepare,
     EventKind::GarbageCollectionStart,
     EventKind::GarbageCollectionFinish,

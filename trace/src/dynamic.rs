@@ -12,17 +12,36 @@ use crate::event::{ObjectHash, Ticket};
 use crate::file::dynamic::DynamicClass;
 use crate::types::class_name;
 
-/// Defining loaders by the base of a dynamic table.
-pub type Loaders = FxHashMap<u32, ObjectHash>;
+/// What is known of a table that was made at run time.
+#[derive(Clone, Copy, Debug)]
+pub struct Origin {
+    /// The defining loader of its class.
+    pub loader: ObjectHash,
+    /// Of a class that was redefined: where its fields are listed.
+    pub redefines: Option<Redefines>,
+}
+
+/// The table that a class had before it was redefined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Redefines {
+    /// One that was made before the run; nothing but the class's name tells which.
+    Artifact,
+    /// One that was made at run time, by its base.
+    Table(u32),
+}
+
+/// Origins by the base of a dynamic table.
+pub type Origins = FxHashMap<u32, Origin>;
 
 /// Renames the classes of dynamic tables to what the VM calls them and notes in `classes` which have hooks.
-pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicClass]) -> Loaders {
-    let mut loaders = Loaders::default();
+pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicClass]) -> Origins {
+    let mut origins = Origins::default();
     if links.is_empty() {
-        return loaders;
+        return origins;
     }
-    let dynamic = tables.iter().enumerate().filter(|(_, table)| table.artifact.kind == ArtifactKind::Dynamic);
+    let dynamic = tables.iter().enumerate().filter(|(_, table)| table.artifact.kind.is_made_at_run_time());
     let by_base: FxHashMap<u32, usize> = dynamic.map(|(index, table)| (table.artifact.base, index)).collect();
+    let mut first_tables = FxHashMap::default();
     for link in links {
         let (Some(&table), Some(class)) = (by_base.get(&link.class.0), classes.at(link.mirror, Ticket(u64::MAX)))
         else {
@@ -30,21 +49,27 @@ pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicCl
         };
         let table = &mut tables[table];
         let record = &classes.get(class).record;
-        loaders.insert(table.artifact.base, record.loader);
+        let base = table.artifact.base;
+        let redefines = (table.artifact.kind == ArtifactKind::Redefined)
+            .then(|| first_tables.get(&class).map_or(Redefines::Artifact, |first| Redefines::Table(*first)));
+        origins.insert(base, Origin { loader: record.loader, redefines });
         // A table without classes names fields only, for stores by native code.
         if let Some(own) = table.classes.first() {
+            if redefines.is_none() {
+                first_tables.entry(class).or_insert(base);
+            }
             if let Some(name) = class_name(&record.signature).filter(|name| table.str(own.name) != *name) {
                 table.rename_class(0, name);
             }
             classes.has_table(class);
         }
     }
-    loaders
+    origins
 }
 
 #[cfg(test)]
 mod tests {
-    use et_names::{ClassNames, DYNAMIC_BASE as BASE, FieldId, FieldRefId, MethodId, SiteId};
+    use et_names::{ArtifactKind, ClassNames, DYNAMIC_BASE as BASE, FieldId, FieldRefId, MethodId, SiteId};
 
     use crate::event::{Event, ObjectHash, Ticket};
     use crate::file::TraceFile;
@@ -153,6 +178,29 @@ mod tests {
         assert_eq!(field(BASE + 15), Some(FieldId(BASE + 10)));
         let without: Vec<u32> = trace.not_instrumented().map(|class| class.record.class.0).collect();
         assert_eq!(without, [0x50]);
+    }
+
+    #[test]
+    fn a_redefined_class_keeps_its_fields() {
+        let node = || of("a/Node").with_fields(&["next La/Node;"]);
+        let redefined = |base| {
+            let mut table = table("a/Node", base, &[node()]);
+            table.artifact.kind = ArtifactKind::Redefined;
+            table
+        };
+        let trace = trace(|builder| {
+            // One that was instrumented before the run, one that a loader made.
+            builder.names(&table("app", 100, &[node()]));
+            builder.names(&table("a/Node", BASE, &[node()]));
+            builder.names(&redefined(BASE + 10)).names(&redefined(BASE + 20)).names(&redefined(BASE + 30));
+            record(builder, 0x20, 7, "La/Node;", 0);
+            record(builder, 0x21, 8, "La/Node;", 0);
+            builder.dynamic_classes(&[(0x21, BASE), (0x20, BASE + 10), (0x21, BASE + 20), (0x21, BASE + 30)]);
+        });
+        let field = |id| trace.names.resolve_field_ref(FieldRefId(id), &trace.types);
+        assert_eq!([100, BASE + 10].map(field), [Some(FieldId(100)); 2]);
+        assert_eq!([BASE, BASE + 20, BASE + 30].map(field), [Some(FieldId(BASE)); 3]);
+        assert_eq!(trace.not_instrumented().count(), 0);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::dynamic::Loaders;
+use crate::dynamic::{Origins, Redefines};
 use crate::event::ObjectHash;
 use crate::types::{TypeId, Types};
 
@@ -36,6 +36,8 @@ struct Table {
     class_types: Vec<TypeId>,
     /// Of a class made at run time. None for artifacts, whose loaders nobody knows.
     loader: Option<ObjectHash>,
+    /// Of a class that was redefined: the class as it was, whose fields are the same.
+    redefines: Option<ClassRef>,
 }
 
 /// Two artifacts that use the same ids.
@@ -134,13 +136,27 @@ impl Names {
             first_field_ref,
             class_types,
             loader: None,
+            redefines: None,
         });
     }
 
-    /// Which loaders define the classes of dynamic tables.
-    pub fn set_loaders(&mut self, loaders: &Loaders) {
+    /// Where the dynamic tables come from.
+    pub fn set_origins(&mut self, origins: &Origins) {
         for table in &mut self.tables {
-            table.loader = loaders.get(&table.names.artifact.base).copied();
+            table.loader = origins.get(&table.names.artifact.base).map(|origin| origin.loader);
+        }
+        for at in 0..self.tables.len() {
+            let table = &self.tables[at];
+            let redefines = origins.get(&table.names.artifact.base).and_then(|origin| origin.redefines);
+            let (Some(redefines), Some(ty)) = (redefines, table.class_types.first()) else { continue };
+            let known = self.classes_of(*ty).iter().find(|class| {
+                let other = &self.tables[class.table as usize];
+                match redefines {
+                    Redefines::Artifact => !other.names.artifact.kind.is_made_at_run_time(),
+                    Redefines::Table(base) => other.names.artifact.base == base,
+                }
+            });
+            self.tables[at].redefines = known.copied();
         }
     }
 
@@ -319,7 +335,13 @@ impl Names {
 
     /// The class named `internal_name` as `near` sees it: of the same artifact, of the same loader, or of an artifact
     /// that was made before the run, in this order. Loaders delegate in ways of their own, so the last is a guess.
+    /// Of a class that was redefined it is the class as it was.
     pub fn class_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
+        let found = self.entry_near(internal_name, near, types)?;
+        Some(self.tables[found.table as usize].redefines.unwrap_or(found))
+    }
+
+    fn entry_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
         let candidates = self.classes_of(types.get_class(internal_name)?);
         let (Some(near), [_, _, ..]) = (near, candidates) else { return candidates.first().copied() };
         let start = candidates.partition_point(|class| class.table < near.table);

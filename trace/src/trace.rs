@@ -75,9 +75,9 @@ impl Trace {
         tables.extend(file.recovered(BlockKind::Names).filter_map(|raw| NamesTable::decode(raw).ok()));
         let mut classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
         let links = all(&file, BlockKind::DynamicClasses, DynamicClass::decode_block)?;
-        let loaders = dynamic::link(&mut tables, &mut classes, &links);
+        let origins = dynamic::link(&mut tables, &mut classes, &links);
         let mut names = Names::new(tables, &mut types);
-        names.set_loaders(&loaders);
+        names.set_origins(&origins);
         let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
         let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
         let mut problems = file.problems()?;

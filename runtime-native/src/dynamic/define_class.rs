@@ -5,7 +5,7 @@ use std::ffi::c_char;
 
 use jni_sys::{JNIEnv, jbyte, jclass, jobject, jsize};
 
-use super::Rewritten;
+use super::{Purpose, Rewritten};
 use crate::jni_table::{original, told, told_as_it_is};
 use crate::jvm::env::Object;
 
@@ -44,7 +44,8 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
         // SAFETY: as said above.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
         let dynamic = tracer.dynamic.as_ref();
-        rewritten = dynamic.and_then(|dynamic| dynamic.rewrite(bytes, &tracer.dynamic_ids, &tracer.queue));
+        rewritten =
+            dynamic.and_then(|dynamic| dynamic.rewrite(bytes, Purpose::Definition, &tracer.dynamic_ids, &tracer.queue));
     });
     rewritten
 }

@@ -5,6 +5,7 @@
 
 mod define_class;
 mod natives;
+mod redefined;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +14,7 @@ use std::time::Instant;
 use et_instrument::classfile::{ClassFile, to_string};
 use et_instrument::filter::Filter;
 use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
-use et_names::{ClassFlags, ClassId, NamesTable};
+use et_names::{ArtifactKind, ClassFlags, ClassId, NamesTable};
 use et_trace::event::ObjectHash;
 use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 
@@ -22,6 +23,7 @@ use crate::queue::Queue;
 
 pub use define_class::DefineClass;
 pub use natives::link;
+pub use redefined::redefined;
 
 /// The compiled forms of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an
 /// entry or exit of one would be noise. Their allocations and stores are as good as any.
@@ -40,6 +42,7 @@ pub struct Dynamic {
 #[derive(Debug, Default)]
 struct Counts {
     seen: AtomicU64,
+    redefined: AtomicU64,
     rewritten: AtomicU64,
     already_instrumented: AtomicU64,
     excluded: AtomicU64,
@@ -47,6 +50,35 @@ struct Counts {
     refused: AtomicU64,
     failed: AtomicU64,
     nanos: AtomicU64,
+}
+
+/// What a class file is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    /// A new class.
+    Definition,
+    /// To replace that of a class that runs.
+    Redefinition {
+        /// Of the boot loader's: the special cases of `java.base` apply.
+        boot: bool,
+    },
+}
+
+impl Purpose {
+    fn kind(self) -> ArtifactKind {
+        match self {
+            Self::Definition => ArtifactKind::Dynamic,
+            Self::Redefinition { .. } => ArtifactKind::Redefined,
+        }
+    }
+
+    /// Begins the line about a class that has to go without hooks.
+    fn text(self) -> &'static str {
+        match self {
+            Self::Definition => "made at run time",
+            Self::Redefinition { .. } => "redefined by an agent",
+        }
+    }
 }
 
 /// A class with hooks.
@@ -73,9 +105,9 @@ impl Dynamic {
     }
 
     /// Rewrites a class and puts its names into the trace. None: it is to be defined as it is.
-    pub fn rewrite(&self, bytes: &[u8], ids: &DynamicIds, queue: &Queue) -> Option<Rewritten> {
+    pub fn rewrite(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds, queue: &Queue) -> Option<Rewritten> {
         let start = Instant::now();
-        let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome(bytes, ids)))
+        let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome(bytes, purpose, ids)))
             .unwrap_or_else(|_| Outcome::Failed("a class: internal error".into()));
         let counts = &self.counts;
         let (count, rewritten) = match outcome {
@@ -88,19 +120,23 @@ impl Dynamic {
             Outcome::Malformed => (&counts.malformed, None),
             Outcome::Failed(why) => {
                 if counts.failed.load(Ordering::Relaxed) < NAMED_FAILURES {
-                    queue.problem(format!("made at run time and left without hooks: {why}"), 1);
+                    queue.problem(format!("{} and left without hooks: {why}", purpose.text()), 1);
                 }
                 (&counts.failed, None)
             }
         };
         count.fetch_add(1, Ordering::Relaxed);
         counts.seen.fetch_add(1, Ordering::Relaxed);
+        if purpose != Purpose::Definition {
+            counts.redefined.fetch_add(1, Ordering::Relaxed);
+        }
         counts.nanos.fetch_add(start.elapsed().as_nanos() as u64, Ordering::Relaxed);
         rewritten
     }
 
-    fn outcome(&self, bytes: &[u8], ids: &DynamicIds) -> Outcome {
-        let mut options = Options { events: self.events, jdk: false, artifact_hash: 0, base: 0 };
+    fn outcome(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds) -> Outcome {
+        let jdk = purpose == Purpose::Redefinition { boot: true };
+        let mut options = Options { events: self.events, jdk, artifact_hash: 0, base: 0 };
         let mut plan = match Plan::new(bytes, true, &options) {
             Ok(plan) => plan,
             Err(ClassError::AlreadyInstrumented(_)) => return Outcome::AlreadyInstrumented,
@@ -133,7 +169,7 @@ impl Dynamic {
                 Outcome::Failed(format!("{}: {why}", plan.class_name()))
             }
             Ok(done) => {
-                let mut names = NamesTable::new(dynamic_ids::artifact(base, plan.class_name()));
+                let mut names = NamesTable::new(dynamic_ids::artifact(base, plan.class_name(), purpose.kind()));
                 names.push(&done.names);
                 Outcome::Rewritten(Rewritten { bytes: done.bytes, class: ClassId(base) }, Box::new(names))
             }
@@ -161,6 +197,7 @@ impl Dynamic {
         let get = |count: &AtomicU64| count.load(Ordering::Relaxed);
         DynamicCounts {
             seen: get(&counts.seen),
+            redefined: get(&counts.redefined),
             rewritten: get(&counts.rewritten),
             already_instrumented: get(&counts.already_instrumented),
             excluded: get(&counts.excluded),
@@ -221,7 +258,7 @@ mod tests {
 
     impl Rig {
         fn rewrite(&self, dynamic: &Dynamic, bytes: &[u8]) -> Option<Rewritten> {
-            dynamic.rewrite(bytes, &self.ids, &self.queue)
+            dynamic.rewrite(bytes, Purpose::Definition, &self.ids, &self.queue)
         }
     }
 
@@ -263,6 +300,23 @@ mod tests {
         assert_eq!((counts.already_instrumented, counts.excluded), (1, 1));
         assert_eq!(counts.malformed, good.len() as u64);
         assert!(rig.queue.take_blocks().is_empty());
+    }
+
+    #[test]
+    fn what_replaces_a_class_is_marked() {
+        let (rig, dynamic) = (Rig::default(), all());
+        let mut sizes = Vec::new();
+        for boot in [false, true] {
+            let purpose = Purpose::Redefinition { boot };
+            let done = dynamic.rewrite(&class_file("java/lang/Thread"), purpose, &rig.ids, &rig.queue);
+            sizes.push(done.unwrap().bytes.len());
+        }
+        // A thread's fields for its buffer are there, and must not go.
+        assert!(sizes[0] < sizes[1], "{sizes:?}");
+        let kinds: Vec<_> = rig.queue.take_names().iter().map(|table| table.artifact.kind).collect();
+        assert_eq!(kinds, [ArtifactKind::Redefined; 2]);
+        let counts = dynamic.counts();
+        assert_eq!((counts.seen, counts.rewritten, counts.redefined), (2, 2, 2));
     }
 
     #[test]

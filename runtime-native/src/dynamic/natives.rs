@@ -4,6 +4,7 @@
 use et_names::ClassId;
 use jni_sys::{JNIEnv, jclass, jint, jobject};
 
+use super::Purpose;
 use crate::agent::guarded;
 use crate::jvm::env::{Env, Object};
 use crate::tracer::{self, Tracer};
@@ -21,7 +22,7 @@ pub fn link(env: Env) -> Option<()> {
 
 /// What HeapProxyClasses gets: the class file, and behind it the class's id.
 fn rewritten<'a>(tracer: &Tracer, env: Env<'a>, bytes: &[u8]) -> Option<Object<'a>> {
-    let rewritten = tracer.dynamic.as_ref()?.rewrite(bytes, &tracer.dynamic_ids, &tracer.queue)?;
+    let rewritten = tracer.dynamic.as_ref()?.rewrite(bytes, Purpose::Definition, &tracer.dynamic_ids, &tracer.queue)?;
     let mut ours = rewritten.bytes;
     ours.extend_from_slice(&rewritten.class.0.to_be_bytes());
     env.byte_array_of(&ours)

@@ -34,6 +34,8 @@ pub enum Capability {
     TagObjects = 0,
     /// `can_suspend`
     Suspend = 20,
+    /// `can_generate_all_class_hook_events`
+    AllClassHookEvents = 26,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
 }
@@ -56,6 +58,7 @@ pub enum EventKind {
     VmDeath = 51,
     ThreadStart = 52,
     ThreadEnd = 53,
+    ClassFileLoadHook = 54,
     ClassPrepare = 56,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
@@ -68,6 +71,21 @@ const EVENTS: usize = 39;
 /// A callback with an environment and a thread.
 pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
 
+/// A callback for a class file: the class it is to replace or null, its loader, its name, its protection domain, its length and
+/// its bytes; places for the length and the bytes of another class file.
+pub type ClassFileCallback = unsafe extern "system" fn(
+    *mut RawEnv,
+    *mut JNIEnv,
+    jclass,
+    jobject,
+    *const c_char,
+    jobject,
+    jint,
+    *const u8,
+    *mut jint,
+    *mut *mut u8,
+);
+
 /// The functions to call for events; what is none is not called.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
@@ -76,6 +94,7 @@ pub struct Callbacks {
     pub vm_death: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv)>,
     pub thread_start: Option<ThreadCallback>,
     pub thread_end: Option<ThreadCallback>,
+    pub class_file_load_hook: Option<ClassFileCallback>,
     pub class_prepare: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jclass)>,
     pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
     pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
@@ -279,6 +298,7 @@ impl Jvmti {
         set(EventKind::VmDeath, callbacks.vm_death.map(|f| f as *const c_void));
         set(EventKind::ThreadStart, callbacks.thread_start.map(|f| f as *const c_void));
         set(EventKind::ThreadEnd, callbacks.thread_end.map(|f| f as *const c_void));
+        set(EventKind::ClassFileLoadHook, callbacks.class_file_load_hook.map(|f| f as *const c_void));
         set(EventKind::ClassPrepare, callbacks.class_prepare.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
@@ -295,6 +315,15 @@ impl Jvmti {
             function(self.0.as_ptr(), jint::from(on), kind as jint, ptr::null_mut())
         };
         if code == 0 { Ok(()) } else { Err(JvmtiError { function: "SetEventNotificationMode", code }) }
+    }
+
+    /// Memory for the VM to take over, with these bytes.
+    pub fn allocate(self, bytes: &[u8]) -> Result<*mut u8> {
+        let mut memory = ptr::null_mut();
+        jvmti!(self, 46 Allocate(jlong, *mut *mut u8), bytes.len() as jlong, &mut memory)?;
+        // SAFETY: so many bytes were allocated.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), memory, bytes.len()) };
+        Ok(memory)
     }
 
     fn free<T>(self, memory: *mut T) {

@@ -1,8 +1,10 @@
 //! Debuggers, agents, recorders and the JDK's tools, at the same time as us.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -22,6 +24,7 @@ pub fn trials() -> Vec<Trial> {
     };
     let mut trials = lab::on_each_jdk_unless("debugger", lacks("libjdwp.so"), debugger);
     trials.extend(lab::on_each_jdk_unless("java_agent", lacks("libinstrument.so"), java_agent));
+    trials.extend(lab::on_each_jdk_unless("redefined_class", lacks("libinstrument.so"), redefined_class));
     trials.extend(lab::on_each_jdk_unless("agent_of_the_launcher", lacks("libinstrument.so"), agent_of_the_launcher));
     trials.extend(lab::on_each_jdk_unless("archive_of_classes", without_archive, archive_of_classes));
     trials.extend(lab::on_each_jdk_unless("flight_recorder", lacks("jfr/default.jfc"), flight_recorder));
@@ -163,6 +166,58 @@ fn java_agent(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(plain.stdout.lines().count() == 4, "{plain:?}");
     et_tests::plain_and_traced::same(&plain, &traced)?;
     prepared.validate(&trace)?;
+    prepared.clean()
+}
+
+/// A class that an agent gives plain bytes gets its hooks again, and its fields are what they were.
+fn redefined_class(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut prepared = Prepared::new(lab, jdk, "semantics-redefined", "beside/Redefines")?;
+    let manifest = prepared.folder.join("agent.mf");
+    fs::write(&manifest, "Premain-Class: Redefines\nCan-Redefine-Classes: true\n")?;
+    let jar = prepared.folder.join("agent.jar");
+    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
+    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
+    let rewritten = prepared.folder.join("agent-et.jar");
+    prepared.rewrite(&jar, &rewritten)?;
+    let run = |mut java: Command, jar: &Path| {
+        java.arg(format!("-javaagent:{}", jar.display())).arg("-cp").arg(jar);
+        et_tests::program::run_java(java.arg("Redefines").arg(prepared.plain()))
+    };
+    let plain = run(prepared.plain_java(), &jar)?;
+    ensure!(plain.stdout == "true\n", "{plain:?}");
+
+    let traced_run = |prepared: &mut Prepared<'_>, options: &[&str]| -> Result<PathBuf> {
+        let (mut java, trace) = prepared.traced_java()?;
+        java.args(options);
+        let plain_classes = prepared.plain().to_owned();
+        java.arg(format!("-javaagent:{}", rewritten.display())).arg("-cp").arg(&rewritten);
+        let traced = et_tests::program::run_java(java.arg("Redefines").arg(plain_classes))?;
+        et_tests::plain_and_traced::same(&plain, &traced)?;
+        Ok(trace)
+    };
+    let trace = traced_run(&mut prepared, &[])?;
+    let names = prepared.folder.join("names.txt");
+    let mut text = Command::new(lab.tools.et_trace());
+    let text = command::read(text.args(["text", "--deaths", "none", "--names"]).arg(&names).arg(&trace))?;
+    let items: Vec<&str> = text.lines().filter(|line| line.contains(" LRedefines$Item; ")).collect();
+    ensure!(items.len() == 101 && items.iter().all(|line| line.starts_with("N ")), "{items:#?}");
+    let ids: HashSet<&str> = items.iter().filter_map(|line| line.split(' ').nth(1)).collect();
+    // `U old-target origin new-target field thread`
+    let stores: Vec<Vec<&str>> =
+        text.lines().filter(|line| line.starts_with("U ")).map(|line| line.split(' ').collect()).collect();
+    let fields: HashSet<&str> = stores.iter().filter(|store| ids.contains(store[3])).map(|store| store[4]).collect();
+    ensure!(fields.len() == 1, "one field became {fields:?}");
+    let summary = command::read(Command::new(lab.tools.et_trace()).args(["summary", "--json"]).arg(&trace))?;
+    let summary: serde_json::Value = serde_json::from_str(&summary)?;
+    ensure!(summary["dynamic"]["redefined"] == 2, "{}", summary["dynamic"]);
+    prepared.validate(&trace)?;
+
+    let trace = traced_run(&mut prepared, &["-Det.dynamic=off"])?;
+    let summary = command::read(Command::new(lab.tools.et_trace()).arg("summary").arg(&trace))?;
+    ensure!(
+        summary.contains("redefined by an agent and left without hooks (dynamic=off): Redefines$Target"),
+        "{summary}"
+    );
     prepared.clean()
 }
 

@@ -10,8 +10,10 @@ use crate::event::ObjectHash;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DynamicCounts {
-    /// Class files that Java code or JNI wanted to define.
+    /// Class files that Java code, JNI or an agent wanted to define.
     pub seen: u64,
+    /// Of these, were to replace the class file of a class that was there (`Instrumentation.redefineClasses`, hot swap).
+    pub redefined: u64,
     /// Got hooks.
     pub rewritten: u64,
     /// Were rewritten before the run.

@@ -136,6 +136,7 @@ mod tests {
         let counts = DynamicCounts {
             seen: u64::MAX,
             rewritten: u64::MAX,
+            redefined: u64::MAX,
             already_instrumented: u64::MAX,
             excluded: u64::MAX,
             malformed: u64::MAX,

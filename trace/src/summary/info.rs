@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use et_names::ArtifactKind;
-
 use super::render::{bytes, counted, number};
 use crate::file::format::BlockKind;
 use crate::text::{Radix, TextTrace};
@@ -39,7 +37,7 @@ pub fn info(trace: &Trace) -> String {
     }
     let (mut dynamic, mut dynamic_classes, mut dynamic_methods) = (0, 0, 0);
     for table in trace.names.tables() {
-        if table.artifact.kind == ArtifactKind::Dynamic {
+        if table.artifact.kind.is_made_at_run_time() {
             dynamic += 1;
             dynamic_classes += table.classes.len() as u64;
             dynamic_methods += table.methods.len() as u64;

@@ -280,6 +280,9 @@ fn dynamic(out: &mut String, counts: &DynamicCounts, last_known: Option<f64>) {
     let (seen, rewritten) = (number(counts.seen), number(counts.rewritten));
     let when = last_known.map_or_else(String::new, |at| format!(" (last known after {at:.2} s)"));
     let _ = write!(out, "\nClasses defined while tracing{when}: {seen}, {rewritten} of them given hooks, in {seconds}");
+    if counts.redefined > 0 {
+        let _ = write!(out, "; {} of all replaced a class's", number(counts.redefined));
+    }
     for (count, what) in [
         (counts.already_instrumented, "instrumented before the run"),
         (counts.excluded, "excluded"),
