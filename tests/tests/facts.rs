@@ -11,7 +11,7 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 10] = [
+    let cases: [(&str, lab::Case); 11] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
+        ("overflows_are_told_of_with_their_type", overflows_are_told_of_with_their_type),
         ("references_are_cleared", references_are_cleared),
         ("huge_tables_miss_nothing", huge_tables_miss_nothing),
     ];
@@ -317,5 +318,22 @@ fn huge_tables_miss_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let found = records.iter().filter(|record| matches!(record.what, What::Born { kind: 'P', .. })).count();
         ensure!(found == 0, "{method}: {found} objects were only seen when they were stored");
     }
+    run.clean()
+}
+
+/// The VM makes the error where there is no room for a hook. The first hook that has room must find that it is new.
+fn overflows_are_told_of_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (run, trace) = traced(lab, jdk, "overflown", "Overflown")?;
+    let mut errors = 0;
+    for record in &trace.records.all {
+        let What::Born { descriptor, size, kind, .. } = &record.what else { continue };
+        if **descriptor == *"Ljava/lang/StackOverflowError;" {
+            ensure!(*size > 0, "{record:?}");
+            errors += 1;
+        }
+        ensure!(*kind != 'P' || *size > 0, "an object that no hook told of: {record:?}");
+    }
+    // The VM keeps one or two of its own from the start.
+    ensure!((20..24).contains(&errors), "{errors} errors");
     run.clean()
 }

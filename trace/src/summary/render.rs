@@ -4,6 +4,7 @@ use std::fmt::Write;
 
 use super::{Amount, Summary};
 use crate::file::dynamic::DynamicCounts;
+use crate::file::progress::OVERFLOWS;
 
 /// Bytes in the unit that reads best.
 pub fn bytes(count: u64) -> String {
@@ -339,6 +340,10 @@ fn not_seen(out: &mut String, summary: &Summary) {
             counted(lost.undecodable_pieces, "block"),
             bytes(lost.undecodable_bytes)
         );
+    }
+    let overflows: u64 = summary.problems.iter().filter(|p| p.what == OVERFLOWS).map(|p| p.count).sum();
+    if overflows > 0 {
+        let _ = write!(out, ", and {} that had no room on the stack", number(overflows));
     }
     out.push('\n');
 }

@@ -267,8 +267,14 @@ public final class HeapProxy {
     }
 
     private static void newArray(Object array, int length, int site, int depth) {
-        int fresh = System.identityHashCode(array);
-        HeapProxyBuffer.write(HeapProxyRelease.thread(), depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
+        Thread thread = HeapProxyRelease.thread();
+        long at = HeapProxyBuffer.room(thread);
+        // Last: an array with an id counts as told of.
+        int fresh = HeapProxyObjects.draw(array);
+        if (at != 0L) {
+            HeapProxyPlatform.put(at, depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
+            thread.etPos = at + 16L;
+        }
     }
 
     // Updates

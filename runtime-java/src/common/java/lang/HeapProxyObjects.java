@@ -72,27 +72,51 @@ final class HeapProxyObjects {
 
     private static int askId(Object object, int kind, int depth) {
         boolean isNew = isNew(object);
-        int hash = System.identityHashCode(object);
         // A locked object may well be known. Which are is not recorded for all, so some are announced again.
-        if (isNew || !isKnown(hash)) {
-            announce(object, hash, kind, isNew ? depth : 0);
+        if (!isNew && isKnown(System.identityHashCode(object))) {
+            return System.identityHashCode(object);
+        }
+        if (object instanceof Class) {
+            // The class record of the trace introduces the mirror, too.
+            return classId((Class<?>) object);
+        }
+        int hash = announce(object, kind);
+        if (isNew && depth > 0) {
+            contents(object, hash, kind, depth - 1);
         }
         return hash;
     }
 
-    private static void announce(Object object, int hash, int kind, int depth) {
-        if (object instanceof Class) {
-            // The class record of the trace introduces the mirror, too.
-            classId((Class<?>) object);
-            return;
-        }
+    /** Writes that the object is there. Should the stack end in between, the object has no id yet, and is still to be told of. */
+    private static int announce(Object object, int kind) {
         int type = classId(object.getClass());
-        HeapProxyBuffer.write(HeapProxyRelease.thread(), kind, hash, type, length(object));
+        int length = length(object);
+        Thread thread = HeapProxyRelease.thread();
+        long at = HeapProxyBuffer.room(thread);
+        int hash = draw(object);
+        if (at != 0L) {
+            HeapProxyPlatform.put(at, kind, hash, type, length);
+            thread.etPos = at + 16L;
+        }
         // Only now: who reads the table may rely on the event being there.
         remember(hash);
-        if (depth > 0) {
-            contents(object, hash, kind, depth - 1);
-        }
+        return hash;
+    }
+
+    /**
+     * The identity hash, drawn with more of the stack in use than it takes to write an event: if there is room for the
+     * one, there is for the other.
+     */
+    static int draw(Object object) {
+        return draw(object, 0L, 0L, 0L);
+    }
+
+    private static int draw(Object object, long a, long b, long c) {
+        return draw(object, a, b, c, 0L, 0L);
+    }
+
+    private static int draw(Object object, long a, long b, long c, long d, long e) {
+        return System.identityHashCode(object);
     }
 
     /**
