@@ -211,7 +211,6 @@ unsafe extern "system" fn class_prepare(_jvmti: *mut RawEnv, env: *mut JNIEnv, _
 
 /// Of interest where a class is redefined only: those that are defined have their hooks, or get them on another way
 /// (`dynamic`), which knows more about them and can go back.
-#[expect(clippy::too_many_arguments, reason = "JVMTI's")]
 unsafe extern "system" fn class_file_load_hook(
     jvmti: *mut RawEnv,
     env: *mut JNIEnv,
