@@ -173,7 +173,7 @@ pub fn instrument<T: Send>(
     });
     let written: Vec<Written<T>> = work.collect::<Result<_, Error>>()?;
 
-    let mut names = NamesTable::new(Artifact { hash, base, name: name.to_owned(), kind });
+    let mut names = NamesTable::new(Artifact { hash, base, name: name.to_owned(), kind, events: settings.events });
     let mut report = ArtifactReport {
         name: name.to_owned(),
         hash: format!("{hash:016x}"),

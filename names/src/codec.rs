@@ -3,7 +3,7 @@
 use thiserror::Error;
 
 use crate::table::{Artifact, ArtifactKind, Class, ClassFlags, Field, FieldRef, Method, NamesTable, Shortfall, Site};
-use crate::{Str, StringTable};
+use crate::{EventSet, Str, StringTable};
 
 /// First bytes of a names table file.
 pub const MAGIC: [u8; 8] = *b"ETNAMES\0";
@@ -98,6 +98,8 @@ impl NamesTable {
         }
         let mut file = MAGIC.to_vec();
         file.extend_from_slice(&VERSION.to_le_bytes());
+        // So that a zero means all of them.
+        file.push(self.artifact.events.missing().bits());
         file.resize(HEADER - 4, 0);
         file.extend_from_slice(&(out.len() as u32).to_le_bytes());
         // Level 3 of zstd cannot fail on a buffer in memory.
@@ -119,7 +121,8 @@ impl NamesTable {
             return Err(DecodeError::Body { offset: 0, what: "size out of bounds" });
         }
         let body = zstd::bulk::decompress(&file[HEADER..], size).map_err(DecodeError::Compression)?;
-        Body { bytes: &body, at: 0, strings: 0 }.table()
+        let events = EventSet::from_bits(file[10]).missing();
+        Body { bytes: &body, at: 0, strings: 0 }.table(events)
     }
 }
 
@@ -199,7 +202,7 @@ impl Body<'_> {
         Ok(self.below(1 << 16, "number longer than 16 bits")? as u16)
     }
 
-    fn table(mut self) -> Result<NamesTable, DecodeError> {
+    fn table(mut self, events: EventSet) -> Result<NamesTable, DecodeError> {
         let mut hash = [0; 8];
         hash.copy_from_slice(self.take(8)?);
         let base = self.varint()?;
@@ -211,7 +214,7 @@ impl Body<'_> {
             _ => return self.fail("unknown kind of artifact"),
         };
         let name = self.text()?.to_owned();
-        let mut table = NamesTable::new(Artifact { hash: u64::from_le_bytes(hash), base, name, kind });
+        let mut table = NamesTable::new(Artifact { hash: u64::from_le_bytes(hash), base, name, kind, events });
 
         let count = self.count()?;
         let mut strings = StringTable::without_index();
@@ -299,6 +302,7 @@ mod tests {
             base: 5_000_000,
             name: "app.jar".into(),
             kind: ArtifactKind::Application,
+            events: "alloc,update".parse().unwrap(),
         });
         for (index, name) in ["a/A", "a/B"].into_iter().enumerate() {
             table.push(&ClassNames {
@@ -320,6 +324,14 @@ mod tests {
             });
         }
         table
+    }
+
+    #[test]
+    fn a_table_that_says_nothing_of_events_has_all() {
+        let mut file = sample().encode();
+        assert_eq!(NamesTable::decode(&file).unwrap().artifact.events, sample().artifact.events);
+        file[10] = 0;
+        assert_eq!(NamesTable::decode(&file).unwrap().artifact.events, EventSet::ALL);
     }
 
     #[test]
@@ -359,7 +371,7 @@ mod tests {
                 let mut damaged = body.clone();
                 damaged[at] = value;
                 // Any outcome but a panic will do.
-                let _ = Body { bytes: &damaged, at: 0, strings: 0 }.table();
+                let _ = Body { bytes: &damaged, at: 0, strings: 0 }.table(EventSet::ALL);
             }
         }
     }

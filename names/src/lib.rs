@@ -4,11 +4,13 @@
 //! analyser reads it. The format is described in `docs/inside/names.md`.
 
 mod codec;
+mod events;
 mod ids;
 mod strings;
 mod table;
 
 pub use codec::{DecodeError, MAGIC};
+pub use events::EventSet;
 pub use ids::{
     ClassId, DYNAMIC_BASE, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base,
 };

@@ -1,6 +1,6 @@
 //! The table itself: dense vectors, an id is the artifact's base plus an index.
 
-use crate::{ClassId, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
+use crate::{ClassId, EventSet, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
 
 /// What was instrumented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +34,8 @@ pub struct Artifact {
     pub name: String,
     /// JDK, application, or made at run time.
     pub kind: ArtifactKind,
+    /// What its classes have hooks for. Those made at run time have what the JDK's have; of them it says all.
+    pub events: EventSet,
 }
 
 /// The ids an artifact may use, all kinds alike: `base ..  base + size`.

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use et_names::{Artifact, ArtifactKind, DYNAMIC_BASE, ID_LIMIT, NamesTable};
+use et_names::{Artifact, ArtifactKind, DYNAMIC_BASE, EventSet, ID_LIMIT, NamesTable};
 use et_trace::file::format::BlockKind;
 
 use crate::queue::Queue;
@@ -31,7 +31,7 @@ impl DynamicIds {
 /// The artifact whose ids start at `base`, called `name` where people see it.
 pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artifact {
     // Within a trace the base is enough to tell it from all others.
-    Artifact { hash: base.into(), base, name: name.into(), kind }
+    Artifact { hash: base.into(), base, name: name.into(), kind, events: EventSet::ALL }
 }
 
 /// Puts a table into the trace. It may come behind events that use its ids: readers read all tables first.

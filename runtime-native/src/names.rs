@@ -195,11 +195,12 @@ fn class_path(manifest: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_names::{Artifact, ClassNames, MethodNames};
+    use et_names::{Artifact, ClassNames, EventSet, MethodNames};
     use std::io::Write;
 
     fn table(hash: u64, base: u32) -> Vec<u8> {
-        let artifact = Artifact { hash, base, name: "a.jar".into(), kind: ArtifactKind::Application };
+        let artifact =
+            Artifact { hash, base, name: "a.jar".into(), kind: ArtifactKind::Application, events: EventSet::ALL };
         let mut table = NamesTable::new(artifact);
         let method = || MethodNames { name: "m".into(), descriptor: "()V".into(), access: 0, line: 0 };
         let methods = (0..10).map(|_| method()).collect();

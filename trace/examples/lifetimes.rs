@@ -13,8 +13,8 @@ use std::path::Path;
 use std::time::Instant;
 
 use et_names::{
-    Artifact, ArtifactKind, ClassNames, FieldNames, FieldRefId, FieldRefNames, MethodId, MethodNames, NamesTable,
-    SiteId, SiteNames,
+    Artifact, ArtifactKind, ClassNames, EventSet, FieldNames, FieldRefId, FieldRefNames, MethodId, MethodNames,
+    NamesTable, SiteId, SiteNames,
 };
 use et_trace::event::{Event, ObjectHash, Ticket, encode};
 use et_trace::file::format::{
@@ -54,7 +54,8 @@ impl Output {
 }
 
 fn names() -> NamesTable {
-    let artifact = Artifact { hash: 1, base: 1, name: "synthetic".into(), kind: ArtifactKind::Application };
+    let artifact =
+        Artifact { hash: 1, base: 1, name: "synthetic".into(), kind: ArtifactKind::Application, events: EventSet::ALL };
     let mut table = NamesTable::new(artifact);
     let object = "Ljava/lang/Object;";
     let method = |name: &str, access| MethodNames { name: name.into(), descriptor: "()V".into(), access, line: 1 };

@@ -430,10 +430,16 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_names::{Artifact, ArtifactKind, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames};
+    use et_names::{Artifact, ArtifactKind, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames};
 
     fn table(name: &str, hash: u64, base: u32, classes: &[ClassNames]) -> NamesTable {
-        let mut table = NamesTable::new(Artifact { hash, base, name: name.into(), kind: ArtifactKind::Application });
+        let mut table = NamesTable::new(Artifact {
+            hash,
+            base,
+            name: name.into(),
+            kind: ArtifactKind::Application,
+            events: EventSet::ALL,
+        });
         classes.iter().for_each(|class| table.push(class));
         table
     }

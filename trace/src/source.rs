@@ -5,6 +5,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use et_names::EventSet;
 use thiserror::Error;
 
 use crate::file::format::FILE_MAGIC;
@@ -24,6 +25,17 @@ pub enum Deaths {
     Trace,
     /// There are none.
     None,
+}
+
+/// Deaths cannot be worked out of records that lack any of these: what an object is held by, and when it was used.
+const OF_DEATHS: [EventSet; 3] = [EventSet::ALLOC, EventSet::UPDATE, EventSet::METHOD];
+
+/// Why deaths cannot be known, if records are of these events only.
+pub(crate) fn deaths_unknown(events: EventSet) -> Option<String> {
+    if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
+        return None;
+    }
+    Some(format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only"))
 }
 
 /// How to read.
@@ -148,7 +160,25 @@ impl Source {
         }
     }
 
-    /// Calls `visit` with each record, in order, until it breaks off or the trace ends.
+    /// What the classes of the run have hooks for.
+    pub fn events(&self) -> EventSet {
+        match self {
+            Self::Trace(trace) => trace.events(),
+            Self::Text(text) => text.events(),
+        }
+    }
+
+    /// Where deaths come from, if they are asked for: nowhere if they cannot be known. A text may have its own.
+    pub fn deaths(&self, asked: Deaths) -> Deaths {
+        match self {
+            Self::Text(text) if text.has_deaths() => asked,
+            _ if deaths_unknown(self.events()).is_some() => Deaths::None,
+            _ => asked,
+        }
+    }
+
+    /// Calls `visit` with each record, in order, until it breaks off or the trace ends. Where deaths are asked for and
+    /// cannot be known, there are none, and a warning.
     pub fn for_each(
         &self,
         reading: Reading,
@@ -185,7 +215,12 @@ pub fn for_each(
         visit(record, &At { types: &trace.types, tick })
     };
     let mut ending = Ending::default();
+    let unknown = deaths_unknown(trace.events()).filter(|_| reading.deaths == Deaths::Trace);
     match reading.deaths {
+        _ if unknown.is_some() => {
+            ending.outcome = trace.for_each(|record, _| visit(record))?;
+            ending.warnings.extend(unknown);
+        }
         Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
         Deaths::Trace => {
             let (recording, outcome) = lifetimes::record(trace, reading.limits)?;

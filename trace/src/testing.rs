@@ -1,8 +1,8 @@
 //! Makes small traces for tests.
 
 use et_names::{
-    Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, MethodNames,
-    NamesTable, SiteNames,
+    Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames,
+    MethodNames, NamesTable, SiteNames,
 };
 
 use crate::event::{Event, ObjectHash, Ticket, encode};
@@ -211,7 +211,8 @@ pub fn table(name: &str, base: u32, classes: &[ClassNames]) -> NamesTable {
         DYNAMIC_BASE.. => ArtifactKind::Dynamic,
         _ => ArtifactKind::Application,
     };
-    let mut table = NamesTable::new(Artifact { hash: u64::from(base), base, name: name.into(), kind });
+    let mut table =
+        NamesTable::new(Artifact { hash: u64::from(base), base, name: name.into(), kind, events: EventSet::ALL });
     classes.iter().for_each(|class| table.push(class));
     table
 }

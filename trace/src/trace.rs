@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use et_names::NamesTable;
+use et_names::{EventSet, NamesTable};
 
 use crate::classes::{Class, Classes};
 use crate::dynamic;
@@ -131,6 +131,11 @@ impl Trace {
                 && !self.names.is_hooked(class.ty)
                 && !class.file_ty.is_some_and(|ty| self.names.is_hooked(ty))
         })
+    }
+
+    /// What the classes of the JDK and of the program have hooks for: what all of them have.
+    pub fn events(&self) -> EventSet {
+        self.names.tables().fold(EventSet::ALL, |events, table| events.and(table.artifact.events))
     }
 
     /// Name of a thread for people.

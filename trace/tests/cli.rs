@@ -5,13 +5,14 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
-use et_names::{Artifact, ArtifactKind, ClassNames, MethodId, MethodNames, NamesTable};
+use et_names::{Artifact, ArtifactKind, ClassNames, EventSet, MethodId, MethodNames, NamesTable};
 use et_trace::event::{Event, Ticket, encode};
 use et_trace::file::format::{BLOCK_HEADER, BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
 use et_trace::file::progress::RunId;
 
 fn names() -> Vec<u8> {
-    let artifact = Artifact { hash: 1, base: 1, name: "app.jar".into(), kind: ArtifactKind::Application };
+    let artifact =
+        Artifact { hash: 1, base: 1, name: "app.jar".into(), kind: ArtifactKind::Application, events: EventSet::ALL };
     let mut table = NamesTable::new(artifact);
     let main = MethodNames { name: "main".into(), descriptor: "()V".into(), access: 8, line: 1 };
     table.push(&ClassNames { name: "Main".into(), methods: vec![main], ..ClassNames::default() });

@@ -1,67 +1,6 @@
-//! Which events are hooked, and what a method that is too large goes without.
+//! What hooks a set of events needs, and what a method that is too large goes without.
 
-/// Which events are hooked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct EventSet(u8);
-
-impl EventSet {
-    /// Objects and arrays come to be, with their sites.
-    pub const ALLOC: EventSet = EventSet(1);
-    /// Reference slots change.
-    pub const UPDATE: EventSet = EventSet(2);
-    /// Methods are entered and left.
-    pub const METHOD: EventSet = EventSet(4);
-    /// Exceptions are thrown and caught.
-    pub const EXCEPTION: EventSet = EventSet(8);
-    /// All of them.
-    pub const ALL: EventSet = EventSet(15);
-
-    /// Whether all events of `other` are in this set.
-    pub fn has(self, other: EventSet) -> bool {
-        self.0 & other.0 == other.0
-    }
-
-    /// The set as bits, for the class attribute and for hashes.
-    pub fn bits(self) -> u8 {
-        self.0
-    }
-
-    /// The set that [`bits`](Self::bits) made these of.
-    pub fn from_bits(bits: u8) -> Self {
-        Self(bits & Self::ALL.0)
-    }
-
-    /// The events that are in both sets.
-    pub fn and(self, other: EventSet) -> Self {
-        Self(self.0 & other.0)
-    }
-
-    /// The events of both sets.
-    pub fn or(self, other: EventSet) -> Self {
-        Self(self.0 | other.0)
-    }
-}
-
-impl std::str::FromStr for EventSet {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let mut set = 0;
-        for word in text.split(',') {
-            set |= match word.trim() {
-                "all" => Self::ALL.0,
-                "alloc" => Self::ALLOC.0,
-                "update" => Self::UPDATE.0,
-                "method" => Self::METHOD.0,
-                "exception" => Self::EXCEPTION.0,
-                other => {
-                    return Err(format!("unknown event {other:?}: use alloc, update, method, exception or all"));
-                }
-            };
-        }
-        Ok(Self(set))
-    }
-}
+use et_names::EventSet;
 
 /// The hooks a class or a method is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use rustc_hash::FxHasher;
 use thiserror::Error;
 
 pub use counts::HookCounts;
-pub use events::EventSet;
+pub use et_names::EventSet;
 
 use crate::classfile::{Attribute, ClassFile, Malformed, Member, Reader, access, to_string};
 use crate::hooks::{self, Calls};

@@ -153,6 +153,8 @@ pub struct Summary {
     pub records: BTreeMap<String, u64>,
     pub ticks: u64,
     pub bytes_per_record: f64,
+    /// What the classes have hooks for.
+    pub events: Vec<&'static str>,
     /// Objects made while tracing was on.
     pub allocated: Amount,
     /// By letter.
@@ -164,7 +166,7 @@ pub struct Summary {
     pub sites_by_objects: Vec<SiteLine>,
     /// Objects made while tracing was on that no site is known of.
     pub without_site: Amount,
-    /// Without `--deaths=none`.
+    /// Without `--deaths=none`, if they can be known.
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
@@ -256,7 +258,7 @@ fn site_text(source: &Source, site: SiteId) -> String {
 /// Reads a whole trace; lists are cut to `top` entries.
 pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
     let mut tally = Tally::default();
-    let mut lifetimes = (reading.deaths != Deaths::None).then(lifetimes::LifetimesTally::default);
+    let mut lifetimes = (source.deaths(reading.deaths) != Deaths::None).then(lifetimes::LifetimesTally::default);
     let names = match source {
         Source::Trace(trace) => Some(&trace.names),
         Source::Text(_) => None,
@@ -316,6 +318,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         bytes_per_record: 0.0,
+        events: source.events().names().collect(),
         allocated: tally.allocated(),
         kinds: AllocKind::ALL
             .iter()

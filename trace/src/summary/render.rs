@@ -2,6 +2,8 @@
 
 use std::fmt::Write;
 
+use et_names::EventSet;
+
 use super::{Amount, Summary};
 use crate::file::dynamic::DynamicCounts;
 use crate::file::progress::OVERFLOWS;
@@ -118,6 +120,10 @@ fn header(out: &mut String, summary: &Summary) {
             summary.bytes_per_record
         ),
     );
+    let missing = EventSet::ALL.names().filter(|name| !summary.events.contains(name)).collect::<Vec<_>>().join(", ");
+    if !missing.is_empty() {
+        line("events", format!("{} only; the classes have no hooks for {missing}", summary.events.join(", ")));
+    }
     if let Some(run) = summary.seconds {
         let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
         let share = if run > 0.0 { format!(" ({:.1} %)", paused * 100.0 / run) } else { String::new() };

@@ -213,3 +213,49 @@ fn texts_have_the_same_summary() {
         assert_eq!(told_by_text(&back), told_by_text(&source), "{dialect:?}");
     }
 }
+
+#[test]
+fn deaths_that_cannot_be_known_are_not_told() {
+    let of_events = |events: &str| {
+        let mut builder = cache();
+        let mut table = table("lib.jar", 7_000_000, &[class("lib/Lib", "java/lang/Object", &[])]);
+        table.artifact.events = events.parse().unwrap();
+        builder.names(&table);
+        open(builder.finish())
+    };
+    let written = |source: &Source, deaths| {
+        let mut out = Vec::new();
+        let reading = Reading { deaths, ..Reading::default() };
+        let (ending, _) = text::write(source, Dialect::Et, reading, &mut out).unwrap();
+        (String::from_utf8(out).unwrap(), ending.warnings)
+    };
+    for events in ["alloc", "alloc,update", "alloc,method", "update,method,exception"] {
+        let source = of_events(events);
+        let (binary, warnings) = written(&source, Deaths::Trace);
+        let expected =
+            format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only");
+        assert_eq!(warnings, [expected.as_str()]);
+        assert!(!binary.contains("\nD ") && binary.contains("\n# deaths none\n"), "{binary}");
+        assert!(binary.contains(&format!("\n# events {events}\n")), "{binary}");
+        let text = Source::from(TextTrace::from_text(&binary, None));
+        assert_eq!(written(&text, Deaths::Trace), (binary, warnings));
+        for source in [&source, &text] {
+            let summary = summarize(source, Reading::default(), 5).unwrap();
+            assert!(summary.lifetimes.is_none());
+            assert_eq!(summary.warnings, [expected.as_str()]);
+            assert_eq!(summary.events.join(","), events);
+            assert!(
+                render(&summary).contains(&format!("\nevents   {events}").replace(',', ", ")),
+                "{}",
+                render(&summary)
+            );
+        }
+        assert!(written(&source, Deaths::None).1.is_empty());
+        let Source::Trace(trace) = &source else { unreachable!() };
+        let report = crate::validate::trace(trace, 5).unwrap();
+        assert_eq!(report.notes.first(), Some(&expected));
+        assert_eq!(report.totals.of('D'), 0);
+    }
+    let all = of_events("alloc,update,method");
+    assert!(written(&all, Deaths::Trace).0.contains("\n# deaths trace\n"));
+}

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use et_names::FieldId;
+use et_names::{EventSet, FieldId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -17,7 +17,7 @@ use crate::file::Bytes;
 use crate::lifetimes::{LifetimesError, Recorder, Special};
 use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
-use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError};
+use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown};
 use crate::types::Types;
 
 /// Why a text cannot be read.
@@ -39,6 +39,7 @@ pub struct TextTrace {
     bytes: Bytes,
     form: TextForm,
     has_deaths: bool,
+    events: EventSet,
     names: Option<Arc<TextNames>>,
     warnings: Vec<String>,
 }
@@ -88,7 +89,8 @@ impl TextTrace {
         let form = TextForm { radix: sample.radix(), is_replayer: sample.is_replayer(), split_repeated: true };
         let has_deaths = sample.says_deaths.unwrap_or_else(|| has_deaths(&bytes));
         let warnings = sample.warnings(form.radix);
-        Self { path: path.to_owned(), bytes, form, has_deaths, names: None, warnings }
+        let events = sample.events.unwrap_or(EventSet::ALL);
+        Self { path: path.to_owned(), bytes, form, has_deaths, events, names: None, warnings }
     }
 
     /// Where it came from.
@@ -122,6 +124,11 @@ impl TextTrace {
         self.has_deaths
     }
 
+    /// What the classes of the run had hooks for: all kinds of events, unless the text says otherwise.
+    pub fn events(&self) -> EventSet {
+        self.events
+    }
+
     /// What reading it did not show yet.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -138,7 +145,8 @@ impl TextTrace {
         mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
         let mut counter = Counter::new(reading.clock);
-        if reading.deaths == Deaths::Trace && !self.has_deaths {
+        let unknown = deaths_unknown(self.events).filter(|_| reading.deaths == Deaths::Trace && !self.has_deaths);
+        if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
             return self.with_deaths(reading, counter, visit);
         }
         let keep_deaths = reading.deaths != Deaths::None;
@@ -152,6 +160,7 @@ impl TextTrace {
         })?;
         ending.outcome.totals = counter.totals;
         ending.text_types = types;
+        ending.warnings.extend(unknown);
         Ok(ending)
     }
 
@@ -257,8 +266,13 @@ impl TextTrace {
 
 /// Comments that whoever writes the records again writes anew.
 fn is_counted_again(comment: &str) -> bool {
-    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths "].iter().any(|start| comment.starts_with(start))
+    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS]
+        .iter()
+        .any(|start| comment.starts_with(start))
 }
+
+/// How the comment at the beginning starts that says which events there are, if not all.
+pub(super) const EVENTS: &str = "events ";
 
 /// Whether there is a `D` line.
 fn has_deaths(bytes: &[u8]) -> bool {
@@ -271,6 +285,7 @@ struct Sample {
     says_et: bool,
     says_replayer: bool,
     says_deaths: Option<bool>,
+    events: Option<EventSet>,
     lines: u64,
     et: u64,
     replayer: u64,
@@ -294,7 +309,9 @@ impl Sample {
             Some("Elephant Tracks, dialect replayer") => self.says_replayer = true,
             Some("deaths trace") => self.says_deaths = Some(true),
             Some("deaths none") => self.says_deaths = Some(false),
-            Some(_) => {}
+            Some(comment) => {
+                self.events = self.events.or(comment.strip_prefix(EVENTS).and_then(|events| events.parse().ok()));
+            }
             None => {
                 let Ok(line) = line::parse(text, Radix::Hexadecimal) else { return };
                 self.lines += 1;

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use et_names::ID_LIMIT;
+use et_names::{EventSet, ID_LIMIT};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::input::EVENTS;
 use super::{NamesUse, et, oracle, replayer};
 use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
@@ -55,6 +56,14 @@ impl<W: Write> Lines<W> {
         self.out.write_all(&self.lines)?;
         self.lines.clear();
         Ok(())
+    }
+
+    /// Says which events there are, if not all.
+    fn events(&mut self, source: &Source) {
+        let events = source.events();
+        if events != EventSet::ALL {
+            self.comment(&format!("{EVENTS}{events}"));
+        }
     }
 
     fn comment(&mut self, text: &str) {
@@ -127,10 +136,12 @@ pub fn write<W: Write>(
     let ending = match dialect {
         Dialect::Et => {
             lines.comment("Elephant Tracks, dialect et");
+            lines.events(source);
             each(source, reading, &mut lines, &mut used, |out, record, at| et::push_line(out, record, at.types))?
         }
         Dialect::Replayer => {
             lines.comment("Elephant Tracks, dialect replayer");
+            lines.events(source);
             let mut writer = replayer::Writer::new(numbers);
             each(source, reading, &mut lines, &mut used, |out, record, at| writer.push(out, record, at))?
         }
@@ -141,7 +152,7 @@ pub fn write<W: Write>(
         }
     };
     if dialect != Dialect::Oracle {
-        for comment in closing_comments(source, &ending, reading.deaths) {
+        for comment in closing_comments(source, &ending, source.deaths(reading.deaths)) {
             lines.comment(&comment);
         }
     }

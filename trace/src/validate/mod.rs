@@ -80,6 +80,7 @@ fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, Sourc
     let cut_off: Vec<_> = outcome.cut_off.iter().map(|stack| (stack.thread, stack.frames)).collect();
     checker.finish(&cut_off);
     let mut report = checker.report();
+    report.notes.extend(ending.warnings.iter().cloned());
     report.notes.extend(outcome.anomalies.iter().map(|(what, count)| format!("{count} {what}")));
     report.notes.extend(outcome.cut_off.iter().map(|stack| {
         let name = trace.thread_name(stack.thread.0).unwrap_or_default();
