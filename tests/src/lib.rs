@@ -8,6 +8,7 @@
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`fate`] reads where a program says its objects die, and compares.
+//! * [`handovers`] checks the order in which threads hand objects to each other.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
 
@@ -15,6 +16,7 @@ pub mod compiled;
 pub mod example;
 pub mod expect;
 pub mod fate;
+pub mod handovers;
 pub mod lab;
 pub mod names;
 pub mod plain_and_traced;
