@@ -248,6 +248,63 @@ fn zip64_headers_of_small_entries_are_read() {
     assert_eq!(entry(&output, "b.txt").unwrap(), b"b");
 }
 
+/// An archive of stored entries in which every number that may stand in a zip64 field does.
+fn all_in_64_bits(entries: &[(&str, Vec<u8>)]) -> Vec<u8> {
+    let (mut out, mut central) = (Vec::new(), Vec::new());
+    for (name, content) in entries {
+        let (offset, size) = ((out.len() as u64).to_le_bytes(), (content.len() as u64).to_le_bytes());
+        let shared = |extra: &[u8]| {
+            let mut bytes = Vec::new();
+            [45u16, 0, 0, 0x1234, 0x5678].into_iter().for_each(|value| bytes.extend(value.to_le_bytes()));
+            bytes.extend(crc32fast::hash(content).to_le_bytes());
+            bytes.extend([0xff; 8]);
+            bytes.extend((name.len() as u16).to_le_bytes());
+            bytes.extend((extra.len() as u16).to_le_bytes());
+            bytes
+        };
+        let field = |values: &[[u8; 8]]| [&[1, 0, values.len() as u8 * 8, 0], &values.concat()[..]].concat();
+        let (local_extra, central_extra) = (field(&[size, size]), field(&[size, size, offset]));
+        out.extend([b"PK\x03\x04", &shared(&local_extra)[..], name.as_bytes(), &local_extra, content].concat());
+        central.extend([b"PK\x01\x02\x2d\x03", &shared(&central_extra)[..], &[0; 10], &[0xff; 4]].concat());
+        central.extend([name.as_bytes(), &central_extra].concat());
+    }
+    let (start, count) = (out.len() as u64, entries.len() as u64);
+    out.extend(&central);
+    let end64 = out.len() as u64;
+    out.extend([b"PK\x06\x06", &44u64.to_le_bytes()[..], &[45, 0, 45, 0], &[0; 8]].concat());
+    [count, count, central.len() as u64, start].into_iter().for_each(|value| out.extend(value.to_le_bytes()));
+    out.extend([b"PK\x06\x07", &[0; 4][..], &end64.to_le_bytes(), &[1, 0, 0, 0]].concat());
+    out.extend([b"PK\x05\x06", &[0; 4][..], &[0xff; 12], &[0; 2]].concat());
+    out
+}
+
+#[test]
+fn numbers_of_64_bits_are_read_wherever_they_may_stand() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = all_in_64_bits(&[("a/A.class", class("a/A")), ("b.txt", b"b".to_vec())]);
+    let (said, output) = instrumented(folder.path(), "wide.jar", &input);
+    assert_eq!(said["artifacts"][0]["classes"], 1);
+    assert_eq!(entry(&output, "b.txt").unwrap(), b"b");
+    assert_ne!(entry(&output, "a/A.class").unwrap(), class("a/A"));
+    let mut cut = input.clone();
+    let field = cut.windows(4).rposition(|four| four == [1, 0, 24, 0]).unwrap();
+    cut[field + 2] = 16;
+    fs::write(folder.path().join("cut.jar"), cut).unwrap();
+    let refused = run(folder.path(), &["cut.jar", "-o", "out.jar"]);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("its zip64 field is too short"), "{refused:?}");
+}
+
+#[test]
+fn more_entries_than_16_bits_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..70_000).map(|number| format!("r/{number}")).collect();
+    let mut entries: Vec<(&str, Vec<u8>)> = names.iter().map(|name| (name.as_str(), Vec::new())).collect();
+    entries.push(("a/A.class", class("a/A")));
+    let (said, output) = instrumented(folder.path(), "many.jar", &all_in_64_bits(&entries));
+    assert_eq!(said["artifacts"][0]["classes"], 1);
+    assert_eq!(common::open(&output).len(), 70_002);
+}
+
 #[test]
 fn an_empty_jar_is_a_jar() {
     let folder = tempfile::tempdir().unwrap();

@@ -297,7 +297,14 @@ impl Content {
         };
         let label = |name: &str| format!("{prefix}{name}");
         self.faults.extend(listing.faults.into_iter().map(|(name, what)| (label(&name), what)));
-        let read: Vec<_> = listing.files.par_iter().map(|file| file.content(bytes)).collect();
+        // What is looked into is kept, all else only read.
+        let is_wanted = |file: &archive::File| {
+            let is_class = class_file::has_class_name(file.name.as_ref());
+            is_class || is_names_table(&file.name) || is_archive(&file.name) && depth < MAX_DEPTH
+        };
+        let read =
+            |file: &archive::File| if is_wanted(file) { file.content(bytes) } else { file.check(bytes).map(|()| None) };
+        let read: Vec<_> = listing.files.par_iter().map(read).collect();
         for (file, content) in listing.files.iter().zip(read) {
             self.entries += 1;
             let content = match content {

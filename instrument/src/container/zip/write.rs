@@ -262,3 +262,42 @@ fn without_zip64(extra: &[u8]) -> Vec<u8> {
     out.extend_from_slice(rest);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::container::zip::read::extra_field;
+
+    #[test]
+    fn what_lies_beyond_4_gb_has_its_place_in_64_bits() {
+        let far = 5 << 30;
+        let mut writer = Writer { at: far, ..Writer::new(Vec::new()) };
+        writer.add("a.txt", &Packed::new(b"a".to_vec(), STORED)).unwrap();
+        let central = writer.central.clone();
+        assert_eq!(&central[42..46], &[0xff; 4]);
+        assert_eq!(extra_field(&central[51..], ZIP64_EXTRA), Some(&far.to_le_bytes()[..]));
+        assert_eq!(u16::from_le_bytes([central[6], central[7]]), VERSION_ZIP64);
+        let start = writer.at;
+        let (out, size) = writer.finish(b"").unwrap();
+        assert_eq!(size, far + out.len() as u64);
+        let end64 = out.len() - 22 - 20 - 56;
+        let word = |at: usize| u64::from_le_bytes(out[at..at + 8].try_into().unwrap());
+        assert_eq!([24, 32, 40, 48].map(|at| word(end64 + at)), [1, 1, central.len() as u64, start]);
+        assert_eq!(word(end64 + 56 + 8), far + end64 as u64, "where the locator says");
+        assert_eq!(out[out.len() - 6..out.len() - 2], [0xff; 4]);
+    }
+
+    #[test]
+    fn sizes_beyond_4_gb_stand_in_both_headers() {
+        let mut writer = Writer::new(Vec::new());
+        // As much as a damaged entry may claim: nobody has to have 4 GB for it.
+        let huge = 6 << 30;
+        let packed = Packed { method: DEFLATED, crc: 0, size: huge, data: vec![3, 0] };
+        writer.add("a", &packed).unwrap();
+        let field = [huge.to_le_bytes(), 2u64.to_le_bytes()].concat();
+        for (header, sizes, extra) in [(&writer.out, 18, 31), (&writer.central, 20, 47)] {
+            assert_eq!(header[sizes..sizes + 8], [0xff; 8]);
+            assert_eq!(extra_field(&header[extra..], ZIP64_EXTRA), Some(&field[..]));
+        }
+    }
+}
