@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::file::format::FILE_MAGIC;
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{self, Cost, LifetimesError, Limits};
+use crate::lifetimes::{self, Cost, LifetimesError, Limits, Told};
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::resolve::Outcome;
 use crate::text::{TextInputError, TextTrace};
@@ -112,6 +112,11 @@ impl Counter {
         Self { clock, tick: 0, totals: Totals::default() }
     }
 
+    /// What the clock shows.
+    pub fn now(&self) -> Tick {
+        Tick(self.tick)
+    }
+
     /// The tick of the next record.
     #[inline]
     pub fn next(&mut self, record: &Record) -> Tick {
@@ -187,6 +192,41 @@ impl Source {
         match self {
             Self::Trace(trace) => for_each(trace, reading, visit),
             Self::Text(text) => text.for_each(reading, visit),
+        }
+    }
+}
+
+impl Source {
+    /// Whether it says what holds objects although no record does. A text may not.
+    pub fn tells_holders(&self) -> bool {
+        match self {
+            Self::Trace(_) => true,
+            Self::Text(text) => text.tells_holders(),
+        }
+    }
+
+    /// As [`for_each`](Self::for_each) without deaths, but with what else is known to hold objects: whoever takes all of it
+    /// down can work out the deaths. What holds objects does not break off.
+    pub fn for_each_told(
+        &self,
+        clock: Clock,
+        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        let mut counter = Counter::new(clock);
+        match self {
+            Self::Trace(trace) => {
+                let mut ending = Ending::default();
+                ending.outcome = lifetimes::each(trace, |told| {
+                    let tick = match told {
+                        Told::Record(record) => counter.next(record),
+                        Told::Hold(_) => counter.now(),
+                    };
+                    visit(told, &At { types: &trace.types, tick })
+                })?;
+                ending.outcome.totals = counter.totals;
+                Ok(ending)
+            }
+            Self::Text(text) => text.for_each_told(clock, visit),
         }
     }
 }

@@ -10,6 +10,7 @@
 //! threads each, one that packs or finds and one that reads or gives out, and so does step 2.
 
 mod graph;
+mod hold;
 mod last_mention;
 mod recorder;
 mod recording;
@@ -26,12 +27,13 @@ use std::io;
 use thiserror::Error;
 
 pub(crate) use graph::Node;
+pub use hold::{Hold, Told};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Recording};
 pub(crate) use refs::Refs;
 pub use spool::Limits;
 pub use step::Step;
-pub use vm::record;
+pub use vm::{each, record};
 
 use crate::file::ReadError;
 

@@ -3,6 +3,7 @@
 use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::hold::{Hold, Told, WeakSlots};
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::{LifetimesError, Recording};
@@ -33,8 +34,7 @@ struct Stack {
 pub struct Recorder {
     special: Special,
     writer: SpoolWriter,
-    /// References whose referent is held.
-    final_references: FxHashSet<ObjectId>,
+    weak: WeakSlots,
     held_at_end: FxHashSet<ObjectId>,
     stack_of: FxHashMap<ThreadId, usize>,
     stacks: Vec<Stack>,
@@ -45,9 +45,9 @@ impl Recorder {
     /// Nothing taken down yet.
     pub fn new(special: Special, limits: Limits) -> Self {
         Self {
+            weak: WeakSlots::new(&special),
             special,
             writer: SpoolWriter::new(limits),
-            final_references: FxHashSet::default(),
             held_at_end: FxHashSet::default(),
             stack_of: FxHashMap::default(),
             stacks: vec![Stack::default()],
@@ -67,10 +67,18 @@ impl Recorder {
         &mut self.stacks[self.current.1]
     }
 
-    /// Whether that slot of that object keeps its target alive.
-    pub fn is_weak(&self, origin: ObjectId, slot: Slot) -> bool {
-        matches!((slot, self.special.referent), (Slot::Field(field), Some(referent)) if field == referent)
-            && !self.final_references.contains(&origin)
+    /// What is told next. `false`: as of [`record`](Self::record).
+    #[inline]
+    pub fn told(&mut self, told: &Told) -> bool {
+        match *told {
+            Told::Record(ref record) => self.record(record),
+            Told::Hold(Hold::Initial { origin, slot, target }) => self.initial(origin, slot, target),
+            Told::Hold(Hold::Until { object, thread }) => self.held(object, thread),
+            Told::Hold(Hold::ToTheEnd { object }) => {
+                self.held_to_the_end(object);
+                true
+            }
+        }
     }
 
     /// The next record. `false`: the disk takes no more, and [`finish`](Self::finish) says why.
@@ -78,16 +86,14 @@ impl Recorder {
     pub fn record(&mut self, record: &Record) -> bool {
         let mut step = Step::Record(*record);
         match *record {
-            Record::Alloc(Alloc { kind, object, ty, .. }) => {
+            Record::Alloc(ref alloc @ Alloc { kind, object, ty, .. }) => {
                 let is_constant = kind == AllocKind::Vm && Some(ty) == self.special.string;
                 if is_constant || Some(ty) == self.special.class {
                     self.held_at_end.insert(object);
                 }
-                if self.special.final_references.contains(&ty) {
-                    self.final_references.insert(object);
-                }
+                self.weak.saw(alloc);
             }
-            Record::Update { old, origin, target, slot, thread } if self.is_weak(origin, slot) => {
+            Record::Update { old, origin, target, slot, thread } if self.weak.is_weak(origin, slot) => {
                 step = Step::WeakUpdate { old, origin, target, slot, thread };
             }
             Record::Entry { receiver, thread, .. } => self.stack(thread).receivers.push(receiver),
@@ -108,7 +114,7 @@ impl Recorder {
 
     /// A slot held this when tracing began.
     pub fn initial(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
-        let weak = self.is_weak(origin, slot);
+        let weak = self.weak.is_weak(origin, slot);
         self.writer.push(&Step::Initial { origin, target, slot, weak })
     }
 

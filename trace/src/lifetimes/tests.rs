@@ -105,6 +105,25 @@ fn written(records: &[Record]) -> String {
     String::from_utf8(text).unwrap()
 }
 
+/// All that the program says, what holds objects included, in dialect et.
+fn told(program: &Program) -> String {
+    let (types, mut text) = (types(), b"# Elephant Tracks, dialect et\n# with holders\n".to_vec());
+    for step in &program.steps {
+        match *step {
+            Step::Initial { origin, target, slot, .. } => {
+                text.extend(format!("# ref {:x} {:x} {:x}\n", origin.0, slot.number(), target.0).bytes());
+            }
+            Step::Held { object, thread } => text.extend(format!("# held {:x} {:x}\n", object.0, thread.0).bytes()),
+            _ => {
+                push_record(&mut text, &step.record().unwrap(), &types);
+                text.push(b'\n');
+            }
+        }
+    }
+    text.extend(program.held_at_end.iter().flat_map(|object| format!("# held {:x}\n", object.0).into_bytes()));
+    String::from_utf8(text).unwrap()
+}
+
 fn read(text: &str) -> Source {
     let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
     TextTrace::from_text(text, Some(names)).into()
@@ -154,6 +173,25 @@ proptest! {
         for dialect in [Dialect::Et, Dialect::Replayer] {
             let again = converted(&read(&converted(&source, dialect, Deaths::None)), Dialect::Replayer, Deaths::Trace);
             prop_assert_eq!(deaths_of(&again), deaths_of(&replayer));
+        }
+    }
+
+    /// What holds objects goes through both dialects, so that deaths are the same.
+    #[test]
+    fn texts_say_what_holds_objects(program in program()) {
+        let source = read(&told(&program));
+        let et = converted(&source, Dialect::Et, Deaths::Trace);
+        let expected = written(&expected(&program));
+        prop_assert_eq!(lines(&et), lines(&expected));
+        let deaths = converted(&source, Dialect::Replayer, Deaths::Trace);
+        for dialect in [Dialect::Et, Dialect::Replayer] {
+            let plain = converted(&source, dialect, Deaths::None);
+            let back = read(&plain);
+            prop_assert_eq!(&converted(&back, dialect, Deaths::None), &plain, "read back it is the same");
+            let again = converted(&back, Dialect::Replayer, Deaths::Trace);
+            prop_assert_eq!(deaths_of(&again), deaths_of(&deaths));
+            let again = converted(&back, Dialect::Et, Deaths::Trace);
+            prop_assert_eq!(lines(&again), lines(&et));
         }
     }
 

@@ -5,8 +5,10 @@ use std::ops::ControlFlow;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use super::hold::{Hold, Told, WeakSlots};
 use super::recorder::{Recorder, Special};
 use super::{LifetimesError, Limits, Recording};
+use crate::ReadError;
 use crate::event::{ObjectHash, Ticket};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::{self, Outcome};
@@ -16,27 +18,45 @@ use crate::types::TypeId;
 /// Takes down a whole trace.
 pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
+    let outcome = each(trace, |told| match recorder.told(told) {
+        true => ControlFlow::Continue(()),
+        // Why shows in the end.
+        false => ControlFlow::Break(()),
+    })?;
+    Ok((recorder.finish()?, outcome))
+}
+
+/// Calls `visit` with each record, in order, and between them with what else holds objects, until it breaks off or the
+/// trace ends.
+pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
     let mut vm = Vm::new(trace);
     let mut failed = None;
+    let mut flow = ControlFlow::Continue(());
     let outcome = trace.for_each(|record, context| {
+        // Who wants to break off here does so at the next record.
+        let mut hold = |hold| _ = visit(&Told::Hold(hold));
         let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
         if !is_initial && !vm.has_begun {
-            failed = vm.begin(&mut recorder).err();
+            failed = vm.begin(&mut hold).err();
         }
-        vm.until(context.ticket, &mut recorder);
+        vm.until(context.ticket, &mut hold);
         if let Record::Alloc(alloc) = record {
             vm.saw(alloc, is_initial);
         }
-        if failed.is_none() && recorder.record(record) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        flow = if failed.is_none() { visit(&Told::Record(*record)) } else { ControlFlow::Break(()) };
+        flow
     })?;
     if let Some(error) = failed {
         return Err(error);
     }
-    if !vm.has_begun {
-        vm.begin(&mut recorder)?;
+    if flow.is_continue() {
+        let mut hold = |hold| _ = visit(&Told::Hold(hold));
+        if !vm.has_begun {
+            vm.begin(&mut hold)?;
+        }
+        vm.end(&mut hold);
     }
-    vm.end(&mut recorder);
-    Ok((recorder.finish()?, outcome))
+    Ok(outcome)
 }
 
 fn special(trace: &Trace) -> Special {
@@ -73,6 +93,7 @@ struct Vm<'a> {
     watched: FxHashMap<ObjectHash, Option<ObjectId>>,
     /// All that was there when tracing began, until it has begun.
     initial: Vec<(ObjectId, TypeId)>,
+    weak: WeakSlots,
     has_begun: bool,
 }
 
@@ -94,7 +115,8 @@ impl<'a> Vm<'a> {
         changes.sort_by_key(|&(ticket, ..)| ticket);
         let watched = changes.iter().map(|&(_, object, _)| (object, None)).collect();
         let class = trace.types.get_class("java/lang/Class");
-        Self { trace, class, changes, next: 0, watched, initial: Vec::new(), has_begun: false }
+        let weak = WeakSlots::new(&special(trace));
+        Self { trace, class, changes, next: 0, watched, initial: Vec::new(), weak, has_begun: false }
     }
 
     fn saw(&mut self, alloc: &Alloc, is_initial: bool) {
@@ -106,34 +128,34 @@ impl<'a> Vm<'a> {
             *known = Some(alloc.object);
         }
         if is_initial {
+            self.weak.saw(alloc);
             self.initial.push((alloc.object, alloc.ty));
         }
     }
 
-    fn until(&mut self, ticket: Ticket, recorder: &mut Recorder) {
+    fn until(&mut self, ticket: Ticket, tell: &mut impl FnMut(Hold)) {
         while let Some(&(_, object, change)) = self.changes.get(self.next).filter(|change| change.0 < ticket) {
             self.next += 1;
             if let Some(object) = self.watched.get(&object).copied().flatten() {
-                match change {
-                    // `false` shows again at the next record.
-                    Change::Thread(thread) => drop(recorder.held(object, thread)),
-                    Change::Loader => recorder.held_to_the_end(object),
-                }
+                tell(match change {
+                    Change::Thread(thread) => Hold::Until { object, thread },
+                    Change::Loader => Hold::ToTheEnd { object },
+                });
             }
         }
     }
 
-    fn end(&mut self, recorder: &mut Recorder) {
-        self.until(Ticket(u64::MAX), recorder);
+    fn end(&mut self, tell: &mut impl FnMut(Hold)) {
+        self.until(Ticket(u64::MAX), tell);
         for thread in self.trace.threads.iter().filter(|thread| thread.end.is_none()) {
             if let Some(object) = self.watched.get(&thread.object).copied().flatten() {
-                recorder.held_to_the_end(object);
+                tell(Hold::ToTheEnd { object });
             }
         }
     }
 
     /// What slots held when tracing began; and what was there although no slot held it, the VM holds for good.
-    fn begin(&mut self, recorder: &mut Recorder) -> Result<(), LifetimesError> {
+    fn begin(&mut self, tell: &mut impl FnMut(Hold)) -> Result<(), ReadError> {
         self.has_begun = true;
         let initial = std::mem::take(&mut self.initial);
         let places: FxHashMap<ObjectId, usize> = initial.iter().enumerate().map(|(at, &(id, _))| (id, at)).collect();
@@ -144,11 +166,11 @@ impl<'a> Vm<'a> {
         let mut weakly = Vec::new();
         let mut roots: Vec<usize> = Vec::new();
         resolve::initial_references(self.trace, current, |origin: ObjectId, slot: Slot, target: ObjectId| {
-            recorder.initial(origin, slot, target);
+            tell(Hold::Initial { origin, slot, target });
             let to = places[&target];
             match places.get(&origin) {
                 None => roots.push(to),
-                Some(_) if recorder.is_weak(origin, slot) => weakly.push(to),
+                Some(_) if self.weak.is_weak(origin, slot) => weakly.push(to),
                 Some(&from) => {
                     heap.holds[from].push(to);
                     heap.is_held[to] |= from != to;
@@ -162,7 +184,7 @@ impl<'a> Vm<'a> {
         roots.into_iter().for_each(|root| heap.reach(root));
         let mut hold = |at: usize, heap: &mut Heap| {
             if !heap.reached[at] {
-                recorder.held_to_the_end(initial[at].0);
+                tell(Hold::ToTheEnd { object: initial[at].0 });
                 heap.reach(at);
             }
         };

@@ -3,7 +3,10 @@ use et_names::{FieldRefId, MethodId, SiteId};
 use super::{render, summarize};
 use crate::TraceFile;
 use crate::event::{Event, ObjectHash, Ticket};
-use crate::file::format::{ClassRecord, GcRecord, InitialObject, ThreadRecord, class_flags};
+use crate::file::format::{
+    ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, ThreadRecord,
+    class_flags,
+};
 use crate::source::{Deaths, Reading, Source};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::text::{self, Dialect, TextNames, TextTrace, write_names};
@@ -258,4 +261,40 @@ fn deaths_that_cannot_be_known_are_not_told() {
     }
     let all = of_events("alloc,update,method");
     assert!(written(&all, Deaths::Trace).0.contains("\n# deaths trace\n"));
+}
+
+#[test]
+fn a_text_without_deaths_says_what_held_objects() {
+    let mut builder = cache();
+    let reference =
+        |origin, target, slot| InitialReference { origin: ObjectHash(origin), target: ObjectHash(target), slot };
+    builder.initial_references(&InitialReferences {
+        fields: vec![InitialField { class: ObjectHash(0x12), name: "all".into(), descriptor: "Lshop/Cache;".into() }],
+        references: vec![reference(0, 0x10, InitialSlot::Static(0)), reference(0x10, 0x11, InitialSlot::Field(0))],
+    });
+    let source = open(builder.finish());
+    let write = |source: &Source, deaths| {
+        let mut text = Vec::new();
+        text::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let plain = write(&source, Deaths::None);
+    assert!(plain.contains("\n# with holders\n"), "{plain}");
+    assert!(plain.contains("\n# ref 0 4c4b41 10\n"), "{plain}");
+    let back: Source = TextTrace::from_text(&plain, None).into();
+    let records =
+        |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
+    let with_deaths = write(&source, Deaths::Trace);
+    assert!(with_deaths.contains("\nD ") && !with_deaths.contains("# ref"), "{with_deaths}");
+    assert_eq!(records(&write(&back, Deaths::Trace)), records(&with_deaths));
+    let (one, other) = (summarize(&source, Reading::default(), 5), summarize(&back, Reading::default(), 5));
+    let (one, other) = (one.unwrap(), other.unwrap());
+    assert_eq!(one.records, other.records);
+    let told = |summary: super::Summary| {
+        let part = summary.lifetimes.unwrap();
+        (part.died, part.alive_at_end, part.initial_died, part.mean_lifetime, part.mean_drag, part.drag_byte_ticks)
+    };
+    let warnings = other.warnings.clone();
+    assert_eq!(told(one), told(other));
+    assert!(warnings.iter().all(|warning| !warning.contains("I objects")), "{warnings:?}");
 }

@@ -4,7 +4,7 @@ use crate::record::Record;
 use crate::types::Types;
 
 #[inline]
-fn hex(out: &mut Vec<u8>, value: u64) {
+pub(super) fn hex(out: &mut Vec<u8>, value: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = (67 - (value | 1).leading_zeros()) / 4;
     let mut text = [0; 17];

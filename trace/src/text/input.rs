@@ -10,12 +10,13 @@ use et_names::{EventSet, FieldId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::hold::ANNOUNCED;
 use super::line::{self, Radix, TypeWord};
 use super::names_reader::TextNames;
 use super::reader::{Line, ParseError, TextForm, TextReader};
 use crate::file::Bytes;
-use crate::lifetimes::{LifetimesError, Recorder, Special};
-use crate::record::{AllocKind, Record, ThreadId};
+use crate::lifetimes::{LifetimesError, Recorder, Special, Told};
+use crate::record::{AllocKind, Clock, Record, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown};
 use crate::types::Types;
@@ -40,6 +41,7 @@ pub struct TextTrace {
     form: TextForm,
     has_deaths: bool,
     events: EventSet,
+    tells_holders: bool,
     names: Option<Arc<TextNames>>,
     warnings: Vec<String>,
 }
@@ -80,7 +82,9 @@ impl TextTrace {
     /// Reads up to the first record: what is no trace at all shows at once.
     fn first_record(&self) -> Result<(), TextInputError> {
         let (mut reader, mut types) = (self.lines(true), Types::default());
-        while let Some(Line::Comment(_)) = reader.next_line(&mut types).map_err(|error| self.error(error))? {}
+        while let Some(Line::Comment(_) | Line::Hold(_)) =
+            reader.next_line(&mut types).map_err(|error| self.error(error))?
+        {}
         Ok(())
     }
 
@@ -90,7 +94,8 @@ impl TextTrace {
         let has_deaths = sample.says_deaths.unwrap_or_else(|| has_deaths(&bytes));
         let warnings = sample.warnings(form.radix);
         let events = sample.events.unwrap_or(EventSet::ALL);
-        Self { path: path.to_owned(), bytes, form, has_deaths, events, names: None, warnings }
+        let tells_holders = sample.tells_holders;
+        Self { path: path.to_owned(), bytes, form, has_deaths, events, tells_holders, names: None, warnings }
     }
 
     /// Where it came from.
@@ -129,6 +134,11 @@ impl TextTrace {
         self.events
     }
 
+    /// Whether it says what holds objects although no record does.
+    pub fn tells_holders(&self) -> bool {
+        self.tells_holders
+    }
+
     /// What reading it did not show yet.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -151,16 +161,36 @@ impl TextTrace {
         }
         let keep_deaths = reading.deaths != Deaths::None;
         let mut types = Types::default();
-        let mut ending = self.each(&mut types, |record, types| {
-            if !keep_deaths && matches!(record, Record::Death { .. }) {
-                return ControlFlow::Continue(());
+        let mut ending = self.each(&mut types, |told, types| match told {
+            Told::Record(record) if keep_deaths || !matches!(record, Record::Death { .. }) => {
+                let tick = counter.next(record);
+                visit(record, &At { types, tick })
             }
-            let tick = counter.next(record);
-            visit(record, &At { types, tick })
+            _ => ControlFlow::Continue(()),
         })?;
         ending.outcome.totals = counter.totals;
         ending.text_types = types;
         ending.warnings.extend(unknown);
+        Ok(ending)
+    }
+
+    /// Calls `visit` with each record but deaths, and with what else holds objects.
+    pub fn for_each_told(
+        &self,
+        clock: Clock,
+        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        let (mut counter, mut types) = (Counter::new(clock), Types::default());
+        let mut ending = self.each(&mut types, |told, types| {
+            let tick = match told {
+                Told::Record(Record::Death { .. }) => return ControlFlow::Continue(()),
+                Told::Record(record) => counter.next(record),
+                Told::Hold(_) => counter.now(),
+            };
+            visit(told, &At { types, tick })
+        })?;
+        ending.outcome.totals = counter.totals;
+        ending.text_types = types;
         Ok(ending)
     }
 
@@ -181,15 +211,16 @@ impl TextTrace {
         };
         let mut recorder = Recorder::new(special, reading.limits);
         let mut initial = 0u64;
-        let mut ending = self.each(&mut types, |record, _| {
-            if let Record::Alloc(alloc) = record
+        let mut ending = self.each(&mut types, |told, _| {
+            if let Told::Record(Record::Alloc(alloc)) = told
                 && alloc.kind == AllocKind::Initial
+                && !self.tells_holders
             {
                 // Nothing in the text says what held it.
                 initial += 1;
                 recorder.held_to_the_end(alloc.object);
             }
-            if recorder.record(record) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if recorder.told(told) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         let replay = |error: LifetimesError| SourceError::from(error);
         let recording = recorder.finish().map_err(replay)?;
@@ -222,7 +253,7 @@ impl TextTrace {
     fn each(
         &self,
         types: &mut Types,
-        mut visit: impl FnMut(&Record, &Types) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Told, &Types) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
         let mut ending = Ending { warnings: self.warnings.clone(), ..Ending::default() };
         let mut depths: FxHashMap<ThreadId, usize> = FxHashMap::default();
@@ -230,6 +261,11 @@ impl TextTrace {
         while let Some(line) = reader.next_line(types).map_err(|error| self.error(error))? {
             let record = match line {
                 Line::Record(record) => record,
+                Line::Hold(hold) => {
+                    // Nobody breaks off here.
+                    let _ = visit(&Told::Hold(hold), types);
+                    continue;
+                }
                 Line::Comment(text) => {
                     if let Some(lost) = text.strip_prefix("lost ").and_then(|lost| lost.parse().ok()) {
                         ending.outcome.lost.events = lost;
@@ -247,7 +283,7 @@ impl TextTrace {
                 }
                 _ => {}
             }
-            if visit(&record, types).is_break() {
+            if visit(&Told::Record(record), types).is_break() {
                 ending.outcome.stopped = true;
                 break;
             }
@@ -266,7 +302,7 @@ impl TextTrace {
 
 /// Comments that whoever writes the records again writes anew.
 fn is_counted_again(comment: &str) -> bool {
-    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS]
+    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS, ANNOUNCED]
         .iter()
         .any(|start| comment.starts_with(start))
 }
@@ -286,6 +322,7 @@ struct Sample {
     says_replayer: bool,
     says_deaths: Option<bool>,
     events: Option<EventSet>,
+    tells_holders: bool,
     lines: u64,
     et: u64,
     replayer: u64,
@@ -309,6 +346,7 @@ impl Sample {
             Some("Elephant Tracks, dialect replayer") => self.says_replayer = true,
             Some("deaths trace") => self.says_deaths = Some(true),
             Some("deaths none") => self.says_deaths = Some(false),
+            Some(ANNOUNCED) => self.tells_holders = true,
             Some(comment) => {
                 self.events = self.events.or(comment.strip_prefix(EVENTS).and_then(|events| events.parse().ok()));
             }

@@ -1,6 +1,7 @@
 //! Records as text (`docs/reading-traces.md`), and back.
 
 mod et;
+mod hold;
 mod input;
 mod line;
 mod names_file;

@@ -7,8 +7,10 @@ use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::hold;
 use super::line::{self, Radix, TypeWord};
 use super::names_reader::TextNames;
+use crate::lifetimes::Hold;
 use crate::object_set::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::Slots;
@@ -37,6 +39,8 @@ pub enum ParseError {
 pub enum Line {
     /// A record.
     Record(Record),
+    /// What holds an object although no record says so.
+    Hold(Hold),
     /// A comment, without its `#`.
     Comment(String),
 }
@@ -168,11 +172,12 @@ impl<R: BufRead> TextReader<R> {
                 None => {}
                 Some(b'#') => {
                     let comment = String::from_utf8_lossy(text[1..].trim_ascii()).into_owned();
-                    match comment.strip_prefix("kind ") {
-                        Some(letter) => {
-                            self.kind = AllocKind::ALL.into_iter().find(|k| letter.chars().eq([k.letter()]))
-                        }
-                        None => return Ok(Some(Line::Comment(comment))),
+                    if let Some(letter) = comment.strip_prefix("kind ") {
+                        self.kind = AllocKind::ALL.into_iter().find(|k| letter.chars().eq([k.letter()]));
+                    } else if let Some(hold) = hold::parse(&comment, self.form.radix) {
+                        return Ok(Some(Line::Hold(self.hold(hold))));
+                    } else {
+                        return Ok(Some(Line::Comment(comment)));
                     }
                 }
                 Some(_) => {
@@ -242,8 +247,7 @@ impl<R: BufRead> TextReader<R> {
             }
             line::Line::Update { old, origin, target, field, thread } => {
                 let (origin, target) = (self.now(origin), self.now(target));
-                let is_element = self.arrays.contains(origin);
-                let slot = if is_element { Slot::Element(field) } else { Slot::Field(FieldId(field)) };
+                let slot = self.slot(origin, field);
                 let old = match old {
                     Some(old) => self.now(old),
                     None => self.slots.put(origin, slot, target),
@@ -290,6 +294,25 @@ impl<R: BufRead> TextReader<R> {
         })
     }
 
+    fn hold(&mut self, hold: hold::Words) -> Hold {
+        match hold {
+            hold::Words::Initial { origin, field, target } => {
+                let (origin, target) = (self.now(ObjectId(origin)), self.now(ObjectId(target)));
+                let slot = self.slot(origin, field);
+                if self.form.is_replayer {
+                    self.slots.put(origin, slot, target);
+                }
+                Hold::Initial { origin, slot, target }
+            }
+            hold::Words::Until { object, thread } => Hold::Until { object: self.now(ObjectId(object)), thread },
+            hold::Words::ToTheEnd { object } => Hold::ToTheEnd { object: self.now(ObjectId(object)) },
+        }
+    }
+
+    fn slot(&self, origin: ObjectId, number: u32) -> Slot {
+        if self.arrays.contains(origin) { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
+    }
+
     /// The receiver of the frame that is left.
     fn leave(&mut self, method: u32, thread: ThreadId) -> Option<ObjectId> {
         if !self.form.is_replayer {
@@ -319,6 +342,7 @@ mod tests {
                     push_record(&mut out, &record, &types);
                     back += &format!("{}\n", String::from_utf8(out).unwrap());
                 }
+                Line::Hold(hold) => back += &format!("{hold:?}\n"),
                 Line::Comment(text) => back += &format!("# {text}\n\n"),
             }
         }

@@ -31,11 +31,16 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&text[at..]);
 }
 
+/// Appends a number, with a space before it.
+pub(super) fn number(out: &mut Vec<u8>, value: u64) {
+    out.push(b' ');
+    decimal(out, value);
+}
+
 fn line(out: &mut Vec<u8>, letter: u8, numbers: &[u64]) {
     out.push(letter);
     for &number in numbers {
-        out.push(b' ');
-        decimal(out, number);
+        self::number(out, number);
     }
     out.push(b'\n');
 }

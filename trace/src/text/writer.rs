@@ -7,8 +7,10 @@ use et_names::{EventSet, ID_LIMIT};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::hold::{ANNOUNCED, push_line};
 use super::input::EVENTS;
 use super::{NamesUse, et, oracle, replayer};
+use crate::lifetimes::Told;
 use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use crate::trace::Trace;
@@ -132,23 +134,30 @@ pub fn write<W: Write>(
         Source::Text(_) => None,
     };
     let mut used = trace.map(|trace| NamesUse::new(trace, dialect != Dialect::Et));
+    // Deaths are to be worked out of a text that has none, if they can be.
+    let can_be_known = source.deaths(Deaths::Trace) == Deaths::Trace;
+    let holders = reading.deaths == Deaths::None && can_be_known && source.tells_holders();
     let numbers = TypeNumbers { source, known: FxHashMap::default() };
     let ending = match dialect {
         Dialect::Et => {
             lines.comment("Elephant Tracks, dialect et");
             lines.events(source);
-            each(source, reading, &mut lines, &mut used, |out, record, at| et::push_line(out, record, at.types))?
+            let push = |out: &mut Vec<u8>, record: &Record, at: &At<'_>| et::push_line(out, record, at.types);
+            let output = Output { lines: &mut lines, used: &mut used, hold: holders.then_some(et::hex) };
+            each(source, reading, output, push)?
         }
         Dialect::Replayer => {
             lines.comment("Elephant Tracks, dialect replayer");
             lines.events(source);
             let mut writer = replayer::Writer::new(numbers);
-            each(source, reading, &mut lines, &mut used, |out, record, at| writer.push(out, record, at))?
+            let output = Output { lines: &mut lines, used: &mut used, hold: holders.then_some(replayer::number) };
+            each(source, reading, output, |out, record, at| writer.push(out, record, at))?
         }
         Dialect::Oracle => {
             lines.lines.extend_from_slice(oracle::HEADER);
             let mut writer = oracle::Writer::new(numbers);
-            each(source, reading, &mut lines, &mut used, |out, record, at| writer.push(out, record, at))?
+            let output = Output { lines: &mut lines, used: &mut used, hold: None };
+            each(source, reading, output, |out, record, at| writer.push(out, record, at))?
         }
     };
     if dialect != Dialect::Oracle {
@@ -161,15 +170,22 @@ pub fn write<W: Write>(
     Ok((ending, used))
 }
 
+struct Output<'o, W> {
+    lines: &'o mut Lines<W>,
+    used: &'o mut Option<NamesUse>,
+    /// How numbers are written in lines on what holds objects, if there are to be such lines.
+    hold: Option<fn(&mut Vec<u8>, u64)>,
+}
+
 fn each<W: Write>(
     source: &Source,
     reading: Reading,
-    lines: &mut Lines<W>,
-    used: &mut Option<NamesUse>,
+    output: Output<'_, W>,
     mut push: impl FnMut(&mut Vec<u8>, &Record, &At<'_>),
 ) -> Result<Ending, TextError> {
+    let Output { lines, used, hold } = output;
     let mut failed = None;
-    let ending = source.for_each(reading, |record, at| {
+    let mut record = |lines: &mut Lines<W>, record: &Record, at: &At<'_>| {
         if let (Some(used), Source::Trace(trace)) = (used.as_mut(), source) {
             note_use(used, record, trace);
         }
@@ -181,7 +197,20 @@ fn each<W: Write>(
                 ControlFlow::Break(())
             }
         }
-    })?;
+    };
+    let ending = match hold {
+        None => source.for_each(reading, |what, at| record(lines, what, at))?,
+        Some(number) => {
+            lines.comment(ANNOUNCED);
+            source.for_each_told(reading.clock, |told, at| match told {
+                Told::Record(what) => record(lines, what, at),
+                Told::Hold(hold) => {
+                    push_line(&mut lines.lines, hold, number);
+                    ControlFlow::Continue(())
+                }
+            })?
+        }
+    };
     failed.map_or(Ok(ending), |error| Err(error.into()))
 }
 
