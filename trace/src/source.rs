@@ -168,7 +168,7 @@ impl Source {
     /// What the classes of the run have hooks for.
     pub fn events(&self) -> EventSet {
         match self {
-            Self::Trace(trace) => trace.events(),
+            Self::Trace(trace) => trace.events,
             Self::Text(text) => text.events(),
         }
     }
@@ -255,7 +255,7 @@ pub fn for_each(
         visit(record, &At { types: &trace.types, tick })
     };
     let mut ending = Ending::default();
-    let unknown = deaths_unknown(trace.events()).filter(|_| reading.deaths == Deaths::Trace);
+    let unknown = deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace);
     match reading.deaths {
         _ if unknown.is_some() => {
             ending.outcome = trace.for_each(|record, _| visit(record))?;

@@ -52,6 +52,8 @@ pub struct Trace {
     pub threads: Vec<Thread>,
     pub gcs: Vec<GcRecord>,
     pub problems: Vec<Problem>,
+    /// What all classes of the run have hooks for.
+    pub events: EventSet,
 }
 
 impl Trace {
@@ -86,7 +88,8 @@ impl Trace {
         if overflows > 0 {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
-        Ok(Self { file, types, names, classes, threads, gcs, problems })
+        let events = events(&names, &classes, &types);
+        Ok(Self { file, types, names, classes, threads, gcs, problems, events })
     }
 
     /// Calls `visit` for each initial object.
@@ -133,11 +136,6 @@ impl Trace {
         })
     }
 
-    /// What the classes of the JDK and of the program have hooks for: what all of them have.
-    pub fn events(&self) -> EventSet {
-        self.names.tables().fold(EventSet::ALL, |events, table| events.and(table.artifact.events))
-    }
-
     /// Name of a thread for people.
     pub fn thread_name(&self, index: u32) -> Option<&str> {
         self.threads.iter().find(|thread| thread.index == index).map(|thread| thread.name.as_str())
@@ -146,6 +144,16 @@ impl Trace {
 
 /// How the names of the classes begin that the hooks are in.
 const HEAP_PROXY: &str = "Ljava/lang/HeapProxy";
+
+/// What every artifact has hooks for of which a class is in the run: tables are found in all places of the class path.
+fn events(names: &Names, classes: &Classes, types: &Types) -> EventSet {
+    let ran = |table: &NamesTable| {
+        let mut types = table.classes.iter().filter_map(|class| types.get_class(table.str(class.name)));
+        types.any(|ty| classes.of_type(ty).is_some())
+    };
+    let less = names.tables().filter(|table| table.artifact.events != EventSet::ALL && ran(table));
+    less.fold(EventSet::ALL, |events, table| events.and(table.artifact.events))
+}
 
 fn all<T>(
     file: &TraceFile,

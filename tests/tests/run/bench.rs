@@ -16,6 +16,7 @@ use xtask::jdks::Jdk;
 const VARIABLES: [&str; 6] =
     ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS", "CLASSPATH", "JAVA_HOME", "ET_OPTIONS"];
 
+#[derive(Clone)]
 pub struct Bench {
     pub lab: Lab,
     pub jdk: Jdk,

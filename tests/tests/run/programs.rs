@@ -3,6 +3,8 @@
 use std::fs;
 
 use anyhow::{Result, ensure};
+use xtask::command;
+use xtask::jdks::Jdk;
 
 use crate::Case;
 use crate::bench::{Bench, feed, text};
@@ -13,6 +15,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("runnable_jar_with_class_path", runnable_jar_with_class_path),
     ("fat_jar", fat_jar),
     ("modular_app", modular_app),
+    ("linked_image", linked_image),
     ("reads_and_exits_with_7", reads_and_exits_with_7),
     ("javac", javac),
     ("source_file", source_file),
@@ -138,4 +141,20 @@ fn in_place(bench: &Bench) -> Result<()> {
     bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
     let command = ["-cp", "classes", "Main"];
     bench.ran(bench.traced(&["--in-place"], "java", &command).output()?)?.has(&["Main$Leaf"], 0)
+}
+
+/// An image that jlink made of the program and what it needs of the JDK.
+fn linked_image(bench: &Bench) -> Result<()> {
+    if !bench.launcher("jlink").is_file() || !bench.jdk.home.join("jmods").is_dir() {
+        eprintln!("skipped: {} has no jlink or no jmods", bench.jdk.home.display());
+        return Ok(());
+    }
+    let main = format!("package app;{MAIN}");
+    bench.compile(&[("module-info.java", "module app {}"), ("app/Main.java", &main)], &[], "module")?;
+    let image = bench.at("image");
+    let _ = fs::remove_dir_all(&image);
+    let mut link = bench.plain("jlink", &["--module-path", "module", "--add-modules", "app", "--output"]);
+    command::quiet(link.arg(&image))?;
+    let on_image = Bench { jdk: Jdk { home: image, ..bench.jdk.clone() }, ..bench.clone() };
+    on_image.both(&["-m", "app/app.Main", "x"])?.made(&["app.Main$Leaf"])
 }

@@ -224,6 +224,13 @@ fn deaths_that_cannot_be_known_are_not_told() {
         let mut table = table("lib.jar", 7_000_000, &[class("lib/Lib", "java/lang/Object", &[])]);
         table.artifact.events = events.parse().unwrap();
         builder.names(&table);
+        builder.class(&ClassRecord {
+            ticket: Ticket(2),
+            class: ObjectHash(0x14),
+            superclass: ObjectHash(0x10),
+            signature: "Llib/Lib;".into(),
+            ..ClassRecord::default()
+        });
         open(builder.finish())
     };
     let written = |source: &Source, deaths| {
@@ -259,6 +266,9 @@ fn deaths_that_cannot_be_known_are_not_told() {
         assert_eq!(report.notes.first(), Some(&expected));
         assert_eq!(report.totals.of('D'), 0);
     }
+    let mut unused = table("other.jar", 8_000_000, &[class("other/Other", "java/lang/Object", &[])]);
+    unused.artifact.events = et_names::EventSet::ALLOC;
+    assert_eq!(open(cache().names(&unused).finish()).events(), et_names::EventSet::ALL, "no class of it is in the run");
     let all = of_events("alloc,update,method");
     assert!(written(&all, Deaths::Trace).0.contains("\n# deaths trace\n"));
 }
