@@ -8,10 +8,10 @@ use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Mutex, PoisonError};
 
-use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jobject};
+use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jmethodID, jobject};
 
 use crate::jvm::env::{Env, Object, Vm};
-use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, RawEnv};
+use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, MethodId, RawEnv};
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::report::say;
 use crate::sink::Sink;
@@ -104,9 +104,17 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         thread_end: Some(thread_end),
         class_file_load_hook: Some(class_file_load_hook),
         class_prepare: Some(class_prepare),
+        breakpoint: Some(breakpoint),
         garbage_collection_start: Some(garbage_collection_start),
         garbage_collection_finish: Some(garbage_collection_finish),
     };
+    if options.names_methods() {
+        jvmti.add_capabilities(&[Capability::BreakpointEvents]).map_err(|error| {
+            format!(
+                "only one agent, such as a debugger, may set breakpoints: start and stop can name no methods ({error})"
+            )
+        })?;
+    }
     jvmti
         .add_capabilities(&[Capability::GarbageCollectionEvents, Capability::AllClassHookEvents])
         .and_then(|()| jvmti.set_callbacks(&callbacks))
@@ -146,22 +154,18 @@ unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: 
             say(error);
             // The trace, if it was begun, gets its end.
             if let Some(tracer) = tracer::get() {
-                tracer.end(env);
+                tracer.end(env, "error");
             }
         }
     });
 }
 
-unsafe extern "system" fn vm_death(jvmti: *mut RawEnv, env: *mut JNIEnv) {
-    // SAFETY: as the VM hands them over.
-    let (jvmti, env) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env)) };
+unsafe extern "system" fn vm_death(_jvmti: *mut RawEnv, env: *mut JNIEnv) {
+    // SAFETY: as the VM hands it over.
+    let env = unsafe { Env::new(env) };
     guarded(env, (), || {
-        if let (Some(tracer), Some(jvmti), Some(env)) = (tracer::get(), jvmti, env) {
-            prepared::announce_the_rest(tracer, env);
-            for kind in start::EVENTS {
-                let _ = jvmti.set_event(kind, false);
-            }
-            tracer.end(env);
+        if let (Some(tracer), Some(env)) = (tracer::get(), env) {
+            tracer.control.end(tracer, env, "VMDeath");
         }
     });
 }
@@ -203,8 +207,27 @@ unsafe extern "system" fn class_prepare(_jvmti: *mut RawEnv, env: *mut JNIEnv, _
     let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
-            tracer.classes.define(tracer, env, class, false);
-            prepared::announce(tracer, env, class);
+            tracer.control.class_prepared(tracer, class);
+            if tracer.control.is_tracing() {
+                tracer.classes.define(tracer, env, class, false);
+                prepared::announce(tracer, env, class);
+            }
+        }
+    });
+}
+
+unsafe extern "system" fn breakpoint(
+    _jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    _location: jlong,
+) {
+    // SAFETY: as the VM hands them over.
+    let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env), Some(thread)) = (tracer::get(), env, thread) {
+            tracer.control.method_called(tracer, env, thread, MethodId(method));
         }
     });
 }
@@ -255,6 +278,21 @@ unsafe extern "system" fn garbage_collection_finish(_jvmti: *mut RawEnv) {
     guarded(None, (), || {
         if let Some(tracer) = tracer::get() {
             tracer.gc_finishes();
+        }
+    });
+}
+
+/// The body of the thread that waits for what `start` and `stop` name.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "system" fn control_thread(_jvmti: *mut RawEnv, env: *mut JNIEnv, _argument: *mut c_void) {
+    // SAFETY: as the VM hands it over.
+    let env = unsafe { Env::new(env) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(env)) = (tracer::get(), env) {
+            tracer.control.watcher_runs.wait();
+            tracer.control.watch(tracer, env);
         }
     });
 }

@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ids;
 use crate::jvm::env::{Env, Field, Object};
-use crate::jvm::jvmti::{Jvmti, JvmtiError, STATIC, reference};
+use crate::jvm::jvmti::{Frame, Jvmti, JvmtiError, STATIC, reference};
 use crate::tracer::Tracer;
 
 /// Tag of objects that have no id yet. No id is negative.
@@ -396,7 +396,11 @@ fn frames(
     let jvmti = tracer.jvmti;
     let thread_id = id(walker.tag(thread)?).unwrap_or(0);
     let mut frames = Vec::new();
-    for (depth, method) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {
+    for (depth, Frame { method, location }) in jvmti.stack_trace(thread, FRAMES)?.into_iter().enumerate() {
+        // Its hook is still to come.
+        if depth == 0 && location == 0 {
+            continue;
+        }
         let modifiers = jvmti.method_modifiers(method)?;
         if modifiers & NATIVE != 0 {
             continue;

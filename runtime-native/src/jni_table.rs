@@ -24,6 +24,14 @@ use crate::tracer::{self, Tracer};
 /// Whether there is anybody to tell.
 static ON: AtomicBool = AtomicBool::new(false);
 
+/// Whether classes that native code defines are rewritten.
+static DEFINITIONS: AtomicBool = AtomicBool::new(false);
+
+/// Switches the rewriting of classes.
+pub fn switch_definitions(on: bool) {
+    DEFINITIONS.store(on, Ordering::Release);
+}
+
 /// Switches the telling.
 pub fn switch(on: bool) {
     ON.store(on, Ordering::Release);
@@ -61,10 +69,20 @@ pub(crate) fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
 }
 
 /// As [`told`], with whatever exception is pending.
-pub(crate) fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
-    if !ON.load(Ordering::Acquire) {
-        return;
+fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    if ON.load(Ordering::Acquire) {
+        with_tracer(env, tell);
     }
+}
+
+/// Runs `tell` if classes are rewritten.
+pub(crate) fn told_of_classes(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
+    if DEFINITIONS.load(Ordering::Acquire) {
+        with_tracer(env, tell);
+    }
+}
+
+fn with_tracer(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
     // SAFETY: the environment that native code calls with is that of its thread.
     let env = unsafe { Env::new(env) };
     guarded(env, (), || {

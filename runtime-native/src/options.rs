@@ -8,13 +8,17 @@ use et_instrument::filter::{Filter, PatternError};
 use et_instrument::trace_path;
 use thiserror::Error;
 
+use crate::control::{NoTrigger, Trigger};
+
 /// Environment variable with options in the agent string's form.
 pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
-const NAMES: [&str; 9] = [
+const NAMES: [&str; 11] = [
     "traceFile",
+    "start",
+    "stop",
     "bufferSize",
     "optionsFile",
     "names",
@@ -45,6 +49,16 @@ pub enum OptionError {
     /// `traceFile=>…` without the brackets.
     #[error("traceFile={0} is not a command: write traceFile=>(command)")]
     Command(String),
+    /// Neither a time nor a method nor a file.
+    #[error("{name}={value}: {error}")]
+    Trigger {
+        /// `start` or `stop`.
+        name: &'static str,
+        /// What was given.
+        value: String,
+        /// What could be.
+        error: NoTrigger,
+    },
     /// Neither on nor off.
     #[error("dynamic={0}: write on or off")]
     Dynamic(String),
@@ -78,6 +92,10 @@ pub enum Target {
 pub struct Options {
     /// Where the trace goes.
     pub target: Target,
+    /// When tracing begins, if not with the program.
+    pub start: Option<Trigger>,
+    /// When tracing ends, if not with the program.
+    pub stop: Option<Trigger>,
     /// Bytes for event buffers, before threads that need more of them come.
     pub buffer_bytes: usize,
     /// Further places to look for names tables in.
@@ -113,6 +131,11 @@ impl Options {
         }
         given.text(&sources.agent)?;
         given.options(pid)
+    }
+
+    /// Whether tracing begins or ends with a method.
+    pub fn names_methods(&self) -> bool {
+        [&self.start, &self.stop].into_iter().any(|trigger| matches!(trigger, Some(Trigger::Method(_))))
     }
 }
 
@@ -186,6 +209,13 @@ impl Given {
                 .filter(|bytes| (MIN_BUFFERS..=MAX_BUFFERS).contains(bytes))
                 .ok_or_else(|| OptionError::BufferSize(text.to_owned()))?,
         };
+        let trigger = |name| {
+            let given = value(name).map(|text| (text, text.parse()));
+            given
+                .map(|(text, read)| read.map_err(|error| OptionError::Trigger { name, value: text.to_owned(), error }))
+                .transpose()
+        };
+        let (start, stop) = (trigger("start")?, trigger("stop")?);
         let names = value("names").map(|list| std::env::split_paths(list).collect()).unwrap_or_default();
         let dynamic = match value("dynamic") {
             None | Some("on") => true,
@@ -208,7 +238,7 @@ impl Given {
                     .into(),
             );
         }
-        Ok(Options { target, buffer_bytes, names, dynamic, dynamic_filter, given: self.values, notes })
+        Ok(Options { target, start, stop, buffer_bytes, names, dynamic, dynamic_filter, given: self.values, notes })
     }
 }
 
@@ -307,6 +337,15 @@ mod tests {
         let filter = agent("dynamicExclude=com.acme.gen.**, *Proxy").unwrap().dynamic_filter;
         assert!(!filter.hooks("com/acme/gen/A") && !filter.hooks("a/FooProxy") && filter.hooks("com/acme/A"));
         assert!(matches!(agent("dynamicExclude=a["), Err(OptionError::Pattern(_))));
+    }
+
+    #[test]
+    fn tracing_may_wait() {
+        let options = agent("start=method:a.B.run@stop=after:2s").unwrap();
+        assert!(matches!(options.start, Some(Trigger::Method(_))) && matches!(options.stop, Some(Trigger::After(_))));
+        assert!(options.names_methods() && !agent("start=after:1s").unwrap().names_methods());
+        let error = agent("start=soon").unwrap_err().to_string();
+        assert!(error.starts_with("start=soon: write method:"), "{error}");
     }
 
     #[test]

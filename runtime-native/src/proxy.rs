@@ -38,6 +38,8 @@ pub struct Proxy {
     put_field: StaticMethod,
     put_static: StaticMethod,
     put_element: StaticMethod,
+    /// Where HeapProxyClasses has its switch, if the JDK has that class.
+    rewrites: Option<(Global, StaticField)>,
     jdk_events: i32,
 }
 
@@ -92,6 +94,9 @@ impl Proxy {
             put_field: env.static_method(class, c"putField", c"(Ljava/lang/Object;Ljava/lang/Object;I)V")?,
             put_static: env.static_method(class, c"putStatic", c"(Ljava/lang/Object;I)V")?,
             put_element: env.static_method(class, c"putElement", c"(Ljava/lang/Object;ILjava/lang/Object;)V")?,
+            rewrites: env
+                .find_class(c"java/lang/HeapProxyClasses")
+                .and_then(|class| Some((env.global(class)?, env.static_field(class, c"on", c"Z")?))),
             jdk_events,
         };
         proxy.bind_unsafe(env);
@@ -188,6 +193,17 @@ impl Proxy {
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.on, on);
         jni_table::switch(on);
+        if !on {
+            self.switch_rewriting(env, false);
+        }
+    }
+
+    /// Switches the rewriting of classes that are made at run time. It may be on before the hooks are.
+    pub fn switch_rewriting(&self, env: Env, on: bool) {
+        if let Some((class, field)) = &self.rewrites {
+            env.set_static_boolean(class.get(), *field, on);
+        }
+        jni_table::switch_definitions(on);
     }
 
     /// Hook: native code has made an object, which nobody else has seen yet.

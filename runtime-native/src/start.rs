@@ -1,5 +1,6 @@
 //! Where tracing begins: when the VM has come up and before the program's first class is run.
 
+use std::ffi::CStr;
 use std::path::PathBuf;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -11,13 +12,14 @@ use thiserror::Error;
 
 use crate::agent;
 use crate::buffers::{BufferError, Buffers};
+use crate::control::Control;
 use crate::dynamic::{self, Dynamic};
 use crate::heap;
 use crate::ids;
 use crate::jni_table;
-use crate::jvm::env::{Env, Object, Vm};
+use crate::jvm::env::{Env, Global, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
-use crate::jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
+use crate::jvm::jvmti::{AgentThread, Capability, EventKind, Jvmti, JvmtiError};
 use crate::layout;
 use crate::names::{self, Places};
 use crate::options::Options;
@@ -47,9 +49,9 @@ pub enum StartError {
     /// The VM refused something.
     #[error("{0}, the program runs untraced")]
     Jvmti(#[from] JvmtiError),
-    /// The writer's thread did not come up.
-    #[error("cannot start the thread that writes the trace, the program runs untraced")]
-    Writer,
+    /// A thread of ours did not come up.
+    #[error("cannot start the threads that write the trace and watch over it, the program runs untraced")]
+    Thread,
 }
 
 /// Begins tracing on the thread that the VM started on.
@@ -87,7 +89,10 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         None => Mirrors::default(),
     };
     proxy.set_mirrors(env, mirrors);
-    let parts = Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start };
+    let drawn = draw(env, &hotspot, 6);
+    let unique = ids::is_full_period(&drawn);
+    let control = Control::new(options.start.clone(), options.stop.clone(), unique);
+    let parts = Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -101,8 +106,6 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     );
     proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
     let hash_shift = proxy.probe_hash_shift(env);
-    let drawn = draw(env, &hotspot, 6);
-    let unique = ids::is_full_period(&drawn);
     let meta = Meta {
         tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
         pid: std::process::id(),
@@ -136,8 +139,14 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
     }
-    let writer = start_writer(tracer, env).inspect_err(|_| tracer.abandon(env))?;
-    record_what_exists(tracer, env, thread, writer, unique)?;
+    let writer = agent_thread(tracer, env, c"elephant-tracks writer", agent::writer_thread);
+    let writer = writer.inspect_err(|_| tracer.abandon(env))?;
+    tracer.control.own_thread(env, writer);
+    // Until it runs: its start must not be taken for that of a thread of the program.
+    tracer.writer_runs.wait();
+    tracer.proxy.switch_rewriting(env, tracer.dynamic.is_some());
+    jvmti.set_event(EventKind::ClassFileLoadHook, true)?;
+    tracer.control.open(tracer, env, thread)?;
     look_for_names(tracer, java_home, options);
     Ok(())
 }
@@ -149,34 +158,39 @@ fn draw(env: Env, hotspot: &HotSpot, count: i32) -> Vec<u32> {
     })
 }
 
-/// The writer runs on a thread of the VM's that the program does not see: it asks for the use of the heap.
-fn start_writer<'a>(tracer: &Tracer, env: Env<'a>) -> Result<Object<'a>, StartError> {
+/// A thread of the VM's that the program does not see: the writer asks for the use of the heap.
+pub fn agent_thread<'a>(
+    tracer: &Tracer,
+    env: Env<'a>,
+    name: &CStr,
+    body: AgentThread,
+) -> Result<Object<'a>, StartError> {
     let thread = env.find_class(c"java/lang/Thread").and_then(|class| {
         let constructor = env.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
-        let name = env.new_string(c"elephant-tracks writer")?;
+        let name = env.new_string(name)?;
         env.new_object(class, constructor, &[jvalue { l: name.raw() }])
     });
-    let thread = thread.ok_or(StartError::Writer)?;
-    tracer.jvmti.run_agent_thread(thread, agent::writer_thread).map_err(|_| StartError::Writer)?;
-    // Until it runs: its start must not be taken for that of a thread of the program.
-    tracer.writer_runs.wait();
+    let thread = thread.ok_or(StartError::Thread)?;
+    tracer.jvmti.run_agent_thread(thread, body).map_err(|_| StartError::Thread)?;
     Ok(thread)
 }
 
 /// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.
-fn record_what_exists(
+/// `thread` is the current one, if it is the program's; `own` are the runtime's threads, which are none of the program's.
+pub fn record_what_exists(
     tracer: &'static Tracer,
     env: Env,
-    thread: Object,
-    writer: Object,
+    thread: Option<Object>,
+    own: &[Global],
     unique: bool,
 ) -> Result<(), StartError> {
     let jvmti = tracer.jvmti;
     let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
     let mut threads = jvmti.all_threads(env)?;
-    threads.retain(|thread| !env.is_same(*thread, writer));
-    let others: Vec<Object> = threads.iter().copied().filter(|other| !env.is_same(*other, thread)).collect();
+    threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
+    let is_current = |other: Object| thread.is_some_and(|thread| env.is_same(other, thread));
+    let others: Vec<Object> = threads.iter().copied().filter(|other| !is_current(*other)).collect();
     let _stopped = match Stopped::stop(jvmti, &others) {
         Ok(stopped) => Some(stopped),
         Err(_) => {

@@ -11,6 +11,7 @@ use et_trace::file::progress::{OVERFLOWS, RunId};
 
 use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
+use crate::control::Control;
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
 use crate::jvm::env::{Env, Object, Vm};
@@ -65,7 +66,9 @@ pub struct Tracer {
     gc: Mutex<Option<(Ticket, u64)>>,
     /// Rewrites classes made at run time; none if that is off.
     pub dynamic: Option<Dynamic>,
-    /// When tracing began.
+    /// When tracing begins and ends.
+    pub control: Control,
+    /// When the runtime began to work.
     pub start: Instant,
     /// For the writer.
     pub sink: Mutex<Option<Sink>>,
@@ -93,6 +96,7 @@ pub struct Parts {
     pub buffers: Buffers,
     pub sink: Sink,
     pub dynamic: Option<Dynamic>,
+    pub control: Control,
     pub start: Instant,
 }
 
@@ -104,7 +108,8 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, start } = parts;
+        let Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, start } =
+            parts;
         let tracer = Self {
             run,
             pid: std::process::id(),
@@ -121,6 +126,7 @@ impl Tracer {
             dynamic_ids: DynamicIds::default(),
             gc: Mutex::new(None),
             dynamic,
+            control,
             start,
             sink: Mutex::new(Some(sink)),
             writer_runs: Barrier::new(2),
@@ -184,10 +190,10 @@ impl Tracer {
     }
 
     /// Stops the hooks and writes what there is. Returns when the trace is complete.
-    pub fn end(&self, env: Env) {
+    pub fn end(&self, env: Env, reason: &'static str) {
         if !self.ended.swap(true, Ordering::AcqRel) {
             self.proxy.switch(env, false);
-            self.finish(Some(env), "VMDeath", None);
+            self.finish(Some(env), reason, None);
         }
     }
 

@@ -6,7 +6,7 @@ use std::ffi::c_char;
 use jni_sys::{JNIEnv, jbyte, jclass, jobject, jsize};
 
 use super::{Purpose, Rewritten};
-use crate::jni_table::{original, told, told_as_it_is};
+use crate::jni_table::{original, told_of_classes};
 use crate::jvm::env::Object;
 
 /// Defines a class with hooks; as it is, if it is to have none or the VM does not take it so.
@@ -40,7 +40,7 @@ pub unsafe extern "system" fn DefineClass(
 unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Option<Rewritten> {
     let length = usize::try_from(length).ok().filter(|_| !bytes.is_null())?;
     let mut rewritten = None;
-    told(env, |tracer, _| {
+    told_of_classes(env, |tracer, _| {
         // SAFETY: as said above.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
         let dynamic = tracer.dynamic.as_ref();
@@ -53,7 +53,7 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
 /// Whether the VM finds fault with the class file, not with what it refers to. Then its exception is dropped.
 fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
     let mut refused = false;
-    told_as_it_is(env, |tracer, env| {
+    told_of_classes(env, |tracer, env| {
         let Some(dynamic) = &tracer.dynamic else { return };
         // SAFETY: a local reference that was just made for this thread, or null.
         if let Some(class) = unsafe { Object::new(defined) } {

@@ -16,7 +16,6 @@ const ID_BYTES: i32 = 4;
 pub fn link(env: Env) -> Option<()> {
     let class = env.find_class(c"java/lang/HeapProxyClasses")?;
     env.call_static_void(class, env.static_method(class, c"link", c"()V")?, &[]);
-    env.set_static_boolean(class, env.static_field(class, c"on", c"Z")?, true);
     Some(())
 }
 

@@ -32,6 +32,8 @@ type Result<T> = std::result::Result<T, JvmtiError>;
 pub enum Capability {
     /// `can_tag_objects`
     TagObjects = 0,
+    /// `can_generate_breakpoint_events`
+    BreakpointEvents = 19,
     /// `can_suspend`
     Suspend = 20,
     /// `can_generate_all_class_hook_events`
@@ -60,6 +62,7 @@ pub enum EventKind {
     ThreadEnd = 53,
     ClassFileLoadHook = 54,
     ClassPrepare = 56,
+    Breakpoint = 62,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
 }
@@ -70,6 +73,12 @@ const EVENTS: usize = 39;
 
 /// A callback with an environment and a thread.
 pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
+
+/// The body of a thread of the runtime's.
+pub type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
+
+/// A callback with a thread and the place that it has come to.
+pub type BreakpointCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong);
 
 /// A callback for a class file: the class it is to replace or null, its loader, its name, its protection domain, its length and
 /// its bytes; places for the length and the bytes of another class file.
@@ -96,6 +105,7 @@ pub struct Callbacks {
     pub thread_end: Option<ThreadCallback>,
     pub class_file_load_hook: Option<ClassFileCallback>,
     pub class_prepare: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jclass)>,
+    pub breakpoint: Option<BreakpointCallback>,
     pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
     pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
 }
@@ -148,7 +158,19 @@ pub struct FieldId(pub jfieldID);
 
 /// A method; good while its class lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodId(jmethodID);
+pub struct MethodId(pub jmethodID);
+
+// SAFETY: ids of methods are plain handles of the VM, good on any thread while the class lives.
+unsafe impl Send for MethodId {}
+
+/// A frame of a stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Frame {
+    pub method: MethodId,
+    /// Index of the instruction that runs; -1 in native methods.
+    pub location: i64,
+}
 
 /// `ACC_STATIC`
 pub const STATIC: jint = 8;
@@ -300,6 +322,7 @@ impl Jvmti {
         set(EventKind::ThreadEnd, callbacks.thread_end.map(|f| f as *const c_void));
         set(EventKind::ClassFileLoadHook, callbacks.class_file_load_hook.map(|f| f as *const c_void));
         set(EventKind::ClassPrepare, callbacks.class_prepare.map(|f| f as *const c_void));
+        set(EventKind::Breakpoint, callbacks.breakpoint.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
         let size = mem::size_of_val(&table) as jint;
@@ -403,14 +426,9 @@ impl Jvmti {
     }
 
     /// Starts `function` on a thread of the VM that the program does not see.
-    pub fn run_agent_thread(
-        self,
-        thread: Object,
-        function: unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void),
-    ) -> Result<()> {
-        type Function = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
+    pub fn run_agent_thread(self, thread: Object, function: AgentThread) -> Result<()> {
         const NORMAL_PRIORITY: jint = 5;
-        jvmti!(self, 12 RunAgentThread(jobject, Function, *const c_void, jint), thread.raw(), function, ptr::null(),
+        jvmti!(self, 12 RunAgentThread(jobject, AgentThread, *const c_void, jint), thread.raw(), function, ptr::null(),
             NORMAL_PRIORITY)
     }
 
@@ -430,14 +448,14 @@ impl Jvmti {
             results.as_mut_ptr())
     }
 
-    /// The methods on a thread's stack, innermost first, no more than `max`.
-    pub fn stack_trace(self, thread: Object, max: usize) -> Result<Vec<MethodId>> {
+    /// The frames of a thread's stack, innermost first, no more than `max`.
+    pub fn stack_trace(self, thread: Object, max: usize) -> Result<Vec<Frame>> {
         let mut frames = vec![RawFrame { method: ptr::null_mut(), location: 0 }; max];
         let mut count = 0;
         jvmti!(self, 104 GetStackTrace(jobject, jint, jint, *mut RawFrame, *mut jint), thread.raw(), 0, max as jint,
             frames.as_mut_ptr(), &mut count)?;
         frames.truncate(count.max(0) as usize);
-        Ok(frames.into_iter().map(|frame| MethodId(frame.method)).collect())
+        Ok(frames.into_iter().map(|frame| Frame { method: MethodId(frame.method), location: frame.location }).collect())
     }
 
     /// Name and descriptor of a method.
@@ -449,6 +467,23 @@ impl Jvmti {
             name: self.string(name).unwrap_or_default(),
             descriptor: self.string(descriptor).unwrap_or_default(),
         })
+    }
+
+    /// The methods that a class declares.
+    pub fn methods(self, class: Object) -> Result<Vec<MethodId>> {
+        let (mut count, mut methods) = (0, ptr::null_mut::<jmethodID>());
+        jvmti!(self, 52 GetClassMethods(jclass, *mut jint, *mut *mut jmethodID), class.raw(), &mut count, &mut methods)?;
+        Ok(self.vec(methods, count).into_iter().map(MethodId).collect())
+    }
+
+    /// Has the event sent when a thread is about to run the method's first instruction.
+    pub fn set_breakpoint(self, method: MethodId) -> Result<()> {
+        jvmti!(self, 38 SetBreakpoint(jmethodID, jlong), method.0, 0)
+    }
+
+    /// The opposite.
+    pub fn clear_breakpoint(self, method: MethodId) -> Result<()> {
+        jvmti!(self, 39 ClearBreakpoint(jmethodID, jlong), method.0, 0)
     }
 
     /// The class of a method.

@@ -50,7 +50,7 @@ public final class HeapProxyClasses {
 
     public static Class<?> defineClass2(ClassLoader loader, String name, ByteBuffer bytes, int offset, int length,
             ProtectionDomain domain, String source) {
-        byte[] ours = isOn() && bytes != null ? rewriteBuffer0(bytes, offset, length) : null;
+        byte[] ours = on && bytes != null ? rewriteBuffer0(bytes, offset, length) : null;
         if (ours != null) {
             try {
                 return defined(ClassLoader.defineClass1(loader, name, ours, 0, ours.length - ID_BYTES, domain, source),
@@ -78,13 +78,9 @@ public final class HeapProxyClasses {
     /** Bytes behind a rewritten class, see {@link #rewrite0}. */
     static final int ID_BYTES = 4;
 
-    private static boolean isOn() {
-        return on && HeapProxy.on;
-    }
-
     /** The bytes to define instead, null for those given. Arguments that the native method will refuse are left to it. */
     static byte[] rewritten(byte[] bytes, int offset, int length) {
-        if (!isOn() || bytes == null || offset < 0 || length < 0 || length > bytes.length - offset) {
+        if (!on || bytes == null || offset < 0 || length < 0 || length > bytes.length - offset) {
             return null;
         }
         return rewrite0(bytes, offset, length);

@@ -1,0 +1,179 @@
+//! When tracing begins and when it ends: with the program, or at what the options `start` and `stop` name.
+//!
+//! Until it begins the hooks are off, classes made at run time get theirs all the same, and everything is ready: what
+//! exists then is written down as it would have been at the program's start.
+
+mod breakpoints;
+mod trigger;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub use trigger::{MethodName, NoTrigger, Trigger};
+
+use crate::jvm::env::{Env, Global, Object};
+use crate::jvm::jvmti::MethodId;
+use crate::report::say;
+use crate::start::{self, StartError};
+use crate::tracer::Tracer;
+use breakpoints::Breakpoints;
+
+/// How often the clock and the file system are looked at.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Begins and ends tracing.
+#[derive(Debug)]
+pub struct Control {
+    start: Option<Trigger>,
+    stop: Option<Trigger>,
+    /// Whether identity hashes do not repeat.
+    unique: bool,
+    /// The threads of the VM's that are ours.
+    own: Mutex<Vec<Global>>,
+    phase: Mutex<Phase>,
+    is_tracing: AtomicBool,
+    breakpoints: Breakpoints,
+    /// Met by the thread that watches, once it runs.
+    pub watcher_runs: Barrier,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Waiting,
+    Tracing { since: Instant },
+    Ended,
+}
+
+impl Control {
+    /// As the options say.
+    pub fn new(start: Option<Trigger>, stop: Option<Trigger>, unique: bool) -> Self {
+        let breakpoints = Breakpoints::new([&start, &stop].into_iter().flatten());
+        Self {
+            start,
+            stop,
+            unique,
+            own: Mutex::default(),
+            phase: Mutex::new(Phase::Waiting),
+            is_tracing: AtomicBool::new(false),
+            breakpoints,
+            watcher_runs: Barrier::new(2),
+        }
+    }
+
+    /// Begins, if nothing is waited for; sees to it that what is waited for is noticed.
+    pub fn open(&self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
+        if [&self.start, &self.stop].into_iter().flatten().any(|trigger| !matches!(trigger, Trigger::Method(_))) {
+            let watcher = start::agent_thread(tracer, env, c"elephant-tracks control", crate::agent::control_thread)?;
+            self.own_thread(env, watcher);
+            self.watcher_runs.wait();
+        }
+        self.breakpoints.open(tracer, env)?;
+        match self.start {
+            None => self.begin(tracer, env, Some(thread)),
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// A thread of ours is none of the program's.
+    pub fn own_thread(&self, env: Env, thread: Object) {
+        if let Some(thread) = env.global(thread) {
+            lock(&self.own).push(thread);
+        }
+    }
+
+    /// Whether events are wanted.
+    pub fn is_tracing(&self) -> bool {
+        self.is_tracing.load(Ordering::Acquire)
+    }
+
+    /// Writes down what there is and switches the hooks on. `thread` is the current one, if it is the program's.
+    fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
+        let mut phase = lock(&self.phase);
+        if *phase != Phase::Waiting {
+            return Ok(());
+        }
+        let own = lock(&self.own).clone();
+        self.is_tracing.store(true, Ordering::Release);
+        // A frame of our own: more references are made than a callback may count on.
+        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own, self.unique));
+        match began {
+            Ok(()) => *phase = Phase::Tracing { since: Instant::now() },
+            Err(_) => self.is_tracing.store(false, Ordering::Release),
+        }
+        began
+    }
+
+    /// As [`begin`](Self::begin), later than with the program.
+    fn begin_late(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) {
+        if let Err(error) = self.begin(tracer, env, thread) {
+            say(&error);
+            tracer.queue.problem(error.to_string(), 1);
+            self.end(tracer, env, "error");
+        }
+    }
+
+    /// Ends the trace, once.
+    pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
+        let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ended);
+        match phase {
+            Phase::Ended => return,
+            Phase::Tracing { .. } => crate::prepared::announce_the_rest(tracer, env),
+            Phase::Waiting => tracer.queue.problem("tracing did not begin: what `start` names did not happen", 1),
+        }
+        for kind in start::EVENTS {
+            let _ = tracer.jvmti.set_event(kind, false);
+        }
+        self.breakpoints.close(tracer);
+        self.is_tracing.store(false, Ordering::Release);
+        tracer.end(env, reason);
+    }
+
+    /// The body of a thread that looks at the clock and at files.
+    pub fn watch(&self, tracer: &'static Tracer, env: Env) {
+        loop {
+            thread::sleep(POLL);
+            let phase = *lock(&self.phase);
+            match phase {
+                Phase::Waiting if happened(self.start.as_ref(), tracer.start) => self.begin_late(tracer, env, None),
+                Phase::Tracing { since } if happened(self.stop.as_ref(), since) => self.end(tracer, env, "stop"),
+                Phase::Ended => return,
+                _ => {}
+            }
+        }
+    }
+
+    /// A class has been prepared.
+    pub fn class_prepared(&self, tracer: &Tracer, class: Object) {
+        self.breakpoints.class_prepared(tracer, class);
+    }
+
+    /// The current thread is about to run a method that has a breakpoint.
+    pub fn method_called(&self, tracer: &'static Tracer, env: Env, thread: Object, method: MethodId) {
+        let Some(name) = self.breakpoints.name(method) else { return };
+        let is = |trigger: &Option<Trigger>| matches!(trigger, Some(Trigger::Method(wanted)) if *wanted == name);
+        let phase = *lock(&self.phase);
+        match phase {
+            Phase::Waiting if is(&self.start) => self.begin_late(tracer, env, Some(thread)),
+            Phase::Tracing { .. } if is(&self.stop) => self.end(tracer, env, "stop"),
+            _ => return,
+        }
+        // A method with a breakpoint is not compiled.
+        if self.stop != self.start || phase != Phase::Waiting {
+            self.breakpoints.forget(tracer, &name);
+        }
+    }
+}
+
+fn happened(trigger: Option<&Trigger>, since: Instant) -> bool {
+    match trigger {
+        Some(Trigger::After(time)) => since.elapsed() >= *time,
+        Some(Trigger::File(path)) => path.exists(),
+        Some(Trigger::Method(_)) | None => false,
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,106 @@
+//! What tracing can wait for (`docs/runtime-options.md`).
+
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use thiserror::Error;
+
+/// What tracing waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trigger {
+    /// So much time: since the program's start, or since that of tracing.
+    After(Duration),
+    /// That there is a file of this name.
+    File(PathBuf),
+    /// A call of a method.
+    Method(MethodName),
+}
+
+/// A method, or several of one name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MethodName {
+    /// The class's descriptor.
+    pub class: String,
+    /// `run`, `<init>`.
+    pub name: String,
+}
+
+/// Not a trigger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("write method:com.acme.Main.run, after:30s (ms, s, m) or file:PATH")]
+pub struct NoTrigger;
+
+impl FromStr for Trigger {
+    type Err = NoTrigger;
+
+    fn from_str(text: &str) -> Result<Self, NoTrigger> {
+        let (kind, rest) = text.split_once(':').ok_or(NoTrigger)?;
+        let rest = rest.trim();
+        match kind.trim() {
+            "after" => duration(rest).map(Self::After),
+            "file" if !rest.is_empty() => Some(Self::File(rest.into())),
+            "method" => method(rest).map(Self::Method),
+            _ => None,
+        }
+        .ok_or(NoTrigger)
+    }
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit.trim() {
+        "ms" => Some(Duration::from_millis(number)),
+        "" | "s" => Some(Duration::from_secs(number)),
+        "m" => Some(Duration::from_secs(number.checked_mul(60)?)),
+        _ => None,
+    }
+}
+
+fn method(text: &str) -> Option<MethodName> {
+    let (class, name) = text.rsplit_once('.')?;
+    let is_name = |text: &str| !text.is_empty() && !text.contains(['(', ')', ' ', ';', '*']);
+    (is_name(class) && is_name(name))
+        .then(|| MethodName { class: format!("L{};", class.replace('.', "/")), name: name.to_owned() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn triggers_are_read() {
+        let method =
+            |class: &str, name: &str| Ok(Trigger::Method(MethodName { class: class.into(), name: name.into() }));
+        assert_eq!("method:com.acme.Main.run".parse(), method("Lcom/acme/Main;", "run"));
+        assert_eq!("method: A$B.<init>".parse(), method("LA$B;", "<init>"));
+        let after = |millis| Ok(Trigger::After(Duration::from_millis(millis)));
+        assert_eq!("after:250ms".parse(), after(250));
+        assert_eq!("after:3".parse(), after(3000));
+        assert_eq!("after: 2m".parse(), after(120_000));
+        assert_eq!("file:/tmp/a:b".parse(), Ok(Trigger::File("/tmp/a:b".into())));
+    }
+
+    #[test]
+    fn what_is_none_is_refused() {
+        for text in [
+            "",
+            "method",
+            "method:run",
+            "method:a.b()",
+            "method:a.*",
+            "after:",
+            "after:soon",
+            "after:-1s",
+            "after:3h",
+            "file:",
+            "signal:USR1",
+            "after:99999999999999999999",
+            "after:999999999999999999m",
+        ] {
+            assert_eq!(text.parse::<Trigger>(), Err(NoTrigger), "{text}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! Tracing that begins later than the program, and ends earlier: what was there before, what is told, what is not any more.
+
+use std::process::ExitCode;
+
+use anyhow::{Result, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::program::{Run, Setup};
+use et_tests::record::{ObjectId, What};
+use et_tests::window::Trace;
+use xtask::jdks::Jdk;
+
+fn main() -> ExitCode {
+    let cases: [(&str, lab::Case); 4] = [
+        ("from_method_to_method", from_method_to_method),
+        ("among_threads_that_run", among_threads_that_run),
+        ("from_file_to_file", from_file_to_file),
+        ("what_never_comes", what_never_comes),
+    ];
+    let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
+    lab::run(trials.collect()).exit_code()
+}
+
+const PROGRAM: &str = "facts/Phases";
+const METHODS: [&str; 2] = ["-Det.start=method:Phases.during", "-Det.stop=method:Phases.after"];
+
+/// How many objects of a nested class there are, by letter.
+fn born(trace: &Trace, class: &str) -> Vec<(char, usize)> {
+    let descriptor = format!("LPhases${class};");
+    let mut counts: Vec<(char, usize)> = Vec::new();
+    for record in &trace.records.all {
+        if let What::Born { kind, descriptor: found, .. } = &record.what
+            && **found == *descriptor
+        {
+            match counts.iter_mut().find(|(letter, _)| letter == kind) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((*kind, 1)),
+            }
+        }
+    }
+    counts
+}
+
+/// The phase is told whole, with what it found there, and nothing else of the main thread.
+fn check_phase(lab: &Lab, run: &Run) -> Result<Trace> {
+    let trace = run.read(lab)?;
+    // The ten that are kept; the ten others are garbage that nobody may meet any more.
+    let before = born(&trace, "Before");
+    ensure!(matches!(before[..], [('I', 10..=20)]), "{before:?}");
+    ensure!(born(&trace, "During") == [('N', 11)], "{:?}", born(&trace, "During"));
+    ensure!(born(&trace, "After").is_empty(), "{:?}", born(&trace, "After"));
+    let calls = trace.calls("during");
+    ensure!(calls.len() == 4, "{} calls of during", calls.len());
+    ensure!(trace.calls("before").is_empty() && trace.calls("after").is_empty());
+    // What was kept refers to arrays that were there as well: the first store into each replaces one.
+    let stores = trace.records.all.iter().filter(|record| match &record.what {
+        What::Update { field, old, .. } => {
+            let field = trace.names.fields.get(field);
+            field.is_some_and(|field| *field.class == *"Phases$Before") && *old != ObjectId::NULL
+        }
+        _ => false,
+    });
+    ensure!(stores.count() == 10, "old targets of what was there are not known");
+    let summary = run.summary(lab)?;
+    ensure!(summary["complete"] == true, "{}", summary["cutOff"]);
+    Ok(trace)
+}
+
+fn from_method_to_method(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = Run::with(lab, jdk, "control-methods", PROGRAM, Setup { traced: &METHODS, ..Setup::default() })?;
+    check_phase(lab, &run)?;
+    run.clean()
+}
+
+fn among_threads_that_run(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let setup = Setup { both: &["-Dthreads=3"], traced: &METHODS, ..Setup::default() };
+    let run = Run::with(lab, jdk, "control-threads", PROGRAM, setup)?;
+    let trace = check_phase(lab, &run)?;
+    let kinds: Vec<char> = born(&trace, "Steady").into_iter().map(|(kind, _)| kind).collect();
+    ensure!(kinds.iter().all(|kind| "IN".contains(*kind)) && kinds.contains(&'N'), "{kinds:?}");
+    run.clean()
+}
+
+fn from_file_to_file(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let setup = Setup {
+        both: &["-Dthreads=1", "-Dbegin=begin", "-Dend=end"],
+        traced: &["-Det.start=file:begin", "-Det.stop=file:end"],
+        ..Setup::default()
+    };
+    let run = Run::with(lab, jdk, "control-files", PROGRAM, setup)?;
+    check_phase(lab, &run)?;
+    run.clean()
+}
+
+fn what_never_comes(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let setup = Setup { traced: &["-Det.start=method:Phases.nothing"], ..Setup::default() };
+    let run = Run::with(lab, jdk, "control-never", PROGRAM, setup)?;
+    let summary = run.summary(lab)?;
+    let problems = summary["problems"].to_string();
+    ensure!(problems.contains("tracing did not begin"), "{problems}");
+    ensure!(summary["records"]["M"] == 0, "{}", summary["records"]);
+    run.clean()
+}
