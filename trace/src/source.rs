@@ -215,16 +215,14 @@ impl Source {
         let mut counter = Counter::new(clock);
         match self {
             Self::Trace(trace) => {
-                let mut ending = Ending::default();
-                ending.outcome = lifetimes::each(trace, |told| {
+                let outcome = lifetimes::each(trace, |told| {
                     let tick = match told {
                         Told::Record(record) => counter.next(record),
                         Told::Hold(_) => counter.now(),
                     };
                     visit(told, &At { types: &trace.types, tick })
                 })?;
-                ending.outcome.totals = counter.totals;
-                Ok(ending)
+                Ok(Ending { outcome: Outcome { totals: counter.totals, ..outcome }, ..Ending::default() })
             }
             Self::Text(text) => text.for_each_told(clock, visit),
         }

@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
+use wait4::Wait4;
 
 use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::Jdk;
@@ -50,14 +51,24 @@ struct Variant {
 /// What one workload showed.
 struct Measured {
     program: String,
-    plain: f64,
+    plain: Cost,
     variants: Vec<MeasuredVariant>,
 }
 
 struct MeasuredVariant {
-    seconds: f64,
+    cost: Cost,
     trace_bytes: u64,
+    /// Of the events, before they were packed.
+    event_bytes: u64,
     records: u64,
+}
+
+/// What a run took.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Cost {
+    seconds: f64,
+    /// The most memory that it had at a time.
+    resident: f64,
 }
 
 /// Megabytes of class files and the seconds of a whole run of the rewriter over them.
@@ -118,13 +129,15 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         measured.push(measure(&runner, workload, &tools, &jdk, &traced, &folder, options.repetitions)?);
     }
 
-    let table = markdown(options, &jdk, &measured, &rewriting);
+    let start = start_up(layout, &compiler, &jdk, &traced[0], &folder, options.repetitions)?;
+
+    let table = markdown(options, &jdk, &measured, start, &rewriting);
     println!("{table}");
     if let Some(path) = &options.markdown {
         docs::write(path, &table)?;
     }
     let figures = folder.join(format!("jdk-{}-scale-{}.json", jdk.version, options.scale));
-    fs::write(&figures, format!("{:#}\n", as_json(options, &jdk, &measured, &rewriting)))?;
+    fs::write(&figures, format!("{:#}\n", as_json(options, &jdk, &measured, start, &rewriting)))?;
     eprintln!("figures: {}", figures.display());
     Ok(())
 }
@@ -170,39 +183,55 @@ fn measure(
         let into = folder.join("rewritten").join(workload.name).join(variant.folder);
         parts.push(runner.instrument(workload, tools, &into, variant.options)?);
     }
-    let mut seconds = vec![Vec::new(); VARIANTS.len() + 1];
+    let mut costs = vec![Vec::new(); VARIANTS.len() + 1];
     for repetition in 1..=repetitions {
         eprintln!("{}: run {repetition} of {repetitions}", workload.name);
-        seconds[0].push(timed(&mut runner.plain(workload, &jdk.java()))?);
+        costs[0].push(timed(&mut runner.plain(workload, &jdk.java()), folder)?);
         for (index, variant) in VARIANTS.iter().enumerate() {
             let path = trace(variant);
             let _ = fs::remove_file(&path);
             let options = traced[index].options(&path);
-            seconds[index + 1].push(timed(&mut runner.rewritten(
-                workload,
-                &traced[index].java(),
-                &parts[index],
-                &options,
-            ))?);
+            let mut run = runner.rewritten(workload, &traced[index].java(), &parts[index], &options);
+            costs[index + 1].push(timed(&mut run, folder)?);
         }
     }
-    let mut medians = seconds.into_iter().map(median);
+    let mut medians = costs.iter().map(|costs| median_cost(costs));
     let plain = medians.next().unwrap_or_default();
     let mut variants = Vec::new();
-    for (variant, seconds) in VARIANTS.iter().zip(medians) {
+    for (variant, cost) in VARIANTS.iter().zip(medians) {
         let path = trace(variant);
-        let trace_bytes = fs::metadata(&path).with_context(|| format!("no trace {}", path.display()))?.len();
-        let records = instrumented::records(tools, &path)?;
+        let summary = instrumented::summary(tools, &path, 1)?;
+        let number = |value: &serde_json::Value| value.as_u64().context("the summary lacks a number");
+        let (trace_bytes, event_bytes) = (number(&summary["traceBytes"])?, number(&summary["eventBytes"])?);
+        let records = number(&summary["records"]["total"])?;
         fs::remove_file(&path)?;
-        variants.push(MeasuredVariant { seconds, trace_bytes, records });
+        variants.push(MeasuredVariant { cost, trace_bytes, event_bytes, records });
     }
     Ok(Measured { program: workload.name.to_owned(), plain, variants })
 }
 
-fn timed(run: &mut Command) -> Result<f64> {
+/// What it prints goes to a file, which is shown if it fails.
+fn timed(run: &mut Command, folder: &Path) -> Result<Cost> {
+    let log = folder.join("output.txt");
+    let file = fs::File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
+    run.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
     let start = Instant::now();
-    command::quiet(run)?;
-    Ok(start.elapsed().as_secs_f64())
+    let mut child = run.spawn().with_context(|| format!("cannot start {}", command::shown(run)))?;
+    let done = child.wait4().with_context(|| format!("cannot wait for {}", command::shown(run)))?;
+    let seconds = start.elapsed().as_secs_f64();
+    ensure!(
+        done.status.success(),
+        "{} failed ({})\n{}",
+        command::shown(run),
+        done.status,
+        fs::read_to_string(&log).unwrap_or_default()
+    );
+    Ok(Cost { seconds, resident: done.rusage.maxrss as f64 })
+}
+
+fn median_cost(costs: &[Cost]) -> Cost {
+    let of = |value: fn(&Cost) -> f64| median(costs.iter().map(value).collect());
+    Cost { seconds: of(|cost| cost.seconds), resident: of(|cost| cost.resident) }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -211,25 +240,83 @@ fn median(mut values: Vec<f64>) -> f64 {
     if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
 }
 
-fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Rewriting]) -> String {
+/// Start-up: a program that does nothing, plain, on the copy with its hooks off, and traced.
+fn start_up(
+    layout: &Layout,
+    compiler: &Jdk,
+    jdk: &Jdk,
+    traced: &InstrumentedJdk,
+    folder: &Path,
+    repetitions: usize,
+) -> Result<[f64; 3]> {
+    let classes = folder.join("nothing");
+    fs::create_dir_all(&classes)?;
+    let source = layout.target.join("bench/Nothing.java");
+    fs::write(&source, "public class Nothing { public static void main(String[] args) { System.out.println(); } }\n")?;
+    command::quiet(
+        Command::new(compiler.home.join("bin/javac")).args(["--release", "11", "-d"]).arg(&classes).arg(&source),
+    )?;
+    let trace = folder.join("nothing.ettrace");
+    let mut seconds = [const { Vec::new() }; 3];
+    // They are short, and the first of each finds nothing in the page cache.
+    for _ in 0..repetitions * 5 + 1 {
+        let mut java = [Command::new(jdk.java()), Command::new(traced.java()), Command::new(traced.java())];
+        java[2].args(traced.options(&trace));
+        for (java, seconds) in java.iter_mut().zip(&mut seconds) {
+            seconds.push(timed(java.arg("-cp").arg(&classes).arg("Nothing"), folder)?.seconds);
+        }
+    }
+    fs::remove_file(&trace)?;
+    Ok(seconds.map(median))
+}
+
+/// The mean of ratios.
+fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
+    let logarithms: Vec<f64> = ratios.map(f64::ln).collect();
+    (logarithms.iter().sum::<f64>() / logarithms.len().max(1) as f64).exp()
+}
+
+fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], start: [f64; 3], rewriting: &[Rewriting]) -> String {
     let mut text = format!(
-        "`cargo xtask bench --jdk {} --scale {} --repetitions {}`, JDK {}, medians of wall time.\n\n",
-        options.jdk, options.scale, options.repetitions, jdk.version
+        "`cargo xtask bench --programs {} --jdk {} --scale {} --repetitions {}`, JDK {}, medians.\n",
+        options.programs.join(","),
+        options.jdk,
+        options.scale,
+        options.repetitions,
+        jdk.version
     );
-    text += "| program | plain s | all events s | slowdown | M records | bytes/record | allocations only s | slowdown | M records | bytes/record |\n";
-    text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";
-    for program in measured {
-        text += &format!("| {} | {:.2} ", program.program, program.plain);
-        for variant in &program.variants {
+    for (index, variant) in VARIANTS.iter().enumerate() {
+        text += &format!(
+            "\n| {} | plain s | traced s | slowdown | plain MB | traced MB | M records | M records/s | bytes/record, unpacked | on disk | MB/s to disk |\n\
+             |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
+            variant.name
+        );
+        for program in measured {
+            let (plain, MeasuredVariant { cost, trace_bytes, event_bytes, records }) =
+                (program.plain, &program.variants[index]);
+            let per_record = |bytes: u64| bytes as f64 / (*records).max(1) as f64;
             text += &format!(
-                "| {:.2} | {:.1}x | {:.1} | {:.2} ",
-                variant.seconds,
-                variant.seconds / program.plain,
-                variant.records as f64 / 1e6,
-                variant.trace_bytes as f64 / variant.records.max(1) as f64
+                "| {} | {:.2} | {:.2} | {:.1}x | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} | {:.2} | {:.1} |\n",
+                program.program,
+                plain.seconds,
+                cost.seconds,
+                cost.seconds / plain.seconds,
+                plain.resident / 1e6,
+                cost.resident / 1e6,
+                *records as f64 / 1e6,
+                *records as f64 / 1e6 / cost.seconds,
+                per_record(*event_bytes),
+                per_record(*trace_bytes),
+                *trace_bytes as f64 / 1e6 / cost.seconds
             );
         }
-        text += "|\n";
+        let mean = geometric_mean(measured.iter().map(|one| one.variants[index].cost.seconds / one.plain.seconds));
+        text += &format!("| geometric mean | | | {mean:.2}x | | | | | | | |\n");
+    }
+    let [plain, off, on] = start.map(|seconds| seconds * 1e3);
+    text += "\n| a program that does nothing | ms | over plain |\n|---|--:|--:|\n";
+    for (what, time) in [("plain", plain), ("instrumented JDK, no agent", off), ("traced", on)] {
+        text += &format!("| {what} | {time:.0} | {:.1}x |\n", time / plain);
     }
     text += "\n| rewriting | classes | MB of classes | s | MB/s |\n|---|--:|--:|--:|--:|\n";
     for row in rewriting {
@@ -240,17 +327,24 @@ fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Re
     text
 }
 
-fn as_json(options: &Options, jdk: &Jdk, measured: &[Measured], rewriting: &[Rewriting]) -> serde_json::Value {
-    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.seconds, "traceBytes": variant.trace_bytes, "records": variant.records });
+fn as_json(
+    options: &Options,
+    jdk: &Jdk,
+    measured: &[Measured],
+    start: [f64; 3],
+    rewriting: &[Rewriting],
+) -> serde_json::Value {
+    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.cost.seconds, "residentBytes": variant.cost.resident, "traceBytes": variant.trace_bytes, "eventBytes": variant.event_bytes, "records": variant.records });
     let program = |program: &Measured| {
         let variants: Vec<_> = program.variants.iter().zip(&VARIANTS).map(variant).collect();
-        json!({ "name": program.program, "plainSeconds": program.plain, "variants": variants })
+        json!({ "name": program.program, "plainSeconds": program.plain.seconds, "plainResidentBytes": program.plain.resident, "variants": variants })
     };
     let row = |row: &Rewriting| json!({ "what": row.what, "classes": row.classes, "megabytes": row.megabytes, "seconds": row.seconds });
     json!({
         "jdk": jdk.version,
         "scale": options.scale,
         "repetitions": options.repetitions,
+        "startUpSeconds": start,
         "programs": measured.iter().map(program).collect::<Vec<_>>(),
         "rewriting": rewriting.iter().map(row).collect::<Vec<_>>(),
     })
@@ -267,14 +361,28 @@ mod tests {
     }
 
     #[test]
+    fn means_of_ratios() {
+        assert!((geometric_mean([2.0, 8.0].into_iter()) - 4.0).abs() < 1e-9);
+    }
+
+    #[test]
     fn the_table_has_a_row_for_each_program() {
-        let options = Options { programs: vec![], scale: 5, repetitions: 1, jdk: 17, markdown: None };
+        let options = Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, markdown: None };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
-        let variant = |seconds| MeasuredVariant { seconds, trace_bytes: 300, records: 100 };
-        let measured = [Measured { program: "h2".into(), plain: 2.0, variants: vec![variant(8.0), variant(2.5)] }];
+        let cost = |seconds| Cost { seconds, resident: 3e8 };
+        let variant = |seconds| MeasuredVariant {
+            cost: cost(seconds),
+            trace_bytes: 30_000_000,
+            event_bytes: 40_000_000,
+            records: 10_000_000,
+        };
+        let measured =
+            [Measured { program: "h2".into(), plain: cost(2.0), variants: vec![variant(8.0), variant(2.5)] }];
         let rewriting = [Rewriting { what: "h2's jars".into(), classes: 7, megabytes: 3.0, seconds: 0.5 }];
-        let table = markdown(&options, &jdk, &measured, &rewriting);
-        assert!(table.contains("| h2 | 2.00 | 8.00 | 4.0x | 0.0 | 3.00 | 2.50 | 1.2x | 0.0 | 3.00 |"), "{table}");
+        let table = markdown(&options, &jdk, &measured, [0.04, 0.06, 0.1], &rewriting);
+        assert!(table.contains("| h2 | 2.00 | 8.00 | 4.0x | 300 | 300 | 10.0 | 1.2 | 4.00 | 3.00 | 3.8 |"), "{table}");
+        assert!(table.contains("| geometric mean | | | 1.25x |"), "{table}");
+        assert!(table.contains("| traced | 100 | 2.5x |"), "{table}");
         assert!(table.contains("| h2's jars | 7 | 3.0 | 0.50 | 6.0 |"), "{table}");
     }
 }

@@ -153,6 +153,8 @@ pub struct Summary {
     pub records: BTreeMap<String, u64>,
     pub ticks: u64,
     pub bytes_per_record: f64,
+    /// Bytes of events before they were packed; 0 if that is not known.
+    pub event_bytes: u64,
     /// What the classes have hooks for.
     pub events: Vec<&'static str>,
     /// Objects made while tracing was on.
@@ -318,6 +320,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         bytes_per_record: 0.0,
+        event_bytes: 0,
         events: source.events().names().collect(),
         allocated: tally.allocated(),
         kinds: AllocKind::ALL
@@ -365,6 +368,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
     let meta = file.meta();
     (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, ran, top);
     summary.trace_bytes = file.size();
+    summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
     summary.program = Program {
         command: meta.command.clone(),
         pid: meta.pid,
