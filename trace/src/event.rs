@@ -131,12 +131,13 @@ pub enum Event<'a> {
         length: i32,
     },
     /// An object that the VM or native code made, seen when it was made; `length` is -1 if it is no array. If it is
-    /// surely `fresh`, an id that is known was used before by an object that is gone.
+    /// surely `fresh`, an id that is known was used before by an object that is gone. A `constant` is held by a class.
     Made {
         object: ObjectHash,
         class: ObjectHash,
         length: i32,
         fresh: bool,
+        constant: bool,
     },
     /// With `if_changed`, the slot may have held that target before.
     PutField {
@@ -276,6 +277,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
                     class: object(2),
                     length: word(bytes, 3) as i32,
                     fresh: payload & 1 != 0,
+                    constant: payload & 2 != 0,
                 },
                 kind::PUT_FIELD => Event::PutField {
                     field: FieldRefId(word(bytes, 1)),
@@ -321,8 +323,9 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
             ([extended(kind::NEW_ARRAY, depth.into()), site.0, object.0, length], 4)
         }
         Event::Found { object, class, length } => ([extended(kind::FOUND, 0), object.0, class.0, length as u32], 4),
-        Event::Made { object, class, length, fresh } => {
-            ([extended(kind::MADE, fresh.into()), object.0, class.0, length as u32], 4)
+        Event::Made { object, class, length, fresh, constant } => {
+            let bits = u32::from(fresh) | u32::from(constant) << 1;
+            ([extended(kind::MADE, bits), object.0, class.0, length as u32], 4)
         }
         Event::PutField { field, origin, target, if_changed } => {
             ([extended(kind::PUT_FIELD, if_changed.into()), field.0, origin.0, target.0], 4)
@@ -416,7 +419,13 @@ mod tests {
                 15 => Event::Switch { owner: a_object },
                 16 => {
                     let length = id as i32 - 2;
-                    Event::Made { object: a_object, class: b_object, length, fresh: ticket & 1 != 0 }
+                    Event::Made {
+                        object: a_object,
+                        class: b_object,
+                        length,
+                        fresh: ticket & 1 != 0,
+                        constant: ticket & 2 != 0,
+                    }
                 }
                 _ => {
                     let (from, count) = (a as usize % MAX_ELEMENTS * WORD, b as usize % MAX_ELEMENTS + 1);

@@ -205,7 +205,7 @@ fn traces() -> Vec<Seed> {
         Event::EntryInit { method, site: SiteId(1) },
         Event::SuperCall { method },
         Event::New { site: SiteId(1), object, class, known: false },
-        Event::Made { object: ObjectHash(33), class, length: -1, fresh: true },
+        Event::Made { object: ObjectHash(33), class, length: -1, fresh: true, constant: true },
         Event::New { site: SiteId(1), object: ObjectHash(33), class, known: true },
         Event::Exit { method },
         Event::EntryOn { method: MethodId(4), receiver: object },

@@ -1,7 +1,7 @@
 //! Calls of methods that make or change objects without bytecode of their own.
 //!
 //! ```text
-//! ldc "text"                              ->  ldc "text"  dup  made(Object)
+//! ldc "text"                              ->  ldc "text"  dup  constant(Object)
 //! invokevirtual [X.clone()                ->  invokevirtual [X.clone()  dup  madeFresh(Object)
 //! invokespecial X.clone()                 ->  invokespecial X.clone()  dup  made(Object)
 //! invoke… native of the JDK returning an object  ->  invoke…  dup  made(Object)
@@ -315,7 +315,7 @@ fn natives<'a>(class: &ClassFile<'a>) -> HashSet<(&'a [u8], &'a [u8]), BuildHash
 
 /// Behind an `ldc` of a string.
 pub(crate) fn constant(editor: &mut CodeEditor<'_, '_>, emit: &mut Emitter<'_>, instruction: &Instruction<'_>) {
-    editor.behind(instruction, emit.start().op(DUP).call(Hook::Made).bytes(), 1);
+    editor.behind(instruction, emit.start().op(DUP).call(Hook::Constant).bytes(), 1);
 }
 
 /// At a call. False if this kind of call needs no hook.

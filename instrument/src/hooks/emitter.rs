@@ -73,6 +73,8 @@ hooks! {
     LeaveContinuation HEAP_PROXY "leaveContinuation" "(Ljava/lang/Object;)V"
     /// An object that the VM may have made.
     Made HEAP_PROXY_CALLS "made" "(Ljava/lang/Object;)V"
+    /// A string constant.
+    Constant HEAP_PROXY_CALLS "constant" "(Ljava/lang/Object;)V"
     /// An object that the VM has made.
     MadeFresh HEAP_PROXY_CALLS "madeFresh" "(Ljava/lang/Object;)V"
     /// An object with fields that native code has set.

@@ -15,7 +15,7 @@ use crate::types::TypeId;
 pub struct Special {
     /// `java.lang.Class`: mirrors live as long as their classes.
     pub class: Option<TypeId>,
-    /// `java.lang.String`: those made by the VM are constants.
+    /// `java.lang.String`, where constants are not told from other strings: all that the VM made are taken for some.
     pub string: Option<TypeId>,
     /// `java.lang.ref.Reference.referent`: does not keep its target.
     pub referent: Option<FieldId>,

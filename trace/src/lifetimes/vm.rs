@@ -44,6 +44,9 @@ pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> R
             vm.saw(alloc, is_initial);
         }
         flow = if failed.is_none() { visit(&Told::Record(*record)) } else { ControlFlow::Break(()) };
+        if let (true, Record::Alloc(alloc)) = (context.is_constant && flow.is_continue(), record) {
+            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }));
+        }
         flow
     })?;
     if let Some(error) = failed {
@@ -67,7 +70,8 @@ fn special(trace: &Trace) -> Special {
     });
     Special {
         class: types.get_class("java/lang/Class"),
-        string: types.get_class("java/lang/String"),
+        // What is a constant is told.
+        string: None,
         referent: names
             .class_near("java/lang/ref/Reference", None, types)
             .and_then(|class| names.resolve_field(class, "referent", "Ljava/lang/Object;", types)),

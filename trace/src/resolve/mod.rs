@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub tick: Tick,
     /// Its place in the order between threads.
     pub ticket: Ticket,
+    /// It tells of an object that a class holds: a constant.
+    pub is_constant: bool,
 }
 
 /// A thread whose stack was not empty at the end.
@@ -208,6 +210,8 @@ struct Resolver<'a, F> {
     /// Stack of the current segment.
     current: usize,
     /// Next class record whose mirror is due.
+    /// Of the record that is being made.
+    is_constant: bool,
     next_mirror: u32,
     class_type: TypeId,
 }
@@ -231,6 +235,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             stack_of_source: (0..stacks.len()).collect(),
             stacks,
             current: 0,
+            is_constant: false,
             next_mirror: 0,
             class_type: trace.types.get("Ljava/lang/Class;").unwrap_or(TypeId::UNKNOWN),
         }
@@ -242,7 +247,8 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             return;
         }
         self.totals.count(&record);
-        let context = Context { trace: self.trace, tick: Tick(self.tick), ticket: self.ticket };
+        let (tick, is_constant) = (Tick(self.tick), self.is_constant);
+        let context = Context { trace: self.trace, tick, ticket: self.ticket, is_constant };
         self.stopped = (self.visit)(&record, &context).is_break();
         self.tick += u64::from(record.ticks());
     }
@@ -552,9 +558,11 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                     self.sighted(AllocKind::Found, object, class, length, anomalies);
                 }
             }
-            Action::Made { object, class, length, fresh } => {
+            Action::Made { object, class, length, fresh, constant } => {
                 if !object.is_null() && (fresh || !self.is_known(object)) {
+                    self.is_constant = constant;
                     self.sighted(AllocKind::Vm, object, class, length, anomalies);
+                    self.is_constant = false;
                 }
             }
             Action::OnStack(thread) => {

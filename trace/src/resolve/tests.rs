@@ -341,7 +341,8 @@ fn recursion_is_matched_from_the_inside() {
 
 #[test]
 fn what_the_vm_made_is_a_v_record_and_its_constructor_makes_no_second_one() {
-    let made = |object, fresh| Event::Made { object: ObjectHash(object), class: c::C, length: -1, fresh };
+    let made =
+        |object, fresh| Event::Made { object: ObjectHash(object), class: c::C, length: -1, fresh, constant: false };
     let lines = records(&[
         made(0xaa, true),
         // Somebody else saw it, too.
@@ -355,7 +356,7 @@ fn what_the_vm_made_is_a_v_record_and_its_constructor_makes_no_second_one() {
         exit(m::C_INIT),
         // Another object that got the id of the first.
         made(0xaa, true),
-        Event::Made { object: ObjectHash(0xab), class: c::INTS, length: 5, fresh: false },
+        Event::Made { object: ObjectHash(0xab), class: c::INTS, length: 5, fresh: false, constant: false },
     ]);
     assert_eq!(
         lines,

@@ -75,6 +75,7 @@ pub enum Action {
         class: ObjectHash,
         length: i32,
         fresh: bool,
+        constant: bool,
     },
     /// With `if_changed`, here and below: no record if the slot holds that target already.
     PutField {
@@ -475,7 +476,9 @@ impl<'a> ThreadSource<'a> {
                 self.act(Action::NewArray { depth, site, object, length });
             }
             Event::Found { object, class, length } => self.act(Action::Found { object, class, length }),
-            Event::Made { object, class, length, fresh } => self.act(Action::Made { object, class, length, fresh }),
+            Event::Made { object, class, length, fresh, constant } => {
+                self.act(Action::Made { object, class, length, fresh, constant });
+            }
             Event::PutField { field, origin, target, if_changed } => {
                 self.act(Action::PutField { field, origin, target, if_changed });
             }

@@ -205,7 +205,7 @@ impl TextTrace {
         let family = names.map(|names| names.family("java/lang/ref/FinalReference")).unwrap_or_default();
         let special = Special {
             class: Some(types.intern_class("java/lang/Class")),
-            string: Some(types.intern_class("java/lang/String")),
+            string: (!self.tells_holders).then(|| types.intern_class("java/lang/String")),
             referent: names.and_then(|names| names.referent()).map(|field| FieldId(field as u32)),
             final_references: family.into_iter().map(|class| types.intern_class(class)).collect(),
         };

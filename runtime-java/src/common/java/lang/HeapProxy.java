@@ -317,7 +317,7 @@ public final class HeapProxy {
     /** Stands in place of the {@code aastore} of methods that the usual hook would make too large. */
     public static void storeElement(Object[] array, int index, Object value) {
         if (value instanceof String) {
-            HeapProxyCalls.made(value); // It may be a constant: its ldc has no hook of its own here.
+            HeapProxyCalls.constant(value); // It may be one: its ldc has no hook of its own here.
         }
         array[index] = value;
         putElement(array, index, value);

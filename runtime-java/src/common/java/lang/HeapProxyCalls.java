@@ -24,6 +24,17 @@ public final class HeapProxyCalls {
         }
     }
 
+    /** The object is a constant of a class, and was perhaps made by the VM just now. */
+    public static void constant(Object object) {
+        if (HeapProxy.on) {
+            try {
+                HeapProxyObjects.id(object, HeapProxyBuffer.MADE_CONSTANT, HeapProxyObjects.DEPTH);
+            } catch (StackOverflowError noRoom) {
+                HeapProxy.overflows++;
+            }
+        }
+    }
+
     /** The object was made by the VM just now, and nobody else can have seen it. */
     public static void madeFresh(Object object) {
         if (HeapProxy.on) {

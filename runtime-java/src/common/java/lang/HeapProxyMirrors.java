@@ -28,7 +28,7 @@ final class HeapProxyMirrors {
             for (int i = 0; i < count; i++) {
                 Object constant = HeapProxyRelease.reference(type, staticsOffset + ((long) i << HeapProxy.elementShift));
                 if (constant instanceof String) {
-                    HeapProxyCalls.made(constant);
+                    HeapProxyCalls.constant(constant);
                 }
             }
         }
@@ -40,7 +40,7 @@ final class HeapProxyMirrors {
      */
     static void announceAll(Object[] references) {
         for (int i = 0; i < references.length; i++) {
-            HeapProxyCalls.made(references[i]);
+            HeapProxyCalls.constant(references[i]);
         }
     }
 }
