@@ -285,9 +285,9 @@ fn table_of_strings(name: &str, times: usize) -> Generated {
 fn the_short_hook_of_a_store_serves_the_constant_stored() {
     let count = |class: &Generated, what: &str| class.method("f").1.matches(what).count();
     let long = table_of_strings("TableLong", 2_000);
-    assert_eq!((count(&long, "putElement"), count(&long, "HeapProxyCalls.made")), (2_000, 2_001));
+    assert_eq!((count(&long, "putElement"), count(&long, "HeapProxyCalls.constant")), (2_000, 2_001));
     let short = table_of_strings("TableShort", 7_000);
-    assert_eq!((count(&short, "storeElement"), count(&short, "HeapProxyCalls.made")), (7_000, 1));
+    assert_eq!((count(&short, "storeElement"), count(&short, "HeapProxyCalls.constant")), (7_000, 1));
     assert_eq!(short.rewrite().hooks.constants, 7_001);
     assert_eq!(short.shortfalls(), "");
 }

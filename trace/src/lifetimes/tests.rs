@@ -8,12 +8,12 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::{Limits, Recorder, Step};
-use crate::record::Record;
+use crate::record::{Alloc, AllocKind, Record};
 use crate::source::{Deaths, Reading, Source};
 use crate::text::{self, Dialect, TextNames, TextTrace, push_record};
 use crate::types::Types;
 use crate::validate::validate;
-use generate::{Program, program, special};
+use generate::{Program, STRING, program, special};
 use oracle::deaths;
 
 /// So many, or as many as PROPTEST_CASES says.
@@ -115,8 +115,13 @@ fn told(program: &Program) -> String {
             }
             Step::Held { object, thread } => text.extend(format!("# held {:x} {:x}\n", object.0, thread.0).bytes()),
             _ => {
-                push_record(&mut text, &step.record().unwrap(), &types);
+                let record = step.record().unwrap();
+                push_record(&mut text, &record, &types);
                 text.push(b'\n');
+                // To the oracle all strings that the VM made are constants.
+                if let Record::Alloc(Alloc { kind: AllocKind::Vm, ty: STRING, object, .. }) = record {
+                    text.extend(format!("# held {:x}\n", object.0).bytes());
+                }
             }
         }
     }

@@ -310,3 +310,41 @@ fn a_text_without_deaths_says_what_held_objects() {
     assert_eq!(told(one), told(other));
     assert!(warnings.iter().all(|warning| !warning.contains("I objects")), "{warnings:?}");
 }
+
+#[test]
+fn constants_live_to_the_end_and_other_strings_of_the_vm_do_not() {
+    let mut builder = cache();
+    builder.class(&ClassRecord {
+        ticket: Ticket(2),
+        class: ObjectHash(0x15),
+        superclass: ObjectHash(0x10),
+        instance_size: 24,
+        signature: "Ljava/lang/String;".into(),
+        ..ClassRecord::default()
+    });
+    let made = |object, constant| Event::Made {
+        object: ObjectHash(object),
+        class: ObjectHash(0x15),
+        length: -1,
+        fresh: false,
+        constant,
+    };
+    builder.first_thread(3, "strings", Vec::new());
+    builder.events(3, 20, &[made(0xe0, true), made(0xe1, false), Event::Entry { method: MethodId(5_000_002) }]);
+    let source = open(builder.finish());
+    let write = |source: &Source, deaths| {
+        let mut text = Vec::new();
+        text::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let plain = write(&source, Deaths::None);
+    let back: Source = TextTrace::from_text(&plain, None).into();
+    for source in [&source, &back] {
+        let text = write(source, Deaths::Trace);
+        assert!(text.contains("\nD e1 3\n") && !text.contains("\nD e0 "), "{text}");
+    }
+    // A text of others does not tell.
+    let others: Source =
+        TextTrace::from_text(&plain.replace("# held", "#").replace("# with holders", "#"), None).into();
+    assert!(!write(&others, Deaths::Trace).contains("\nD e1 "));
+}
