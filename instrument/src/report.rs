@@ -76,7 +76,7 @@ impl std::fmt::Display for Skip {
 }
 
 /// A method that went without some hooks.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShortfallReport {
     /// `java/lang/String.concat(Ljava/lang/String;)Ljava/lang/String;`
     pub method: String,
@@ -84,6 +84,12 @@ pub struct ShortfallReport {
     pub hooks: String,
     /// Why.
     pub why: String,
+}
+
+impl std::fmt::Display for ShortfallReport {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{}: no {} ({})", self.method, self.hooks, self.why)
+    }
 }
 
 /// How many skipped entries and the like the text form lists; JSON lists all.
@@ -154,12 +160,9 @@ impl Report {
     fn without_hooks(&self) -> [List; 3] {
         let skips = |skips: &[Skip]| skips.iter().map(Skip::to_string).collect();
         [
-            self.list("copied unchanged", |artifact| skips(&artifact.skipped)),
+            self.list(UNCHANGED, |artifact| skips(&artifact.skipped)),
             self.list("left out", |artifact| skips(&artifact.left_out)),
-            self.list("methods with fewer hooks", |artifact| {
-                let shortfalls = artifact.shortfalls.iter();
-                shortfalls.map(|short| format!("{}: no {} ({})", short.method, short.hooks, short.why)).collect()
-            }),
+            self.list(FEWER_HOOKS, |artifact| artifact.shortfalls.iter().map(ShortfallReport::to_string).collect()),
         ]
     }
 
@@ -183,10 +186,17 @@ impl Report {
     }
 }
 
+/// What lists of skipped entries are called.
+pub(crate) const UNCHANGED: &str = "copied unchanged";
+/// And of methods that went without some hooks.
+pub(crate) const FEWER_HOOKS: &str = "methods with fewer hooks";
+
 /// Lines of one kind.
-struct List {
-    title: &'static str,
-    lines: Vec<String>,
+pub(crate) struct List {
+    /// What they are.
+    pub title: &'static str,
+    /// One for each.
+    pub lines: Vec<String>,
 }
 
 impl List {
@@ -205,7 +215,7 @@ impl List {
     }
 
     /// The first stands for all.
-    fn line(&self) -> Option<String> {
+    pub fn line(&self) -> Option<String> {
         let (first, rest) = self.lines.split_first()?;
         let more = if rest.is_empty() { String::new() } else { format!(", and {} more", grouped(rest.len() as u64)) };
         Some(format!("{} {}: {first}{more}", grouped(self.lines.len() as u64), self.title))

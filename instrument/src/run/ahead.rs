@@ -75,7 +75,7 @@ impl PrepareJob {
         };
         let class_path = self.entries()?.iter().map(place).collect::<Result<_, Error>>()?;
         let mut done = programs.finish()?;
-        done.notes.extend(done.skipped_line().into_iter().chain(settings.filter.unused_includes()));
+        done.notes.extend(done.warnings().into_iter().chain(settings.filter.unused_includes()));
         Ok(Ready {
             options: prepared.options.iter().cloned().chain(excluded(settings)).collect(),
             java_home: prepared.home,

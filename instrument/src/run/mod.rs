@@ -120,10 +120,7 @@ impl RunJob {
             entry = Some(used);
             settings.progress.finish();
             done.notes.iter().for_each(|note| self.say(settings, note));
-            done.skipped_line()
-                .into_iter()
-                .chain(settings.filter.unused_includes())
-                .for_each(|line| warn(settings, &line));
+            done.warnings().into_iter().chain(settings.filter.unused_includes()).for_each(|line| warn(settings, &line));
             if let Some(text) = done.text() {
                 self.say(settings, &format!("rewrote {text}"));
             }

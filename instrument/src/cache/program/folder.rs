@@ -16,7 +16,7 @@ use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::cache::{remove_any, write_beside};
 use crate::error::Error;
-use crate::report::Skip;
+use crate::report::{ShortfallReport, Skip};
 
 /// What is noted of a folder.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -41,6 +41,8 @@ enum Made {
     Rewritten {
         class: Seal,
         table: Seal,
+        /// Methods that have fewer hooks than asked for.
+        shortfalls: Vec<ShortfallReport>,
     },
     /// To the original, and why it could not be rewritten.
     Link(Option<String>),
@@ -50,7 +52,7 @@ impl Made {
     /// Nobody has damaged it.
     fn is_whole(&self, path: &Path) -> bool {
         match self {
-            Self::Rewritten { class, table } => class.holds(path) && table.holds(&beside(path)),
+            Self::Rewritten { class, table, .. } => class.holds(path) && table.holds(&beside(path)),
             Self::Link(_) => fs::symlink_metadata(path).is_ok(),
         }
     }
@@ -63,6 +65,13 @@ impl FolderItem {
             && stamps.eq(&listing.classes)
             && self.classes.iter().all(|(name, class)| class.made.is_whole(&copy.join(name)))
             && self.links.iter().all(|name| fs::symlink_metadata(copy.join(name)).is_ok())
+    }
+
+    fn shortfalls(&self) -> impl Iterator<Item = ShortfallReport> {
+        self.classes.values().flat_map(|class| match &class.made {
+            Made::Rewritten { shortfalls, .. } => shortfalls.clone(),
+            Made::Link(_) => Vec::new(),
+        })
     }
 
     fn skipped(&self) -> impl Iterator<Item = Skip> {
@@ -99,7 +108,8 @@ impl Programs<'_> {
             slot.write(&Item::Folder(item.clone()))?;
         }
         let decided: Vec<usize> = item.decided.iter().copied().collect();
-        self.tell(original, &decided, &item.skipped().collect::<Vec<_>>());
+        let (skipped, shortfalls): (Vec<_>, Vec<_>) = (item.skipped().collect(), item.shortfalls().collect());
+        self.tell(original, &decided, &skipped, &shortfalls);
         Ok(true)
     }
 
@@ -180,7 +190,7 @@ impl Programs<'_> {
         write_beside(to, content)?;
         self.done.files += 1;
         self.done.rewritten.push(from.to_owned());
-        Ok(Made::Rewritten { class: Seal::of(to)?, table: Seal::of(&table)? })
+        Ok(Made::Rewritten { class: Seal::of(to)?, table: Seal::of(&table)?, shortfalls: done.report.shortfalls })
     }
 }
 

@@ -14,7 +14,7 @@ use crate::container::manifest;
 use crate::container::zip::Archive;
 use crate::error::Error;
 use crate::input::Input;
-use crate::report::Skip;
+use crate::report::{ShortfallReport, Skip};
 
 /// Attributes of manifests that name other jars, and whether they hold URLs.
 const NAMING: [(&str, bool); 2] = [("Class-Path", true), ("Boot-Class-Path", false)];
@@ -30,6 +30,8 @@ pub(super) struct JarItem {
     named: Vec<PathBuf>,
     /// What in it was copied unchanged.
     skipped: Vec<Skip>,
+    /// Methods that have fewer hooks than asked for.
+    shortfalls: Vec<ShortfallReport>,
     /// Which rules of the filter decided over its classes.
     decided: Vec<usize>,
 }
@@ -63,7 +65,7 @@ impl Programs<'_> {
         for named in &item.named {
             self.placed(named)?;
         }
-        self.tell(original, &item.decided, &item.skipped);
+        self.tell(original, &item.decided, &item.skipped, &item.shortfalls);
         Ok(item.seal.is_some())
     }
 
@@ -118,9 +120,13 @@ impl Programs<'_> {
         self.done.jars += 1;
         self.done.rewritten.push(original.to_owned());
         let seal = Some(Seal::of(&slot.copy)?);
-        let skipped = report.artifacts.into_iter().flat_map(|artifact| artifact.skipped).collect();
+        let (mut skipped, mut shortfalls) = (Vec::new(), Vec::new());
+        for artifact in report.artifacts {
+            skipped.extend(artifact.skipped);
+            shortfalls.extend(artifact.shortfalls);
+        }
         let decided = settings.filter.decided().collect();
-        self.noted(slot, JarItem { stamp, digest, seal, named: names.all, skipped, decided })
+        self.noted(slot, JarItem { stamp, digest, seal, named: names.all, skipped, shortfalls, decided })
     }
 
     fn noted(&self, slot: &Slot, item: JarItem) -> Result<JarItem, Error> {
@@ -132,8 +138,9 @@ impl Programs<'_> {
     fn as_is(&mut self, slot: &Slot, metadata: &Metadata, digest: Digest) -> Result<JarItem, Error> {
         slot.open()?;
         slot.link()?;
-        let (named, skipped, decided) = (Vec::new(), Vec::new(), Vec::new());
-        self.noted(slot, JarItem { stamp: Stamp::lasting(metadata), digest, seal: None, named, skipped, decided })
+        let stamp = Stamp::lasting(metadata);
+        let (named, skipped, shortfalls, decided) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        self.noted(slot, JarItem { stamp, digest, seal: None, named, skipped, shortfalls, decided })
     }
 }
 

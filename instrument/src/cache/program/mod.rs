@@ -27,7 +27,7 @@ use super::stamp::Digest;
 use super::{remove_any, write_beside};
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::report::{Report, Skip, counted};
+use crate::report::{FEWER_HOOKS, List, Report, ShortfallReport, Skip, UNCHANGED, counted};
 
 /// The copies of an entry of the cache.
 pub struct Programs<'a> {
@@ -59,6 +59,8 @@ pub struct Done {
     pub notes: Vec<String>,
     /// What runs without hooks, unless it gets them when it is defined: `a.jar: lib/B.class: damaged`.
     pub skipped: Vec<String>,
+    /// Methods that have fewer hooks than asked for.
+    pub shortfalls: Vec<String>,
 }
 
 impl Done {
@@ -70,11 +72,10 @@ impl Done {
         (!parts.is_empty()).then(|| parts.join(" and "))
     }
 
-    /// A line on what runs without hooks.
-    pub fn skipped_line(&self) -> Option<String> {
-        let (first, rest) = self.skipped.split_first()?;
-        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", rest.len()) };
-        Some(format!("{} copied unchanged: {first}{more}", self.skipped.len()))
+    /// Lines on what runs without hooks.
+    pub fn warnings(&self) -> Vec<String> {
+        let lists = [(UNCHANGED, &self.skipped), (FEWER_HOOKS, &self.shortfalls)];
+        lists.into_iter().filter_map(|(title, lines)| List { title, lines: lines.clone() }.line()).collect()
     }
 }
 
@@ -114,15 +115,16 @@ impl<'a> Programs<'a> {
     }
 
     /// What holds of an item that is run, whether it was made now or before.
-    fn tell<'s>(&mut self, original: &Path, decided: &[usize], skipped: impl IntoIterator<Item = &'s Skip>) {
+    fn tell(&mut self, original: &Path, decided: &[usize], skipped: &[Skip], shortfalls: &[ShortfallReport]) {
         self.settings.filter.note_decided(decided.iter().copied());
-        let lines = skipped.into_iter().map(|skip| format!("{}: {skip}", original.display()));
-        self.done.skipped.extend(lines);
+        self.done.skipped.extend(skipped.iter().map(|skip| format!("{}: {skip}", original.display())));
+        self.done.shortfalls.extend(shortfalls.iter().map(|short| format!("{}: {short}", original.display())));
     }
 
     /// What was done, when all is placed.
     pub fn finish(mut self) -> Result<Done, Error> {
         self.done.skipped.sort();
+        self.done.shortfalls.sort();
         if let Some(update) = self.update.take() {
             write_beside(&self.ids(), update.next_id.to_string().as_bytes())?;
         }
@@ -262,9 +264,14 @@ mod tests {
     fn what_was_done_is_told() {
         assert_eq!(Done::default().text(), None);
         let skipped = vec!["a.jar: B.class: damaged".into(), "C.class: damaged".into()];
-        let done = Done { jars: 2, files: 1, skipped, ..Done::default() };
+        let shortfalls = vec!["a.jar: A.f()V: no sites (size)".into()];
+        let done = Done { jars: 2, files: 1, skipped, shortfalls, ..Done::default() };
         assert_eq!(done.text().unwrap(), "2 jars and 1 class file");
-        assert_eq!(done.skipped_line().unwrap(), "2 copied unchanged: a.jar: B.class: damaged, and 1 more");
-        assert_eq!(Done::default().skipped_line(), None);
+        let expected = [
+            "2 copied unchanged: a.jar: B.class: damaged, and 1 more",
+            "1 methods with fewer hooks: a.jar: A.f()V: no sites (size)",
+        ];
+        assert_eq!(done.warnings(), expected);
+        assert!(Done::default().warnings().is_empty());
     }
 }
