@@ -174,7 +174,7 @@ fn a_jdk_is_copied_and_left_as_it_was() {
         );
         let notes = said["notes"].to_string();
         assert!(notes.contains("run with: '") && notes.contains("-Det.traceFile=app.ettrace"), "{notes}");
-        assert_eq!(notes.contains("jlink"), home.join("jmods").is_dir(), "{notes}");
+        assert_eq!(notes.contains("jlink"), home.join("bin/jlink").is_file(), "{notes}");
 
         let again = run(folder.path(), &["jdk", "--java-home", "my jdk", "-o", "x", "--runtime-dir", runtime]);
         assert_eq!(again.status.code(), Some(1));

@@ -114,8 +114,8 @@ pub(super) fn copy(
     let java = staging.target().join("bin/java");
     report.notes.push(usage(&java, staging));
     report.notes.push("runs without et.args are not traced".into());
-    if home.path.join("jmods").is_dir() {
-        let advice = "jlink of the copy links its jmods, which are plain: link with the original, instrument the image";
+    if home.path.join("bin/jlink").is_file() {
+        let advice = "jlink of the copy makes no instrumented image: link with the original, instrument the image";
         report.notes.push(advice.into());
     }
     Ok(report)
