@@ -2,13 +2,13 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
-use wait4::Wait4;
 
+use crate::cost::{self, Cost};
 use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::Jdk;
 use crate::layout::{Layout, Tools};
@@ -61,14 +61,6 @@ struct MeasuredVariant {
     /// Of the events, before they were packed.
     event_bytes: u64,
     records: u64,
-}
-
-/// What a run took.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Cost {
-    seconds: f64,
-    /// The most memory that it had at a time.
-    resident: f64,
 }
 
 /// Megabytes of class files and the seconds of a whole run of the rewriter over them.
@@ -186,13 +178,13 @@ fn measure(
     let mut costs = vec![Vec::new(); VARIANTS.len() + 1];
     for repetition in 1..=repetitions {
         eprintln!("{}: run {repetition} of {repetitions}", workload.name);
-        costs[0].push(timed(&mut runner.plain(workload, &jdk.java()), folder)?);
+        costs[0].push(cost::of(&runner.plain(workload, &jdk.java()), folder)?);
         for (index, variant) in VARIANTS.iter().enumerate() {
             let path = trace(variant);
             let _ = fs::remove_file(&path);
             let options = traced[index].options(&path);
-            let mut run = runner.rewritten(workload, &traced[index].java(), &parts[index], &options);
-            costs[index + 1].push(timed(&mut run, folder)?);
+            let run = runner.rewritten(workload, &traced[index].java(), &parts[index], &options);
+            costs[index + 1].push(cost::of(&run, folder)?);
         }
     }
     let mut medians = costs.iter().map(|costs| median_cost(costs));
@@ -208,25 +200,6 @@ fn measure(
         variants.push(MeasuredVariant { cost, trace_bytes, event_bytes, records });
     }
     Ok(Measured { program: workload.name.to_owned(), plain, variants })
-}
-
-/// What it prints goes to a file, which is shown if it fails.
-fn timed(run: &mut Command, folder: &Path) -> Result<Cost> {
-    let log = folder.join("output.txt");
-    let file = fs::File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
-    run.stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-    let start = Instant::now();
-    let mut child = run.spawn().with_context(|| format!("cannot start {}", command::shown(run)))?;
-    let done = child.wait4().with_context(|| format!("cannot wait for {}", command::shown(run)))?;
-    let seconds = start.elapsed().as_secs_f64();
-    ensure!(
-        done.status.success(),
-        "{} failed ({})\n{}",
-        command::shown(run),
-        done.status,
-        fs::read_to_string(&log).unwrap_or_default()
-    );
-    Ok(Cost { seconds, resident: done.rusage.maxrss as f64 })
 }
 
 fn median_cost(costs: &[Cost]) -> Cost {
@@ -263,7 +236,7 @@ fn start_up(
         let mut java = [Command::new(jdk.java()), Command::new(traced.java()), Command::new(traced.java())];
         java[2].args(traced.options(&trace));
         for (java, seconds) in java.iter_mut().zip(&mut seconds) {
-            seconds.push(timed(java.arg("-cp").arg(&classes).arg("Nothing"), folder)?.seconds);
+            seconds.push(cost::of(java.arg("-cp").arg(&classes).arg("Nothing"), folder)?.seconds);
         }
     }
     fs::remove_file(&trace)?;

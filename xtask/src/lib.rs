@@ -4,6 +4,7 @@ pub mod bench;
 pub mod build;
 pub mod command;
 pub mod completeness;
+pub mod cost;
 pub mod demo;
 pub mod instrumented;
 pub mod jdks;

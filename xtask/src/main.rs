@@ -2,7 +2,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{bench, build, completeness, demo, jdks, layout::Layout, programs, setup, test, verify_world};
+use xtask::{bench, build, completeness, cost, demo, jdks, layout::Layout, programs, setup, test, verify_world};
 
 /// The project's chores.
 #[derive(Parser)]
@@ -30,13 +30,16 @@ enum Chore {
     VerifyWorld(verify_world::Options),
     /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
     Jdks(jdks::Options),
+    /// Run a command and write down what it took; `bench` does it
+    #[command(hide = true)]
+    Cost(cost::Options),
     /// Install, or name, what the tests need: a JDK, the workloads' packages
     Setup,
 }
 
 fn main() -> ExitCode {
     match run(Cli::parse().chore) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
@@ -44,7 +47,10 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(chore: Chore) -> Result<()> {
+fn run(chore: Chore) -> Result<ExitCode> {
+    if let Chore::Cost(options) = &chore {
+        return cost::run(options);
+    }
     let layout = Layout::find()?;
     match chore {
         Chore::Build => build::run(&layout).map(drop),
@@ -56,5 +62,7 @@ fn run(chore: Chore) -> Result<()> {
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Setup => setup::for_tests(&layout),
+        Chore::Cost(_) => Ok(()),
     }
+    .map(|()| ExitCode::SUCCESS)
 }
