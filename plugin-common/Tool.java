@@ -70,12 +70,15 @@ public final class Tool {
     /**
      * Options that decide what is hooked. The first pattern that matches a class counts.
      *
+     * @param witness which uses of objects leave a record
      * @param excludes patterns, as are {@code includes}; not of {@code String}s: they may be Groovy's, whatever their type says
      */
-    public static List<String> hooks(String events, List<?> excludes, List<?> includes) {
+    public static List<String> hooks(String events, String witness, List<?> excludes, List<?> includes) {
         List<String> options = new ArrayList<>();
         options.add("--events");
         options.add(events);
+        options.add("--witness");
+        options.add(witness);
         for (Object pattern : excludes) {
             options.add("--exclude");
             options.add(String.valueOf(pattern));

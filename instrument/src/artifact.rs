@@ -173,7 +173,13 @@ pub fn instrument<T: Send>(
     });
     let written: Vec<Written<T>> = work.collect::<Result<_, Error>>()?;
 
-    let mut names = NamesTable::new(Artifact { hash, base, name: name.to_owned(), kind, events: settings.events });
+    let mut names = NamesTable::new(Artifact {
+        hash,
+        base,
+        name: name.to_owned(),
+        kind,
+        events: settings.events.and(EventSet::ALL),
+    });
     let mut report = ArtifactReport {
         name: name.to_owned(),
         hash: format!("{hash:016x}"),

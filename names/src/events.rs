@@ -13,8 +13,12 @@ impl EventSet {
     pub const METHOD: EventSet = EventSet(4);
     /// Exceptions are thrown and caught.
     pub const EXCEPTION: EventSet = EventSet(8);
-    /// All of them.
+    /// All of them. Witnesses come on top.
     pub const ALL: EventSet = EventSet(15);
+    /// Witnesses: references are used to read references.
+    const REFERENCES_READ: EventSet = EventSet(16);
+    /// Witnesses: references are used.
+    const USES: EventSet = EventSet(16 | 32);
 
     /// Whether all events of `other` are in this set.
     pub fn has(self, other: EventSet) -> bool {
@@ -28,7 +32,28 @@ impl EventSet {
 
     /// The set that [`bits`](Self::bits) made these of.
     pub fn from_bits(bits: u8) -> Self {
-        Self(bits & Self::ALL.0)
+        Self(bits & (Self::ALL.0 | Self::USES.0))
+    }
+
+    /// These events, and those witnesses.
+    pub fn with(self, witness: Witness) -> Self {
+        let uses = match witness {
+            Witness::None => Self(0),
+            Witness::Refs => Self::REFERENCES_READ,
+            Witness::All => Self::USES,
+        };
+        Self(self.0 & Self::ALL.0 | uses.0)
+    }
+
+    /// Which witnesses are in it.
+    pub fn witness(self) -> Witness {
+        if self.has(Self::USES) {
+            Witness::All
+        } else if self.has(Self::REFERENCES_READ) {
+            Witness::Refs
+        } else {
+            Witness::None
+        }
     }
 
     /// The events that are in both sets.
@@ -49,6 +74,31 @@ impl EventSet {
     /// Their names, as the option `--events` takes them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMES.iter().filter(move |(_, set)| self.has(*set)).map(|(name, _)| *name)
+    }
+}
+
+/// Which uses of objects leave a record.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Witness {
+    /// None.
+    #[default]
+    None,
+    /// Reads of reference fields and elements.
+    Refs,
+    /// All.
+    All,
+}
+
+impl std::str::FromStr for Witness {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "refs" => Ok(Self::Refs),
+            "all" => Ok(Self::All),
+            other => Err(format!("unknown kind of witness {other:?}: use none, refs or all")),
+        }
     }
 }
 
@@ -93,6 +143,13 @@ mod tests {
         }
         assert_eq!("all".parse(), Ok(EventSet::ALL));
         assert_eq!("alloc, update".parse::<EventSet>().unwrap().missing().to_string(), "method,exception");
+        for (text, witness) in [("none", Witness::None), ("refs", Witness::Refs), ("all", Witness::All)] {
+            assert_eq!(text.parse(), Ok(witness));
+            let events = EventSet::METHOD.with(Witness::All).with(witness);
+            assert_eq!(EventSet::from_bits(events.bits()), events);
+            assert_eq!((events.witness(), events.to_string().as_str()), (witness, "method"));
+        }
+        assert!("bogus".parse::<Witness>().unwrap_err().contains("bogus"));
         assert!("bogus".parse::<EventSet>().unwrap_err().contains("bogus"));
     }
 }

@@ -10,7 +10,7 @@ mod strings;
 mod table;
 
 pub use codec::{DecodeError, MAGIC};
-pub use events::EventSet;
+pub use events::{EventSet, Witness};
 pub use ids::{
     ClassId, DYNAMIC_BASE, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base,
 };

@@ -9,8 +9,8 @@
 //! of the form that follows, with its objects shown by their types; or the last during a call, if ` in Program.work` follows;
 //! `in Program.work`, anywhere during the call of that method; or `never`.
 //!
-//! A word before the colon says when that holds: `21+` on that JDK and later ones, `<21` on earlier ones. Of those that hold
-//! the one with most words counts.
+//! A word before the colon says when that holds: `21+` on that JDK and later ones, `<21` on earlier ones; `refs` with witnesses of
+//! any kind, `all` with all. Of those that hold the one with most words counts, and of these the last.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -52,6 +52,27 @@ pub struct Fate {
 enum Condition {
     From(u32),
     Before(u32),
+    Witness(Witness),
+}
+
+/// What `--witness` was given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[allow(missing_docs)]
+pub enum Witness {
+    None,
+    Refs,
+    All,
+}
+
+impl Witness {
+    /// The option's value.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Refs => "refs",
+            Self::All => "all",
+        }
+    }
 }
 
 impl Condition {
@@ -60,12 +81,15 @@ impl Condition {
         match (word.strip_suffix('+'), word.strip_prefix('<')) {
             (Some(first), _) => version(first).map(Self::From),
             (_, Some(end)) => version(end).map(Self::Before),
+            _ if word == "refs" => Ok(Self::Witness(Witness::Refs)),
+            _ if word == "all" => Ok(Self::Witness(Witness::All)),
             _ => bail!("unknown condition {word:?}"),
         }
     }
 
-    fn holds(self, feature: u32) -> bool {
+    fn holds(self, feature: u32, witness: Witness) -> bool {
         match self {
+            Self::Witness(least) => witness >= least,
             Self::From(first) => feature >= first,
             Self::Before(end) => feature < end,
         }
@@ -111,12 +135,12 @@ impl Fate {
     }
 }
 
-/// Those that hold on a JDK, one for each object.
-pub fn of_jdk(fates: &[Fate], feature: u32) -> Vec<&Fate> {
+/// Those that hold on a JDK with such witnesses, one for each object.
+pub fn that_hold(fates: &[Fate], feature: u32, witness: Witness) -> Vec<&Fate> {
     let mut chosen: Vec<&Fate> = Vec::new();
-    for fate in fates.iter().filter(|fate| fate.conditions.iter().all(|condition| condition.holds(feature))) {
+    for fate in fates.iter().filter(|fate| fate.conditions.iter().all(|condition| condition.holds(feature, witness))) {
         match chosen.iter_mut().find(|other| other.selector == fate.selector) {
-            Some(other) if other.conditions.len() < fate.conditions.len() => *other = fate,
+            Some(other) if other.conditions.len() <= fate.conditions.len() => *other = fate,
             Some(_) => {}
             None => chosen.push(fate),
         }
@@ -319,7 +343,7 @@ mod tests {
     }
 
     fn check(text: &str, fates: &str) -> Vec<String> {
-        differences(&trace(text), &of_jdk(&parse(fates).unwrap(), 17))
+        differences(&trace(text), &that_hold(&parse(fates).unwrap(), 17, Witness::None))
     }
 
     const TEXT: &str = "M 1 0 1\nN a 10 LP$Leaf; 0 0 1\nA b 18 [I a 2 1\nD b 1\nU 0 0 a 8 1\nM 2 a 1\nE 2 a 1\nU a 0 0 8 1\nD a 1\nE 1 0 1\n";
@@ -357,9 +381,14 @@ mod tests {
     #[test]
     fn conditions_choose() {
         let fates = parse("// dies A: never\n// dies A 21+: in P.one\n// dies B <21: in P.two\n").unwrap();
-        let places = |feature| of_jdk(&fates, feature).iter().map(|fate| fate.place.to_string()).collect::<Vec<_>>();
+        let places = |feature| {
+            that_hold(&fates, feature, Witness::None).iter().map(|fate| fate.place.to_string()).collect::<Vec<_>>()
+        };
         assert_eq!(places(17), ["never", "in P.two"]);
         assert_eq!(places(25), ["in P.one"]);
+        let fates = parse("// dies A: never\n// dies A refs: in P.one\n// dies A all: in P.two\n").unwrap();
+        let place = |witness| that_hold(&fates, 17, witness)[0].place.to_string();
+        assert_eq!([Witness::None, Witness::Refs, Witness::All].map(place), ["never", "in P.one", "in P.two"]);
         assert!(parse("// dies A").is_err() && parse("// dies A often: never").is_err());
     }
 }

@@ -81,6 +81,8 @@ pub fn obstacle(lab: &Lab, jdk: &Jdk, program: &str) -> Option<String> {
 pub struct Setup<'a> {
     /// Options for `et-instrument jdk`.
     pub jdk: &'a [&'a str],
+    /// Options for `et-instrument` of the program, besides those of its source.
+    pub program: &'a [&'a str],
     /// Options for java, of both runs.
     pub both: &'a [&'a str],
     /// Options for java, of the traced run only.
@@ -110,7 +112,8 @@ impl Run {
             &classes
         } else {
             let mut rewrite = Command::new(lab.tools.et_instrument());
-            command::quiet(rewrite.arg(&classes).args(&source.options).arg("-o").arg(&rewritten))?;
+            rewrite.arg(&classes).args(&source.options).args(setup.program);
+            command::quiet(rewrite.arg("-o").arg(&rewritten))?;
             &rewritten
         };
 

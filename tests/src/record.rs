@@ -44,6 +44,8 @@ pub enum What {
     Exception { kind: char, method: u64, receiver: ObjectId, exception: ObjectId },
     /// `D`
     Death { object: ObjectId },
+    /// `R`
+    Used { object: ObjectId },
 }
 
 /// A whole trace in memory.
@@ -66,6 +68,7 @@ impl What {
             Self::Entry { .. } => 'M',
             Self::Exit { .. } => 'E',
             Self::Death { .. } => 'D',
+            Self::Used { .. } => 'R',
         }
     }
 }
@@ -117,6 +120,7 @@ impl Records {
                 exception: self.object(next()?)?,
             },
             'D' => What::Death { object: self.object(next()?)? },
+            'R' => What::Used { object: self.object(next()?)? },
             _ => bail!("unknown record {kind:?}"),
         };
         let thread = ThreadId(number(next()?)?);

@@ -1,30 +1,46 @@
-//! Every program of `tests/java/deaths`: where its objects die, as its comments say, on every JDK.
+//! Every program of `tests/java/deaths`: where its objects die, as its comments say, on every JDK; with witnesses on some.
 
 use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
-use et_tests::fate;
+use et_tests::fate::{self, Witness};
 use et_tests::lab::{self, Lab};
-use et_tests::program::{self, Run};
+use et_tests::program::{self, Run, Setup};
+use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 use xtask::layout::Layout;
 
+/// Where witnesses are tested: each kind needs a copy of the JDK.
+const WITNESSED: [u32; 2] = [17, 25];
+
 fn main() -> Result<ExitCode> {
-    let trials = program::in_folder(&Layout::find()?, "deaths")?.into_iter().flat_map(|name| {
-        let (own, other) = (name.clone(), name.clone());
+    let names = program::in_folder(&Layout::find()?, "deaths")?;
+    let mut trials: Vec<Trial> = Vec::new();
+    for name in names {
+        let own = name.clone();
         let obstacle = move |lab: &Lab, jdk: &Jdk| program::obstacle(lab, jdk, &own);
-        lab::on_each_jdk_unless(&name, obstacle, move |lab, jdk| check(lab, jdk, &other))
-    });
-    Ok(lab::run(trials.collect()).exit_code())
+        let case = |witness| {
+            let name = name.clone();
+            move |lab: &Lab, jdk: &Jdk| check(lab, jdk, &name, witness)
+        };
+        trials.extend(lab::on_each_jdk_unless(&name, &obstacle, case(Witness::None)));
+        for witness in [Witness::Refs, Witness::All] {
+            let test = format!("{name}_{}", witness.name());
+            trials.extend(WITNESSED.map(|feature| lab::on_jdk_unless(feature, &test, &obstacle, case(witness))));
+        }
+    }
+    Ok(lab::run(trials).exit_code())
 }
 
-fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
-    let run = Run::of(lab, jdk, &name.replace('/', "_"), name)?;
+fn check(lab: &Lab, jdk: &Jdk, name: &str, witness: Witness) -> Result<()> {
+    let options: &[&str] = if witness == Witness::None { &[] } else { &["--witness", witness.name()] };
+    let setup = Setup { jdk: options, program: options, ..Setup::default() };
+    let run = Run::with(lab, jdk, &format!("{}_{}", name.replace('/', "_"), witness.name()), name, setup)?;
     let source = program::programs(lab).join(format!("{name}.java"));
     let text = fs::read_to_string(&source).with_context(|| format!("cannot read {}", source.display()))?;
     let fates = fate::parse(&text).with_context(|| format!("{}", source.display()))?;
-    let fates = fate::of_jdk(&fates, jdk.feature);
+    let fates = fate::that_hold(&fates, jdk.feature, witness);
     ensure!(!fates.is_empty(), "{} says of no object where it dies", source.display());
     let wrong = fate::differences(&run.read_with_deaths(lab)?, &fates);
     ensure!(

@@ -47,6 +47,7 @@ pub mod kind {
     pub const SWITCH: u32 = 13;
     pub const MADE: u32 = 14;
     pub const PUT_ELEMENTS: u32 = 15;
+    pub const USED: u32 = 16;
 }
 
 /// Words of each extended kind, the first included; 0 where there is no such kind. `PutElements`
@@ -67,6 +68,7 @@ const EXTENDED_WORDS: [u8; 64] = {
     words[kind::SUPER_CALL as usize] = 2;
     words[kind::SWITCH as usize] = 2;
     words[kind::MADE as usize] = 4;
+    words[kind::USED as usize] = 2;
     words
 };
 
@@ -188,6 +190,10 @@ pub enum Event<'a> {
     Switch {
         owner: ObjectHash,
     },
+    /// A witness: the running frame used the object.
+    Used {
+        object: ObjectHash,
+    },
 }
 
 /// Why bytes are no event.
@@ -299,6 +305,7 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
                 kind::ENTRY_INIT => Event::EntryInit { method: MethodId(word(bytes, 1)), site: SiteId(word(bytes, 2)) },
                 kind::SUPER_CALL => Event::SuperCall { method: MethodId(word(bytes, 1)) },
                 kind::SWITCH => Event::Switch { owner: object(1) },
+                kind::USED => Event::Used { object: object(1) },
                 _ => return Err(EventError::Kind(first)),
             }
         }
@@ -343,6 +350,7 @@ pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
         Event::EntryInit { method, site } => ([extended(kind::ENTRY_INIT, 0), method.0, site.0, 0], 3),
         Event::SuperCall { method } => ([extended(kind::SUPER_CALL, 0), method.0, 0, 0], 2),
         Event::Switch { owner } => ([extended(kind::SWITCH, 0), owner.0, 0, 0], 2),
+        Event::Used { object } => ([extended(kind::USED, 0), object.0, 0, 0], 2),
     };
     for word in &words[..count] {
         out.extend_from_slice(&word.to_le_bytes());
@@ -392,7 +400,7 @@ mod tests {
     };
 
     fn any_event() -> impl Strategy<Value = Event<'static>> {
-        (0..18u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
+        (0..19u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
             let method = MethodId(id);
             let (a_object, b_object) = (ObjectHash(a), ObjectHash(b));
             match which {
@@ -417,6 +425,7 @@ mod tests {
                 13 => Event::EntryInit { method, site: SiteId(a) },
                 14 => Event::SuperCall { method },
                 15 => Event::Switch { owner: a_object },
+                17 => Event::Used { object: a_object },
                 16 => {
                     let length = id as i32 - 2;
                     Event::Made {

@@ -215,6 +215,7 @@ fn traces() -> Vec<Seed> {
         Event::PutStatic { field: FieldRefId(2), target: object },
         Event::PutElement { index: 1, array: ObjectHash(31), target: ObjectHash(32) },
         Event::PutElements { start: 0, array: ObjectHash(31), targets },
+        Event::Used { object: ObjectHash(32) },
         Event::Switch { owner: ObjectHash(40) },
         Event::Entry { method: MethodId(2) },
         Event::Switch { owner: ObjectHash::NULL },

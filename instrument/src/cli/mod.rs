@@ -21,7 +21,7 @@ use crate::filter::{self, Filter};
 use crate::jdk::JdkJob;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::rewrite::EventSet;
+use crate::rewrite::{EventSet, Witness};
 use crate::verify::{self, Verdict};
 use cache::CacheArgs;
 use prepare::PrepareArgs;
@@ -156,6 +156,9 @@ struct Common {
     /// What to hook: alloc, update, method, exception, all; joined by commas
     #[arg(long, default_value = "all", value_name = "LIST")]
     events: EventSet,
+    /// Which uses of objects leave a record of their own: none, refs (reads of reference fields and elements) or all
+    #[arg(long, default_value = "none", value_name = "WHICH")]
+    witness: Witness,
     /// First id of the output's classes and methods, if ids of several outputs would collide
     #[arg(long, value_name = "ID")]
     id_base: Option<u32>,
@@ -267,7 +270,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     };
     let progress = Progress::new(common.quiet);
     let settings = Settings {
-        events: common.events,
+        events: common.events.with(common.witness),
         filter: filter_of(rules)?,
         strict: common.strict,
         check: common.check,

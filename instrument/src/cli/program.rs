@@ -8,7 +8,7 @@ use super::{Rule, filter_of, pool};
 use crate::artifact::Settings;
 use crate::error::Error;
 use crate::progress::Progress;
-use crate::rewrite::EventSet;
+use crate::rewrite::{EventSet, Witness};
 
 /// How a program is to be rewritten, and where that is kept.
 #[derive(Debug, Args)]
@@ -23,6 +23,9 @@ pub(super) struct ProgramArgs {
     /// What to hook: alloc, update, method, exception, all; joined by commas
     #[arg(long, default_value = "all", value_name = "LIST")]
     events: EventSet,
+    /// Which uses of objects leave a record of their own: none, refs (reads of reference fields and elements) or all
+    #[arg(long, default_value = "none", value_name = "WHICH")]
+    witness: Witness,
     /// Where instrumented JDKs and programs are kept [default: elephant-tracks in $XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
@@ -43,8 +46,13 @@ impl ProgramArgs {
         job: impl FnOnce(&Settings) -> Result<T, Error> + Send,
     ) -> Result<T, Error> {
         let filter = filter_of(rules)?;
-        let settings =
-            Settings { events: self.events, filter, strict: false, check: false, progress: progress.clone() };
+        let settings = Settings {
+            events: self.events.with(self.witness),
+            filter,
+            strict: false,
+            check: false,
+            progress: progress.clone(),
+        };
         let done = pool(self.jobs)?.install(|| job(&settings));
         progress.finish();
         done

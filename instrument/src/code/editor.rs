@@ -142,8 +142,14 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
 
     /// A second such variable, for values that live long.
     pub fn saved_local(&mut self) -> u16 {
-        self.extra_locals = 2;
+        self.extra_locals = self.extra_locals.max(2);
         self.code.max_locals.saturating_add(1)
+    }
+
+    /// The first of `count` variables in a row, beside those, for the time of one snippet.
+    pub fn spilled_locals(&mut self, count: u16) -> u16 {
+        self.extra_locals = self.extra_locals.max(count.saturating_add(2));
+        self.code.max_locals.saturating_add(2)
     }
 
     /// Appends a handler for everything thrown in `ranges` (pcs of the original code, end exclusive), tried after

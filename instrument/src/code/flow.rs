@@ -23,6 +23,8 @@ pub enum Value {
     WideHigh,
     /// A reference to an initialised object, or null.
     Reference,
+    /// The same, with a number: see [`Numbering`](super::Numbering). The flow itself has none.
+    Numbered(u32),
     /// `this` of a constructor, initialised.
     This,
     /// `this` of a constructor before `super(…)`.
@@ -167,7 +169,7 @@ impl State {
     }
 
     /// The state after `instruction`.
-    fn step(&mut self, instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<(), Malformed> {
+    pub(super) fn step(&mut self, instruction: &Instruction<'_>, pool: &ConstantPool<'_>) -> Result<(), Malformed> {
         self.apply(instruction, pool).map_err(|error| error.or_at(instruction.pc as usize))
     }
 
@@ -382,6 +384,14 @@ impl<'c, 'a> Flow<'c, 'a> {
             None => Joins::Found(Iteration::run(code, pool, &entry)?),
         };
         Ok(Self { code, pool, entry, joins })
+    }
+
+    /// Whether paths may meet at this pc.
+    pub fn is_join(&self, pc: u32) -> bool {
+        match &self.joins {
+            Joins::Declared { frames, .. } => frames.binary_search_by_key(&pc, |frame| frame.pc).is_ok(),
+            Joins::Found(joins) => joins.contains_key(&pc),
+        }
     }
 
     /// Calls `visit` with the index of each instruction and the state before it, in order of pc; the state is `None`

@@ -7,6 +7,7 @@ mod editor;
 mod flow;
 mod frames;
 mod instruction;
+mod numbering;
 pub mod opcode;
 mod type_annotations;
 
@@ -16,3 +17,4 @@ pub use editor::{CodeEditor, EditError, HandlerFrame};
 pub use flow::{Flow, State, Value, parameter_slots, parameters, return_descriptor};
 pub use frames::{Frame, StackMap, VerificationType};
 pub use instruction::{Instruction, Instructions};
+pub use numbering::{CONSTANT, Numbering};

@@ -67,6 +67,8 @@ hooks! {
     PutElement HEAP_PROXY "putElement" "(Ljava/lang/Object;ILjava/lang/Object;)V"
     /// In place of an `aastore`.
     StoreElement HEAP_PROXY "storeElement" "([Ljava/lang/Object;ILjava/lang/Object;)V"
+    /// An object is used.
+    Used HEAP_PROXY "used" "(Ljava/lang/Object;)V"
     /// A continuation is entered.
     EnterContinuation HEAP_PROXY "enterContinuation" "(Ljava/lang/Object;)V"
     /// A continuation is left.

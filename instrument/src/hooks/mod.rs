@@ -10,6 +10,7 @@ mod method;
 mod thread_fields;
 mod upcalls;
 mod update;
+mod witness;
 
 pub use allocation::{ArrayAllocation, count_sites};
 pub use calls::{CallHook, Calls};
@@ -26,6 +27,7 @@ pub(crate) use method::{can_throw, entry, exceptional_exit, exit};
 pub(crate) use thread_fields::write_thread_fields;
 pub(crate) use upcalls::announce;
 pub(crate) use update::{field_ref_of, put_element, put_field, put_static, store_element};
+pub(crate) use witness::{Told, Use, used, uses};
 
 /// The class all hooks are methods of. It lies in `java.base`'s own `java.lang`, so that every module and every
 /// class loader reaches it.

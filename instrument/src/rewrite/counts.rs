@@ -39,6 +39,7 @@ counts! {
     array_updates "array update",
     constants "string constant",
     calls "call",
+    witnesses "witness",
 }
 
 impl HookCounts {

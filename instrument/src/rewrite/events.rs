@@ -1,6 +1,6 @@
 //! What hooks a set of events needs, and what a method that is too large goes without.
 
-use et_names::EventSet;
+use et_names::{EventSet, Witness};
 
 /// The hooks a class or a method is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,6 +19,7 @@ pub(super) struct Wanted {
     pub(super) calls: bool,
     pub(super) methods: bool,
     pub(super) exceptions: bool,
+    pub(super) witness: Witness,
 }
 
 impl Wanted {
@@ -33,6 +34,7 @@ impl Wanted {
         calls: false,
         methods: false,
         exceptions: false,
+        witness: Witness::None,
     };
 
     pub(super) fn of(events: EventSet) -> Self {
@@ -48,6 +50,7 @@ impl Wanted {
             calls: true,
             methods: events.has(EventSet::METHOD),
             exceptions: events.has(EventSet::EXCEPTION),
+            witness: events.witness(),
         }
     }
 
@@ -59,7 +62,8 @@ impl Wanted {
     /// What a method that outgrows its bounds goes without, step by step: first what huge table initialisers, for which
     /// this happens, consist of; last what the stacks of the trace hang on.
     pub(super) fn sacrifices(self) -> impl Iterator<Item = Self> {
-        let short_elements = Self { short_elements: self.elements, ..self };
+        let no_witness = Self { witness: Witness::None, ..self };
+        let short_elements = Self { short_elements: self.elements, ..no_witness };
         let no_array_sites = Self { array_sites: false, ..short_elements };
         let no_constants = Self { constants: false, ..no_array_sites };
         let no_elements = Self { elements: false, short_elements: false, ..no_constants };
@@ -70,6 +74,7 @@ impl Wanted {
         let no_sites = Self { sites: false, ..no_calls };
         let steps = [
             self,
+            no_witness,
             short_elements,
             no_array_sites,
             no_constants,
@@ -105,6 +110,7 @@ impl Wanted {
             (self.constants && !given.constants, "string constants"),
             (!updates.is_empty(), updates),
             (self.exceptions && !given.exceptions, "throws and handlers"),
+            (self.witness != given.witness, "witnesses"),
         ];
         let missing: Vec<&str> =
             lists.into_iter().filter(|&(is_missing, _)| is_missing).map(|(_, what)| what).collect();

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use et_names::{ShortfallNames, SiteNames};
+use et_names::{ShortfallNames, SiteNames, Witness};
 
 use super::class::Work;
 use super::events::Wanted;
@@ -29,6 +29,8 @@ struct Body<'b, 'a> {
     initialised: Vec<(usize, u32)>,
     /// Local variables that hold on entry what the VM may have made for the call.
     from_vm: Vec<u16>,
+    /// Uses of objects that need a record, in order.
+    uses: Vec<hooks::Use>,
 }
 
 impl<'a> Work<'_, 'a> {
@@ -79,6 +81,7 @@ impl<'a> Work<'_, 'a> {
                 true => hooks::upcall_arguments(&self.plan.name, member, self.options.jdk),
                 false => Vec::new(),
             },
+            uses: Vec::new(),
         };
         self.analyse(&mut body, emit)?;
         let mut last = None;
@@ -127,6 +130,7 @@ impl<'a> Work<'_, 'a> {
                 && any(&|it| matches!(it.opcode, LDC | LDC_W) && pool.is_string(it.pool_index())),
             calls: events.calls && (!body.from_vm.is_empty() || any(&|it| self.plan.calls.at(it).is_some())),
             exceptions: events.exceptions && (!code.exceptions.is_empty() || has(&[ATHROW])),
+            witness: if body.uses.is_empty() { Witness::None } else { events.witness },
             ..events
         }
     }
@@ -203,7 +207,8 @@ impl<'a> Work<'_, 'a> {
 
         let makes_objects =
             self.plan.events.sites && code.instructions.iter().any(|instruction| instruction.opcode == NEW);
-        if !is_constructor && !makes_objects {
+        let witness = self.plan.events.witness;
+        if !is_constructor && !makes_objects && witness == Witness::None {
             return Ok(());
         }
         let at_code = |error: Malformed| Malformed { offset: error.offset.saturating_add(code.offset), ..error };
@@ -232,6 +237,19 @@ impl<'a> Work<'_, 'a> {
                 let why = format!("{unpaired} constructor calls cannot be paired with their new");
                 self.shortfall(body.index, "allocation sites", why);
             }
+        }
+        if witness != Witness::None {
+            let events = self.plan.events;
+            let handlers = hooks::handlers(code);
+            let told = hooks::Told {
+                methods: events.methods,
+                exceptions: events.exceptions,
+                arrays: events.arrays,
+                fields: events.fields,
+                elements: events.elements,
+                handlers: &handlers.iter().filter(|(_, shared)| !**shared).map(|(&pc, _)| pc).collect::<Vec<_>>(),
+            };
+            body.uses = hooks::uses(class, code, &flow, member.is_static(), witness, &told).map_err(at_code)?;
         }
         Ok(())
     }
@@ -276,10 +294,15 @@ impl<'a> Work<'_, 'a> {
         let in_continuation = self.options.jdk && self.plan.name == hooks::CONTINUATION && body.member.name == b"run";
         let mut initialised = body.initialised.iter().peekable();
         let mut sites = body.sites.iter().peekable();
+        let mut uses = body.uses.iter().filter(|_| wanted.witness != Witness::None).peekable();
         for (index, instruction) in code.instructions.iter().enumerate() {
             if let Some(&is_shared) = handlers.get(&instruction.pc) {
                 hooks::handle(&mut editor, emit, instruction, body.id, is_shared);
                 self.hooks.handlers += 1;
+            }
+            while let Some(used) = uses.next_if(|used| used.index == index) {
+                hooks::used(&mut editor, emit, instruction, used);
+                self.hooks.witnesses += 1;
             }
             let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
             match instruction.opcode {

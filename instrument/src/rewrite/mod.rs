@@ -13,7 +13,7 @@ use rustc_hash::FxHasher;
 use thiserror::Error;
 
 pub use counts::HookCounts;
-pub use et_names::EventSet;
+pub use et_names::{EventSet, Witness};
 
 use crate::classfile::{Attribute, ClassFile, Malformed, Member, Reader, access, to_string};
 use crate::hooks::{self, Calls};
@@ -139,6 +139,7 @@ impl<'a> Plan<'a> {
             (events.methods, events.exceptions) = (false, false);
             // The calls of `allocateUninitializedArray` are hooked; compiled, it has no `newarray`.
             events.arrays = false;
+            events.witness = Witness::None;
         }
         let calls = if events.calls {
             let (allocations, updates) = (options.events.has(EventSet::ALLOC), options.events.has(EventSet::UPDATE));

@@ -47,6 +47,10 @@ impl Fixture {
         for line in source.lines().map_while(|line| line.strip_prefix("// ")) {
             match line.split_once(": ").unwrap_or((line, "")) {
                 ("events", events) => fixture.options.events = events.parse().expect("events are known"),
+                ("witness", which) => {
+                    let witness = which.parse().expect("witnesses are known");
+                    fixture.options.events = fixture.options.events.with(witness);
+                }
                 ("show", methods) => fixture.show.extend(methods.split(' ').map(str::to_owned)),
                 ("tail", lines) => fixture.tail = lines.parse().expect("a number of lines"),
                 ("excluded", "") => fixture.hooked = false,

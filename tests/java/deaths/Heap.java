@@ -232,6 +232,8 @@ public class Heap {
 
     static void collections() {
         map.put(3005, new Value()); // dies Value: U java.util.HashMap$Node[][3005] java.util.HashMap$Node -> null
+        // dies Value refs: R java.util.HashMap$Node in Heap.collections
+        // dies Value all: R Value
         other();
         map.remove(3005);
         other();
@@ -242,10 +244,12 @@ public class Heap {
         other();
         concurrent.put(3009, new Concurrent());
         // dies Concurrent: U java.util.concurrent.ConcurrentHashMap$Node[][3009] java.util.concurrent.ConcurrentHashMap$Node -> null
+        // dies Concurrent all: R Concurrent
         other();
         concurrent.remove(3009);
         other();
         list.add(new Listed()); // dies Listed: U java.lang.Object[][0] Listed -> null
+        // dies Listed all: R Listed
         other();
         list.remove(0);
         other();
@@ -254,6 +258,7 @@ public class Heap {
         list.clear();
         other();
         queue.addLast(new Queued()); // dies Queued: U java.lang.Object[][0] Queued -> null
+        // dies Queued all: R Queued
         other();
         queue.removeFirst();
         other();
@@ -297,9 +302,11 @@ public class Heap {
         ATOMIC.set(swapped);
         other();
         Object notSwapped = new NotSwapped(); // dies NotSwapped: E NotSwapped.<init> NotSwapped
+        // dies NotSwapped all: R NotSwapped
         count += ATOMIC.compareAndSet("another", notSwapped) ? 1 : 0;
         other();
         count += ATOMIC.compareAndSet(swapped, new SwappedIn()) ? 1 : 0; // dies SwappedIn: U java.util.concurrent.atomic.AtomicReference.value SwappedIn -> Exchanged
+        // dies SwappedIn all: R SwappedIn
         other();
         ATOMIC.getAndSet(new Exchanged()); // dies Exchanged: U java.util.concurrent.atomic.AtomicReference.value Exchanged -> null
         other();
@@ -312,6 +319,7 @@ public class Heap {
         other();
 
         UPDATER.set(CELL, new Updated()); // dies Updated: U Cell.value Updated -> null
+        // dies Updated all: R Updated
         other();
         UPDATER.getAndSet(CELL, null);
         other();

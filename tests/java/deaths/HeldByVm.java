@@ -257,6 +257,7 @@ public class HeldByVm {
         Cleaner cleaner = Cleaner.create();
         Cleaner.Cleanable cleanable = cleaner.register(new Cleaned(), new Action());
         // dies Cleaned: U jdk.internal.ref.CleanerImpl$PhantomCleanableRef.referent null -> Cleaned
+        // dies Cleaned all: R Cleaned
         // dies Action: E jdk.internal.ref.PhantomCleanable.clean jdk.internal.ref.CleanerImpl$PhantomCleanableRef in HeldByVm.cleaners
         other();
         cleanable.clean();

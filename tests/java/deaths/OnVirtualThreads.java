@@ -49,6 +49,7 @@ public class OnVirtualThreads {
             LockSupport.parkNanos(2_000_000);
             LOCAL.remove();
             kind(new Switched()); // dies Switched: E Switched.<init> Switched
+            // dies Switched all: R Switched
             other();
         });
         thread.join();

@@ -78,6 +78,7 @@ public class Stacks {
     /** The first waits on the operand stack for the second. */
     static void operands() {
         pair(new First(), new Second()); // dies First: E First.<init> First
+        // dies First all: R First
         // dies Second: E Second.<init> Second
     }
 
@@ -114,6 +115,7 @@ public class Stacks {
 
     static void numberRead() {
         NumberRead read = new NumberRead(); // dies NumberRead: E NumberRead.<init> NumberRead
+        // dies NumberRead all: R NumberRead
         other();
         count += read.number;
         other();
@@ -125,6 +127,7 @@ public class Stacks {
 
     static void numberWritten() {
         NumberWritten written = new NumberWritten(); // dies NumberWritten: E NumberWritten.<init> NumberWritten
+        // dies NumberWritten all: R NumberWritten
         other();
         written.number = 3;
         other();
@@ -134,6 +137,7 @@ public class Stacks {
 
     static void compared() {
         Object compared = new Compared(); // dies Compared: E Compared.<init> Compared
+        // dies Compared all: R Compared
         other();
         count += compared == Stacks.class ? 1 : 0;
         other();
@@ -143,6 +147,7 @@ public class Stacks {
 
     static void checkedForNull() {
         Object checked = new CheckedForNull(); // dies CheckedForNull: E CheckedForNull.<init> CheckedForNull
+        // dies CheckedForNull all: R CheckedForNull
         other();
         count += checked != null ? 1 : 0;
         other();
@@ -152,6 +157,7 @@ public class Stacks {
 
     static void cast() {
         Object object = new Cast(); // dies Cast: E Cast.<init> Cast
+        // dies Cast all: R Cast
         other();
         Cast cast = (Cast) object;
         other();
@@ -161,6 +167,7 @@ public class Stacks {
 
     static void asked() {
         Object asked = new Asked(); // dies Asked: E Asked.<init> Asked
+        // dies Asked all: R Asked
         other();
         count += asked instanceof Runnable ? 1 : 0;
         other();
@@ -171,6 +178,7 @@ public class Stacks {
     /** A native method mentions none of its arguments. */
     static void hashed() {
         Object hashed = new Hashed(); // dies Hashed: E Hashed.<init> Hashed
+        // dies Hashed all: R Hashed
         other();
         System.identityHashCode(hashed);
         other();
@@ -180,6 +188,7 @@ public class Stacks {
 
     static void nativeReceiver() {
         Object receiver = new NativeReceiver(); // dies NativeReceiver: E NativeReceiver.<init> NativeReceiver
+        // dies NativeReceiver all: R NativeReceiver
         other();
         receiver.getClass();
         other();
@@ -189,6 +198,7 @@ public class Stacks {
 
     static void fenced() {
         Fenced fenced = new Fenced(); // dies Fenced: E Fenced.<init> Fenced
+        // dies Fenced all: R Fenced
         other();
         java.lang.ref.Reference.reachabilityFence(fenced);
         other();
@@ -198,6 +208,7 @@ public class Stacks {
 
     static void locked() {
         synchronized (new Locked()) { // dies Locked: E Locked.<init> Locked
+        // dies Locked all: R Locked
             other();
         }
         other();
@@ -216,6 +227,7 @@ public class Stacks {
     static void numbers() {
         int[] numbers = new int[77]; // @numbers
         // dies @numbers: A int[77]
+        // dies @numbers all: R int[] in Stacks.numbers
         other();
         count += numbers[3];
         other();
@@ -224,6 +236,7 @@ public class Stacks {
     static void measured() {
         long[] measured = new long[78]; // @measured
         // dies @measured: A long[78]
+        // dies @measured all: R long[] in Stacks.measured
         other();
         count += measured.length;
         other();
@@ -236,6 +249,7 @@ public class Stacks {
     static void elements() {
         Element[] elements = {new Element()}; // @elements
         // dies @elements: U Element[][0] null -> Element
+        // dies @elements refs: R Element[]
         // dies Element: E Element.use Element
         other();
         Element element = elements[0];
@@ -255,6 +269,7 @@ public class Stacks {
     /** The holder is gone, what it held is not. */
     static void fieldRead() {
         FieldHolder holder = new FieldHolder(); // dies FieldHolder: U FieldHolder.field null -> Field
+        // dies FieldHolder refs: R FieldHolder
         holder.field = new Field(); // dies Field: E Field.use Field
         other();
         Field field = holder.field;
@@ -370,7 +385,9 @@ public class Stacks {
     static void varargs() {
         count += many(new Vararg(), null, null); // @varargs
         // dies Vararg: U Vararg[][2] null -> null
+        // dies Vararg all: R Vararg[]
         // dies @varargs: U Vararg[][2] null -> null
+        // dies @varargs all: R Vararg[]
         other();
     }
 

@@ -257,6 +257,7 @@ public class Thrown {
         @Override
         public void run() {
             throw new Uncaught(); // dies Uncaught: X Fails.run Fails !Uncaught
+            // dies Uncaught all: R Uncaught
         }
     }
 

@@ -187,7 +187,8 @@ enum Use {
     Receiver(MethodId),
     Exception,
     Array,
-    Element,
+    /// In no way that says more.
+    Any,
     FieldOrigin(FieldRefId),
     FieldTarget(FieldRefId),
 }
@@ -352,7 +353,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             Use::Receiver(method) => names.method_info(method).map(|info| info.class),
             Use::Exception => types.get("Ljava/lang/Throwable;"),
             Use::Array => types.get("[Ljava/lang/Object;"),
-            Use::Element => None,
+            Use::Any => None,
             Use::FieldOrigin(field) => {
                 names.field_ref(field).and_then(|(table, field)| types.get_class(table.str(field.class)))
             }
@@ -528,6 +529,13 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                 let thread = self.thread();
                 self.emit(Record::Handle { method, receiver, exception, thread });
             }
+            Action::Used { object } => {
+                let object = self.object(object, Use::Any, anomalies);
+                let thread = self.thread();
+                if object != ObjectId::NULL {
+                    self.emit(Record::Root { object, thread });
+                }
+            }
             Action::PutField { field, origin, target, if_changed } => {
                 let origin = self.object(origin, Use::FieldOrigin(field), anomalies);
                 let target = self.object(target, Use::FieldTarget(field), anomalies);
@@ -541,7 +549,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             }
             Action::PutElement { index, array, target, if_changed } => {
                 let origin = self.object(array, Use::Array, anomalies);
-                let target = self.object(target, Use::Element, anomalies);
+                let target = self.object(target, Use::Any, anomalies);
                 self.update(origin, Slot::Element(index), target, if_changed);
             }
             Action::New { site, object, class, known } => {

@@ -505,6 +505,39 @@ fn threads_are_merged_by_ticket_even_while_a_constructor_waits_for_its_object() 
 }
 
 #[test]
+fn witnesses_are_root_records() {
+    let mut builder = world();
+    let used = |object| Event::Used { object: ObjectHash(object) };
+    builder.first_thread(1, "main", Vec::new()).events(
+        1,
+        1,
+        &[
+            entry(m::MAIN),
+            Event::NewArray { depth: 0, site: SITE_INTS, object: ObjectHash(0xa1), length: 3 },
+            used(0xa1),
+            used(0),
+            used(c::A.0),
+            used(0xbad),
+            exit(m::MAIN),
+        ],
+    );
+    let (lines, outcome) = run(&mut builder);
+    assert_eq!(
+        lines,
+        [
+            "M 3ea 0 1",
+            "A a1 20 [I 3ea 3 1",
+            "R a1 1",
+            "R 12 1",
+            "P bad 0 Ljava/lang/Object; 0 0 1",
+            "R bad 1",
+            "E 3ea 0 1",
+        ]
+    );
+    assert_eq!(outcome.anomalies, Anomalies { unknown_objects: 1, unknown_sizes: 1, ..Anomalies::default() });
+}
+
+#[test]
 fn mirrors_come_to_be_with_their_class_or_at_first_sight() {
     let mut builder = world();
     let late = |ticket, mirror, signature: &str| ClassRecord {

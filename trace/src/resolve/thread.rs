@@ -108,6 +108,9 @@ pub enum Action {
     Handle {
         exception: ObjectHash,
     },
+    Used {
+        object: ObjectHash,
+    },
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -492,6 +495,7 @@ impl<'a> ThreadSource<'a> {
                 }
             }
             Event::Switch { owner } => self.switch(owner, shared),
+            Event::Used { object } => self.act(Action::Used { object }),
         }
     }
 

@@ -323,6 +323,20 @@ public final class HeapProxy {
         putElement(array, index, value);
     }
 
+    // Witnesses
+
+    /** The running frame has used the object. */
+    public static void used(Object object) {
+        if (on && object != null) {
+            try {
+                int id = HeapProxyObjects.id(object);
+                HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.USED, id);
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
+        }
+    }
+
     // Continuations (JDK 21 and later)
 
     /** From here on the carrier runs the stack of {@code continuation}. */

@@ -12,6 +12,7 @@ public class ElephantTracksExtension {
     private List<String> includes = new ArrayList<>();
     private List<String> excludes = new ArrayList<>();
     private String events = "all";
+    private String witness = "none";
     private Object jdkHome;
     private Object executable;
     private Object cacheDir;
@@ -49,6 +50,15 @@ public class ElephantTracksExtension {
 
     public void setEvents(String list) {
         events = list;
+    }
+
+    /** Which uses of objects leave a record: {@code none}, {@code refs} or {@code all}. */
+    public String getWitness() {
+        return witness;
+    }
+
+    public void setWitness(String which) {
+        witness = which;
     }
 
     /** The JDK to run on, a file or its path; Gradle's own by default. */

@@ -25,7 +25,8 @@ final class Settings {
     /** Options of {@code et-instrument} that decide what is hooked. */
     List<String> hooks() {
         String events = String.valueOf(value("events", extension.getEvents()));
-        return Tool.hooks(events, extension.getExcludes(), extension.getIncludes());
+        String witness = String.valueOf(value("witness", extension.getWitness()));
+        return Tool.hooks(events, witness, extension.getExcludes(), extension.getIncludes());
     }
 
     /** The JDK to run on. */

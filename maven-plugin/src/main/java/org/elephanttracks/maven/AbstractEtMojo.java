@@ -41,6 +41,10 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(property = "elephantTracks.events", defaultValue = "all")
     private String events;
 
+    /** Which uses of objects leave a record: none, refs or all. */
+    @Parameter(property = "elephantTracks.witness", defaultValue = "none")
+    private String witness;
+
     /** The JDK to run on; Maven's own by default. */
     @Parameter(property = "elephantTracks.jdkHome")
     private File jdkHome;
@@ -82,7 +86,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
     }
 
     final List<String> hooks() {
-        return Tool.hooks(events, nonNull(excludes), nonNull(includes));
+        return Tool.hooks(events, witness, nonNull(excludes), nonNull(includes));
     }
 
     /** The start of a command line. */

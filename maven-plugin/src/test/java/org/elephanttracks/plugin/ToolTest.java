@@ -46,8 +46,8 @@ public class ToolTest {
 
     @Test
     public void anExcludeComesFirst() {
-        assertEquals(Arrays.asList("--events", "all", "--exclude", "a.b.**", "--include", "a.**"),
-            Tool.hooks("all", Arrays.asList("a.b.**"), Arrays.asList("a.**")));
+        assertEquals(Arrays.asList("--events", "all", "--witness", "refs", "--exclude", "a.b.**", "--include", "a.**"),
+            Tool.hooks("all", "refs", Arrays.asList("a.b.**"), Arrays.asList("a.**")));
     }
 
     private String report(String script) throws Failure {
