@@ -46,9 +46,17 @@ impl Lab {
 
     /// The instrumented copy of a JDK.
     pub fn instrumented(&self, jdk: &Jdk) -> Result<InstrumentedJdk> {
-        InstrumentedJdk::of(&self.layout, &self.tools, jdk, &[])
+        self.instrumented_with(jdk, &[])
+    }
+
+    /// As [`Lab::instrumented`], with options of et-instrument.
+    pub fn instrumented_with(&self, jdk: &Jdk, options: &[&str]) -> Result<InstrumentedJdk> {
+        InstrumentedJdk::of(&self.layout, &self.tools, jdk, options)
     }
 }
+
+/// What is tested with witnesses is tested on these: each kind of them needs copies of its own.
+pub const WITNESSED: [u32; 2] = [17, 25];
 
 /// A test that needs the tools and one JDK.
 pub type Case = fn(&Lab, &Jdk) -> Result<()>;

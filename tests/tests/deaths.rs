@@ -11,9 +11,6 @@ use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 use xtask::layout::Layout;
 
-/// Where witnesses are tested: each kind needs a copy of the JDK.
-const WITNESSED: [u32; 2] = [17, 25];
-
 fn main() -> Result<ExitCode> {
     let names = program::in_folder(&Layout::find()?, "deaths")?;
     let mut trials: Vec<Trial> = Vec::new();
@@ -27,7 +24,7 @@ fn main() -> Result<ExitCode> {
         trials.extend(lab::on_each_jdk_unless(&name, &obstacle, case(Witness::None)));
         for witness in [Witness::Refs, Witness::All] {
             let test = format!("{name}_{}", witness.name());
-            trials.extend(WITNESSED.map(|feature| lab::on_jdk_unless(feature, &test, &obstacle, case(witness))));
+            trials.extend(lab::WITNESSED.map(|feature| lab::on_jdk_unless(feature, &test, &obstacle, case(witness))));
         }
     }
     Ok(lab::run(trials).exit_code())

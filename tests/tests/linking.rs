@@ -12,17 +12,25 @@ use xtask::linking::{Comparison, Linker};
 use xtask::workloads;
 
 fn main() -> ExitCode {
-    let mut trials = lab::on_each_jdk("every_class_of_the_jdk", every_class_of_the_jdk);
+    let mut trials = lab::on_each_jdk("every_class_of_the_jdk", |lab, jdk| every_class_of_the_jdk(lab, jdk, &[]));
+    trials.extend(lab::WITNESSED.map(|feature| {
+        lab::on_jdk_unless(
+            feature,
+            "every_class_of_the_jdk_with_witnesses",
+            |_, _| None,
+            |lab, jdk| every_class_of_the_jdk(lab, jdk, &["--witness", "all"]),
+        )
+    }));
     let no_jars =
         |lab: &Lab, _: &Jdk| jars(lab).is_empty().then(|| "the workloads' packages are not installed".to_owned());
     trials.extend(lab::on_each_jdk_unless("every_class_of_the_jars", no_jars, every_class_of_the_jars));
     lab::run_in_turn(trials).exit_code()
 }
 
-fn every_class_of_the_jdk(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let folder = lab.folder(jdk, "link_jdk")?;
+fn every_class_of_the_jdk(lab: &Lab, jdk: &Jdk, options: &[&str]) -> Result<()> {
+    let folder = lab.folder(jdk, &format!("link_jdk{}", options.concat()))?;
     let linker = Linker::new(&lab.layout, &lab.compiler, &folder)?;
-    let comparison = linker.jdk(&jdk.java())?.compare(&linker.jdk(&lab.instrumented(jdk)?.java())?);
+    let comparison = linker.jdk(&jdk.java())?.compare(&linker.jdk(&lab.instrumented_with(jdk, options)?.java())?);
     check(&comparison)?;
     // JDKs that only run have fewer modules.
     let least = if jdk.javac().is_some() { 20_000 } else { 5_000 };

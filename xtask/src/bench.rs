@@ -30,15 +30,25 @@ pub struct Options {
     /// Java version to run on
     #[arg(long, default_value_t = 17)]
     jdk: u32,
+    /// Measure kinds of witnesses instead of kinds of events
+    #[arg(long)]
+    witness: bool,
     /// Where to write the table as well, such as docs/performance.md's own part
     #[arg(long)]
     markdown: Option<PathBuf>,
 }
 
 /// How much is hooked.
-const VARIANTS: [Variant; 2] = [
+const VARIANTS: &[Variant] = &[
     Variant { name: "all events", folder: "all", options: &[] },
     Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"] },
+];
+
+/// The same with `--witness`.
+const WITNESSES: &[Variant] = &[
+    Variant { name: "no witnesses", folder: "all", options: &[] },
+    Variant { name: "witnesses: refs", folder: "refs", options: &["--witness", "refs"] },
+    Variant { name: "witnesses: all", folder: "uses", options: &["--witness", "all"] },
 ];
 
 #[derive(Clone, Copy)]
@@ -46,6 +56,12 @@ struct Variant {
     name: &'static str,
     folder: &'static str,
     options: &'static [&'static str],
+}
+
+impl Options {
+    fn variants(&self) -> &'static [Variant] {
+        if self.witness { WITNESSES } else { VARIANTS }
+    }
 }
 
 /// What one workload showed.
@@ -104,7 +120,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
 
     let mut rewriting = vec![rewrite_jdk(&tools, &jdk, &folder)?];
-    let traced: Vec<InstrumentedJdk> = VARIANTS
+    let traced: Vec<InstrumentedJdk> = options
+        .variants()
         .iter()
         .map(|variant| InstrumentedJdk::of(layout, &tools, &jdk, variant.options))
         .collect::<Result<_>>()?;
@@ -118,7 +135,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         if let Some(jars) = rewrite_jars(&tools, workload, &folder)? {
             rewriting.push(jars);
         }
-        measured.push(measure(&runner, workload, &tools, &jdk, &traced, &folder, options.repetitions)?);
+        measured.push(measure(&runner, workload, &tools, &jdk, &traced, &folder, options)?);
     }
 
     let start = start_up(layout, &compiler, &jdk, &traced[0], &folder, options.repetitions)?;
@@ -167,19 +184,20 @@ fn measure(
     jdk: &Jdk,
     traced: &[InstrumentedJdk],
     folder: &Path,
-    repetitions: usize,
+    options: &Options,
 ) -> Result<Measured> {
+    let (variants, repetitions) = (options.variants(), options.repetitions);
     let trace = |variant: &Variant| folder.join(format!("{}-{}.ettrace", workload.name, variant.folder));
     let mut parts = Vec::new();
-    for variant in &VARIANTS {
+    for variant in variants {
         let into = folder.join("rewritten").join(workload.name).join(variant.folder);
         parts.push(runner.instrument(workload, tools, &into, variant.options)?);
     }
-    let mut costs = vec![Vec::new(); VARIANTS.len() + 1];
+    let mut costs = vec![Vec::new(); variants.len() + 1];
     for repetition in 1..=repetitions {
         eprintln!("{}: run {repetition} of {repetitions}", workload.name);
         costs[0].push(cost::of(&runner.plain(workload, &jdk.java()), folder)?);
-        for (index, variant) in VARIANTS.iter().enumerate() {
+        for (index, variant) in variants.iter().enumerate() {
             let path = trace(variant);
             let _ = fs::remove_file(&path);
             let options = traced[index].options(&path);
@@ -189,17 +207,17 @@ fn measure(
     }
     let mut medians = costs.iter().map(|costs| median_cost(costs));
     let plain = medians.next().unwrap_or_default();
-    let mut variants = Vec::new();
-    for (variant, cost) in VARIANTS.iter().zip(medians) {
+    let mut measured = Vec::new();
+    for (variant, cost) in variants.iter().zip(medians) {
         let path = trace(variant);
         let summary = instrumented::summary(tools, &path, 1)?;
         let number = |value: &serde_json::Value| value.as_u64().context("the summary lacks a number");
         let (trace_bytes, event_bytes) = (number(&summary["traceBytes"])?, number(&summary["eventBytes"])?);
         let records = number(&summary["records"]["total"])?;
         fs::remove_file(&path)?;
-        variants.push(MeasuredVariant { cost, trace_bytes, event_bytes, records });
+        measured.push(MeasuredVariant { cost, trace_bytes, event_bytes, records });
     }
-    Ok(Measured { program: workload.name.to_owned(), plain, variants })
+    Ok(Measured { program: workload.name.to_owned(), plain, variants: measured })
 }
 
 fn median_cost(costs: &[Cost]) -> Cost {
@@ -251,14 +269,15 @@ fn geometric_mean(ratios: impl Iterator<Item = f64>) -> f64 {
 
 fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], start: [f64; 3], rewriting: &[Rewriting]) -> String {
     let mut text = format!(
-        "`cargo xtask bench --programs {} --jdk {} --scale {} --repetitions {}`, JDK {}, medians.\n",
+        "`cargo xtask bench{} --programs {} --jdk {} --scale {} --repetitions {}`, JDK {}, medians.\n",
+        if options.witness { " --witness" } else { "" },
         options.programs.join(","),
         options.jdk,
         options.scale,
         options.repetitions,
         jdk.version
     );
-    for (index, variant) in VARIANTS.iter().enumerate() {
+    for (index, variant) in options.variants().iter().enumerate() {
         text += &format!(
             "\n| {} | plain s | traced s | slowdown | plain MB | traced MB | M records | M records/s | bytes/record, unpacked | on disk | MB/s to disk |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
@@ -309,7 +328,7 @@ fn as_json(
 ) -> serde_json::Value {
     let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.cost.seconds, "residentBytes": variant.cost.resident, "traceBytes": variant.trace_bytes, "eventBytes": variant.event_bytes, "records": variant.records });
     let program = |program: &Measured| {
-        let variants: Vec<_> = program.variants.iter().zip(&VARIANTS).map(variant).collect();
+        let variants: Vec<_> = program.variants.iter().zip(options.variants()).map(variant).collect();
         json!({ "name": program.program, "plainSeconds": program.plain.seconds, "plainResidentBytes": program.plain.resident, "variants": variants })
     };
     let row = |row: &Rewriting| json!({ "what": row.what, "classes": row.classes, "megabytes": row.megabytes, "seconds": row.seconds });
@@ -340,7 +359,7 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_program() {
-        let options = Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, markdown: None };
+        let options = Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, witness: false, markdown: None };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
         let cost = |seconds| Cost { seconds, resident: 3e8 };
         let variant = |seconds| MeasuredVariant {

@@ -28,6 +28,9 @@ pub struct Options {
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17,25")]
     jdk: Vec<u32>,
+    /// Which uses of objects leave a record: none, refs or all
+    #[arg(long, default_value = "none")]
+    witness: String,
     /// Use the tools as they were built last
     #[arg(long)]
     no_build: bool,
@@ -73,6 +76,8 @@ pub struct Stage<'a> {
     pub jdk: &'a Jdk,
     /// Its copy.
     pub traced_jdk: &'a InstrumentedJdk,
+    /// Options of et-instrument for the programs; the copy was made with its own.
+    pub options: &'a [&'a str],
 }
 
 impl Stage<'_> {
@@ -105,7 +110,7 @@ impl Stage<'_> {
 
     /// `jvm_options` come before those of tracing.
     fn rewritten(&self, workload: &Workload, folder: &Path, trace: &Path, jvm_options: &[String]) -> Result<Ran> {
-        let parts = self.runner.instrument(workload, self.tools, &folder.join("rewritten"), &[])?;
+        let parts = self.runner.instrument(workload, self.tools, &folder.join("rewritten"), self.options)?;
         let _ = fs::remove_file(trace);
         let options = [jvm_options, &self.traced_jdk.options(trace)].concat();
         ran(&mut self.runner.rewritten(workload, &self.traced_jdk.java(), &parts, &options))
@@ -137,10 +142,12 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let mut failures = Vec::new();
     for feature in &options.jdk {
         let jdk = jdks::of_feature(layout, *feature).with_context(|| jdks::missing(*feature))?;
-        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
+        let witness = ["--witness", &options.witness];
+        let hooks: &[&str] = if options.witness == "none" { &[] } else { &witness };
+        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, hooks)?;
         let folder = layout.target.join("programs");
         let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
-        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk };
+        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk, options: hooks };
         for workload in &programs {
             let name = workload.name;
             if let Some(obstacle) = runner.obstacle(workload, &jdk) {
