@@ -2,7 +2,7 @@
 
 use et_instrument::classfile::{ClassFile, Malformed, Member};
 use et_instrument::code::{CodeAttribute, StackMap, VerificationType};
-use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
+use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan, Witness};
 use et_instrument::verify;
 use et_names::ClassFlags;
 
@@ -13,17 +13,20 @@ pub const TARGET: Target = Target { name: "rewriter", memory_ratio: 1 << 12, run
 
 /// The class is one of a JDK.
 pub(crate) const JDK: u8 = 0x10;
+/// All witnesses.
+pub(crate) const WITNESS_ALL: u8 = 0x80;
 /// The class is excluded.
 const EXCLUDED: u8 = 0x20;
 
 const FIRST: FirstIds = FirstIds { class: 1, method: 1000, field: 1, site: 2000, field_ref: 3000 };
 
-/// The options that a byte stands for: events in the low bits.
+/// The options that a byte stands for: events in the low bits, witnesses in the high ones.
 fn options(byte: u8) -> Options {
     let words = [(1, "alloc"), (2, "update"), (4, "method"), (8, "exception")];
     let words: Vec<&str> = words.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, word)| *word).collect();
     let events: EventSet = words.join(",").parse().unwrap_or(EventSet::ALL);
-    Options { events, jdk: byte & JDK != 0, artifact_hash: 0x1234_5678_9abc_def0, base: 1000 }
+    let witness = [Witness::None, Witness::Refs, Witness::All, Witness::All][usize::from(byte >> 6)];
+    Options { events: events.with(witness), jdk: byte & JDK != 0, artifact_hash: 0x1234_5678_9abc_def0, base: 1000 }
 }
 
 fn run(data: &[u8]) {

@@ -16,7 +16,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
 use crate::image_maker::{self, Content, content};
-use crate::rewriter::JDK;
+use crate::rewriter::{JDK, WITNESS_ALL};
 
 /// Name and bytes.
 pub type Seed = (String, Vec<u8>);
@@ -25,7 +25,7 @@ pub type Seed = (String, Vec<u8>);
 pub fn of(target: &str) -> Vec<Seed> {
     match target {
         "class" => classes(),
-        "rewriter" => classes().into_iter().map(|(name, bytes)| with_options(name, bytes)).collect(),
+        "rewriter" => classes().into_iter().flat_map(|(name, bytes)| with_options(name, bytes)).collect(),
         "jar" => jars(),
         "jimage" => images(),
         "trace" => traces(),
@@ -34,11 +34,11 @@ pub fn of(target: &str) -> Vec<Seed> {
     }
 }
 
-/// All events, in a JDK's class or not.
-fn with_options(name: String, mut bytes: Vec<u8>) -> Seed {
-    let is_jdk = name.starts_with("jdk-");
-    bytes.insert(0, 0x0f | if is_jdk { JDK } else { 0 });
-    (name, bytes)
+/// All events, in a JDK's class or not; with all witnesses, and with none.
+fn with_options(name: String, bytes: Vec<u8>) -> [Seed; 2] {
+    let events = 0x0f | if name.starts_with("jdk-") { JDK } else { 0 };
+    [(name.clone(), events), (format!("{name}-witness"), events | WITNESS_ALL)]
+        .map(|(name, options)| (name, [&[options], bytes.as_slice()].concat()))
 }
 
 fn classes() -> Vec<Seed> {

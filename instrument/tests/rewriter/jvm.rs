@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use et_instrument::rewrite::{EventSet, Witness};
+
 use crate::fixtures::Fixture;
 use crate::generated;
 
@@ -37,6 +39,15 @@ fn run(command: &mut Command) -> String {
 
 #[test]
 fn rewritten_classes_verify_and_run_as_before() {
+    verify_and_run(|events| events);
+}
+
+#[test]
+fn with_every_use_of_every_object_as_well() {
+    verify_and_run(|events| events.with(Witness::All));
+}
+
+fn verify_and_run(events: impl Fn(EventSet) -> EventSet) {
     let jdks = jdks();
     if jdks.is_empty() {
         println!("skipped: no JDK with a javac in JAVA_HOME or /usr/lib/jvm");
@@ -49,12 +60,14 @@ fn rewritten_classes_verify_and_run_as_before() {
     let mut classes: Vec<(String, Vec<u8>, Vec<u8>)> = Fixture::all()
         .into_iter()
         .filter(|fixture| !fixture.is_jdk && fixture.name != "module-info")
-        .map(|fixture| {
+        .map(|mut fixture| {
+            fixture.options.events = events(fixture.options.events);
             let new = fixture.rewrite().bytes;
             (fixture.name, fixture.bytes, new)
         })
         .collect();
-    classes.extend(generated::all().into_iter().map(|class| {
+    classes.extend(generated::all().into_iter().map(|mut class| {
+        class.options.events = events(class.options.events);
         let new = class.rewrite().bytes;
         (class.name, class.bytes, new)
     }));
