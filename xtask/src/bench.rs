@@ -359,7 +359,8 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_program() {
-        let options = Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, witness: false, markdown: None };
+        let options =
+            Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, witness: false, markdown: None };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
         let cost = |seconds| Cost { seconds, resident: 3e8 };
         let variant = |seconds| MeasuredVariant {
