@@ -145,15 +145,20 @@ impl Debugger {
     }
 }
 
+/// A jar of the program, and its rewritten form.
+fn jars(lab: &Lab, prepared: &Prepared<'_>, manifest: &str) -> Result<(PathBuf, PathBuf)> {
+    let [file, jar, rewritten] = ["app.mf", "app.jar", "app-et.jar"].map(|name| prepared.folder.join(name));
+    fs::write(&file, manifest)?;
+    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
+    command::quiet(make.arg("cfm").arg(&jar).arg(&file).arg("-C").arg(prepared.plain()).arg("."))?;
+    prepared.rewrite(&jar, &rewritten)?;
+    Ok((jar, rewritten))
+}
+
 fn java_agent(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut prepared = Prepared::new(lab, jdk, "semantics-agent", "beside/Retransforms")?;
-    let manifest = prepared.folder.join("agent.mf");
-    fs::write(&manifest, "Premain-Class: Retransforms\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\n")?;
-    let jar = prepared.folder.join("agent.jar");
-    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
-    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
-    let rewritten = prepared.folder.join("agent-et.jar");
-    prepared.rewrite(&jar, &rewritten)?;
+    let manifest = "Premain-Class: Retransforms\nCan-Retransform-Classes: true\nCan-Redefine-Classes: true\n";
+    let (jar, rewritten) = jars(lab, &prepared, manifest)?;
 
     let plain = {
         let mut java = prepared.plain_java();
@@ -172,13 +177,7 @@ fn java_agent(lab: &Lab, jdk: &Jdk) -> Result<()> {
 /// A class that an agent gives plain bytes gets its hooks again, and its fields are what they were.
 fn redefined_class(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut prepared = Prepared::new(lab, jdk, "semantics-redefined", "beside/Redefines")?;
-    let manifest = prepared.folder.join("agent.mf");
-    fs::write(&manifest, "Premain-Class: Redefines\nCan-Redefine-Classes: true\n")?;
-    let jar = prepared.folder.join("agent.jar");
-    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
-    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
-    let rewritten = prepared.folder.join("agent-et.jar");
-    prepared.rewrite(&jar, &rewritten)?;
+    let (jar, rewritten) = jars(lab, &prepared, "Premain-Class: Redefines\nCan-Redefine-Classes: true\n")?;
     let run = |mut java: Command, jar: &Path| {
         java.arg(format!("-javaagent:{}", jar.display())).arg("-cp").arg(jar);
         et_tests::program::run_java(java.arg("Redefines").arg(prepared.plain()))
@@ -224,12 +223,7 @@ fn redefined_class(lab: &Lab, jdk: &Jdk) -> Result<()> {
 /// A jar that is its own agent keeps its manifest.
 fn agent_of_the_launcher(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut prepared = Prepared::new(lab, jdk, "semantics-launched", "beside/Launched")?;
-    let manifest = prepared.folder.join("app.mf");
-    fs::write(&manifest, "Main-Class: Launched\nLauncher-Agent-Class: Launched\n")?;
-    let (jar, rewritten) = (prepared.folder.join("app.jar"), prepared.folder.join("app-et.jar"));
-    let mut make = Command::new(lab.compiler.home.join("bin/jar"));
-    command::quiet(make.arg("cfm").arg(&jar).arg(&manifest).arg("-C").arg(prepared.plain()).arg("."))?;
-    prepared.rewrite(&jar, &rewritten)?;
+    let (jar, rewritten) = jars(lab, &prepared, "Main-Class: Launched\nLauncher-Agent-Class: Launched\n")?;
     let plain = et_tests::program::run_java(prepared.plain_java().arg("-jar").arg(&jar))?;
     let (mut java, trace) = prepared.traced_java()?;
     let traced = et_tests::program::run_java(java.arg("-jar").arg(&rewritten))?;
