@@ -107,6 +107,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         breakpoint: Some(breakpoint),
         garbage_collection_start: Some(garbage_collection_start),
         garbage_collection_finish: Some(garbage_collection_finish),
+        object_free: Some(object_free),
     };
     if options.names_methods() {
         jvmti.add_capabilities(&[Capability::BreakpointEvents]).map_err(|error| {
@@ -115,8 +116,12 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
             )
         })?;
     }
+    let mut capabilities = vec![Capability::GarbageCollectionEvents, Capability::AllClassHookEvents];
+    if options.collector.is_some() {
+        capabilities.extend([Capability::TagObjects, Capability::ObjectFreeEvents]);
+    }
     jvmti
-        .add_capabilities(&[Capability::GarbageCollectionEvents, Capability::AllClassHookEvents])
+        .add_capabilities(&capabilities)
         .and_then(|()| jvmti.set_callbacks(&callbacks))
         .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
@@ -293,6 +298,14 @@ pub unsafe extern "system" fn control_thread(_jvmti: *mut RawEnv, env: *mut JNIE
         if let (Some(tracer), Some(env)) = (tracer::get(), env) {
             tracer.control.watcher_runs.wait();
             tracer.control.watch(tracer, env);
+        }
+    });
+}
+
+unsafe extern "system" fn object_free(_jvmti: *mut RawEnv, tag: jlong) {
+    guarded(None, (), || {
+        if let Some(tracer) = tracer::get() {
+            tracer.freed(tag);
         }
     });
 }

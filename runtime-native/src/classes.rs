@@ -54,6 +54,7 @@ impl Classes {
             let record = record(tracer, env, class, known);
             let ticket = || if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
             self.enter(id, record, &tracer.queue, ticket);
+            tracer.tag(class, id);
         });
         ObjectHash(id)
     }

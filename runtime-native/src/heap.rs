@@ -142,6 +142,7 @@ fn give_ids(
             shared += usize::from(!taken.insert(*id));
         }
         walker.set_tag(*object, (*id).into())?;
+        tracer.tag(*object, *id);
     }
     Ok(shared)
 }
@@ -172,8 +173,11 @@ impl<'a> MirrorSlots<'a> {
             }
         }
         for class in classes {
-            for (index, (field, ..)) in read.fields.iter().enumerate() {
-                if let Some(target) = env.get_object(*class, *field) {
+            for (index, (field, _, descriptor)) in read.fields.iter().enumerate() {
+                // HotSpot keeps things of its own in some (JDK 17: the lock of a class's initialisation in `componentType`),
+                // and drops them without a store that anybody could see.
+                let is_own = |target| descriptor == "Ljava/lang/Class;" && !env.is_instance(target, read.class);
+                if let Some(target) = env.get_object(*class, *field).filter(|target| !is_own(*target)) {
                     read.slots.push((*class, index, target));
                 }
             }

@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod buffers;
 pub mod classes;
+pub mod collector;
 pub mod control;
 pub mod dynamic;
 pub mod dynamic_ids;

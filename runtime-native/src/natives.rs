@@ -42,6 +42,26 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JN
     });
 }
 
+/// `HeapProxy.ask0(Object, int)`: asks the collector about an object, whose id is given.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_ask0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    object: jobject,
+    id: jint,
+) {
+    // SAFETY: as the VM hands them over.
+    let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
+    guarded(env, (), || {
+        if let (Some(tracer), Some(object)) = (tracer::get(), object) {
+            tracer.tag(object, id as u32);
+        }
+    });
+}
+
 /// `HeapProxy.layout0(Class)`: the address of the class's layout, 0 only without a class.
 ///
 /// # Safety

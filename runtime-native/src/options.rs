@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use et_instrument::filter::{Filter, PatternError};
@@ -15,7 +16,7 @@ pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
-const NAMES: [&str; 11] = [
+const NAMES: [&str; 12] = [
     "traceFile",
     "start",
     "stop",
@@ -24,6 +25,7 @@ const NAMES: [&str; 11] = [
     "names",
     "dynamic",
     "dynamicExclude",
+    "deaths",
     "namesFile",
     "classPath",
     "javaPath",
@@ -31,6 +33,8 @@ const NAMES: [&str; 11] = [
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
+/// Java's ints end there.
+const MAX_SHARE: u32 = i32::MAX as u32;
 /// An options file may name another; a circle of them is a mistake.
 const MAX_FILES: usize = 16;
 
@@ -62,6 +66,9 @@ pub enum OptionError {
     /// Neither on nor off.
     #[error("dynamic={0}: write on or off")]
     Dynamic(String),
+    /// Neither of the ways.
+    #[error("deaths={0}: write trace, gc, or gc/N to ask the collector about one object in N")]
+    Deaths(String),
     /// A pattern that is none.
     #[error("dynamicExclude: {0}")]
     Pattern(#[from] PatternError),
@@ -104,6 +111,8 @@ pub struct Options {
     pub dynamic: bool,
     /// Which of them.
     pub dynamic_filter: Filter,
+    /// The collector is asked which objects it freed: of one in so many.
+    pub collector: Option<NonZeroU32>,
     /// What was given, for the trace.
     pub given: BTreeMap<String, String>,
     /// What the user should know about what was given.
@@ -222,6 +231,10 @@ impl Given {
             Some("off") => false,
             Some(other) => return Err(OptionError::Dynamic(other.to_owned())),
         };
+        let collector = match value("deaths") {
+            None | Some("trace") => None,
+            Some(text) => Some(share(text).ok_or_else(|| OptionError::Deaths(text.to_owned()))?),
+        };
         let mut dynamic_filter = Filter::default();
         for pattern in value("dynamicExclude").into_iter().flat_map(|list| list.split(',')) {
             dynamic_filter.push(false, pattern.trim())?;
@@ -238,13 +251,32 @@ impl Given {
                     .into(),
             );
         }
-        Ok(Options { target, start, stop, buffer_bytes, names, dynamic, dynamic_filter, given: self.values, notes })
+        Ok(Options {
+            target,
+            start,
+            stop,
+            buffer_bytes,
+            names,
+            dynamic,
+            dynamic_filter,
+            collector,
+            given: self.values,
+            notes,
+        })
     }
 }
 
 fn starts_option(text: &str) -> bool {
     let name = text.trim_start().bytes().take_while(u8::is_ascii_alphabetic).count();
     name > 0 && text.trim_start().as_bytes().get(name) == Some(&b'=')
+}
+
+/// `gc` or `gc/N`.
+fn share(text: &str) -> Option<NonZeroU32> {
+    match text.strip_prefix("gc")? {
+        "" => Some(NonZeroU32::MIN),
+        rest => rest.strip_prefix('/')?.parse().ok().filter(|share: &NonZeroU32| share.get() <= MAX_SHARE),
+    }
 }
 
 fn size(text: &str) -> Option<usize> {
@@ -346,6 +378,17 @@ mod tests {
         assert!(options.names_methods() && !agent("start=after:1s").unwrap().names_methods());
         let error = agent("start=soon").unwrap_err().to_string();
         assert!(error.starts_with("start=soon: write method:"), "{error}");
+    }
+
+    #[test]
+    fn the_collector_may_be_asked_about_deaths() {
+        let share = |text: &str| agent(text).map(|options| options.collector.map_or(0, NonZeroU32::get));
+        assert_eq!((share("").unwrap(), share("deaths=trace").unwrap()), (0, 0));
+        assert_eq!((share("deaths=gc").unwrap(), share("deaths=gc/16").unwrap()), (1, 16));
+        for bad in ["none", "gc/", "gc/0", "gc/-1", "gc16", "gc/2147483648"] {
+            let line = share(&format!("deaths={bad}")).unwrap_err().to_string();
+            assert!(line.starts_with(&format!("deaths={bad}: write ")), "{line}");
+        }
     }
 
     #[test]

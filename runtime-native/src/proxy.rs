@@ -56,6 +56,8 @@ pub struct Settings {
     pub classes: usize,
     /// Address of the table of layouts.
     pub layouts: usize,
+    /// The collector is asked about one object in so many, 0: about none.
+    pub asked: u32,
 }
 
 impl Proxy {
@@ -165,6 +167,7 @@ impl Proxy {
         self.set_long(env, c"known", settings.known as u64);
         self.set_long(env, c"classes", settings.classes as u64);
         self.set_long(env, c"layouts", settings.layouts as u64);
+        self.set_int(env, c"asked", settings.asked as i32);
     }
 
     /// Where elements and the fields that the VM changes by itself lie; 0 where that is not known.

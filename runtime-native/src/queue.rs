@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use et_names::NamesTable;
 use et_trace::event::Ticket;
 use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
+use et_trace::file::format::collector::Collected;
 use et_trace::file::format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRecord, encode_json};
 
 use crate::buffers::FullChunk;
@@ -81,6 +82,13 @@ impl Queue {
             waiting.keep(kind, &raw);
             waiting.blocks.push_back((kind, raw));
         });
+    }
+
+    /// What the collector said of objects. Not kept in the journal, which so much would drown: who kills a program
+    /// loses some of it.
+    pub fn collected(&self, record: &Collected) {
+        let raw = encoded(|raw| record.encode(raw));
+        self.add(|waiting| waiting.blocks.push_back((BlockKind::Collector, raw)));
     }
 
     /// Something odd, for the reader of the trace.

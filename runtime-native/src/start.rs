@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::agent;
 use crate::buffers::{BufferError, Buffers};
+use crate::collector::Collector;
 use crate::control::Control;
 use crate::dynamic::{self, Dynamic};
 use crate::heap;
@@ -92,7 +93,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     let drawn = draw(env, &hotspot, 6);
     let unique = ids::is_full_period(&drawn);
     let control = Control::new(options.start.clone(), options.stop.clone(), unique);
-    let parts = Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, start };
+    let collector = options.collector.map(Collector::new);
+    let parts =
+        Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, collector, start };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -102,6 +105,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             known: tracer.known.as_ptr() as usize,
             classes: tracer.classes.table_address(),
             layouts: tracer.slots.table_address(),
+            asked: tracer.collector.as_ref().map_or(0, |collector| collector.share().get()),
         },
     );
     proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
@@ -212,6 +216,9 @@ pub fn record_what_exists(
     }
     for kind in EVENTS {
         jvmti.set_event(kind, true)?;
+    }
+    if tracer.collector.is_some() {
+        jvmti.set_event(EventKind::ObjectFree, true)?;
     }
     tracer.proxy.switch(env, true);
     Ok(())

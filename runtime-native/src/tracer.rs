@@ -11,6 +11,7 @@ use et_trace::file::progress::{OVERFLOWS, RunId};
 
 use crate::buffers::{Buffers, NoChunk};
 use crate::classes::Classes;
+use crate::collector::Collector;
 use crate::control::Control;
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
@@ -68,6 +69,8 @@ pub struct Tracer {
     pub dynamic: Option<Dynamic>,
     /// When tracing begins and ends.
     pub control: Control,
+    /// Is asked which objects it freed; none if that is off.
+    pub collector: Option<Collector>,
     /// When the runtime began to work.
     pub start: Instant,
     /// For the writer.
@@ -97,6 +100,7 @@ pub struct Parts {
     pub sink: Sink,
     pub dynamic: Option<Dynamic>,
     pub control: Control,
+    pub collector: Option<Collector>,
     pub start: Instant,
 }
 
@@ -108,8 +112,21 @@ pub fn get() -> Option<&'static Tracer> {
 impl Tracer {
     /// Makes it known to the callbacks.
     pub fn install(parts: Parts) -> Option<&'static Tracer> {
-        let Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, start } =
-            parts;
+        let Parts {
+            run,
+            vm,
+            jvmti,
+            hotspot,
+            proxy,
+            sizes_known,
+            slots,
+            buffers,
+            sink,
+            dynamic,
+            control,
+            collector,
+            start,
+        } = parts;
         let tracer = Self {
             run,
             pid: std::process::id(),
@@ -127,6 +144,7 @@ impl Tracer {
             gc: Mutex::new(None),
             dynamic,
             control,
+            collector,
             start,
             sink: Mutex::new(Some(sink)),
             writer_runs: Barrier::new(2),
@@ -168,6 +186,9 @@ impl Tracer {
     pub fn gc_starts(&self) {
         let now = (self.buffers.next_ticket(), self.nanos());
         *self.gc.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+        if let Some(collector) = &self.collector {
+            collector.begins(&self.queue, now.0);
+        }
     }
 
     /// The collection is over. As above.
@@ -182,6 +203,29 @@ impl Tracer {
                 heap_used: 0,
                 heap_committed: 0,
             });
+        }
+    }
+
+    /// The collector freed the object with that tag. Called on whatever thread of the VM's: as above.
+    pub fn freed(&self, tag: i64) {
+        if let Some(collector) = &self.collector {
+            collector.freed(&self.queue, tag);
+        }
+    }
+
+    /// Asks the collector about an object that the trace tells of.
+    pub fn tag(&self, object: Object, id: u32) {
+        if let Some(collector) = &self.collector {
+            collector.tag(self.jvmti, object, id);
+        }
+    }
+
+    /// Lets the collector say its last, if it is asked.
+    pub fn ask_what_is_held(&self, env: Env) {
+        if let Some(collector) = &self.collector
+            && let Err(error) = collector.end(&self.queue, self.jvmti, env)
+        {
+            self.queue.problem(format!("the collector did not say what it held at the end: {error}"), 1);
         }
     }
 

@@ -8,7 +8,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use crate::compare::{self, CompareError};
 use crate::file::TraceFile;
+use crate::lifetimes::Limits;
 use crate::record::Clock;
 use crate::resolve::Lost;
 use crate::source::{Deaths, Ending, Reading, Source, SourceError};
@@ -39,11 +41,12 @@ Examples:
   et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
   et-trace validate app.ettrace                does the trace keep its promises?
   zcat app.trace.gz | et-trace summary -       texts are read as well
+  et-trace compare-deaths app.ettrace          its deaths against those that the collector told of
   et-trace recover cut.ettrace -o app.ettrace  a killed run's trace and buffers in one file
 
 Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
 
-Exit codes: 0 all went well; 1 bad input, or `validate` found something; 2 wrong usage;
+Exit codes: 0 all went well; 1 bad input, or `validate` or `compare-deaths` found something; 2 wrong usage;
 3 the trace is cut off (killed program, full disk): what there is was read and printed;
 4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed."
 )]
@@ -60,6 +63,8 @@ enum Command {
     Text(TextArgs),
     /// Checks the promises that every trace keeps: allocations, nesting, old targets, exceptions
     Validate(ValidateArgs),
+    /// Compares the deaths with what the collector said, in a trace that was made with -Det.deaths=gc
+    CompareDeaths(CompareArgs),
     /// Makes a whole trace of one that is cut off and the buffer file (.buf) beside it
     Recover(RecoverArgs),
     /// Shows how the trace file is made up
@@ -192,6 +197,18 @@ struct ValidateArgs {
 }
 
 #[derive(Debug, Args)]
+struct CompareArgs {
+    /// The trace, or - for standard input
+    trace: PathBuf,
+    /// How many objects to describe that the collector freed and the trace holds; all are counted
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
 struct RecoverArgs {
     /// The trace that is cut off
     trace: PathBuf,
@@ -211,6 +228,10 @@ enum CliError {
     SameFile { path: PathBuf },
     #[error("{path} is a text: it has no names of its own to write", path = path.display())]
     NoNames { path: PathBuf },
+    #[error("{path} is a text: what the collector said is only in a trace of the runtime's", path = path.display())]
+    NoCollector { path: PathBuf },
+    #[error(transparent)]
+    Compare(#[from] CompareError),
     #[error("{path} has its end: nothing is to be recovered", path = path.display())]
     Whole { path: PathBuf },
     #[error("cannot write to standard output: {0}")]
@@ -230,6 +251,7 @@ pub fn main() -> ExitCode {
         Command::Summary(args) => run_summary(args),
         Command::Text(args) => run_text(args),
         Command::Validate(args) => run_validate(args),
+        Command::CompareDeaths(args) => run_compare_deaths(args),
         Command::Recover(args) => run_recover(args),
         Command::Info { trace } => run_info(trace),
     };
@@ -368,6 +390,22 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
         eprintln!("et-trace: {}: not kept: {kept}", source.path().display());
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
+}
+
+fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
+    let source = Source::open(&args.trace, None)?;
+    let Source::Trace(trace) = &source else {
+        return Err(CliError::NoCollector { path: args.trace.clone() });
+    };
+    let (report, outcome) = compare::compare(trace, Limits::default(), args.limit)?;
+    if args.json {
+        // Strings, numbers and lists: it cannot fail.
+        print(&(serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"))?;
+    } else {
+        print(&compare::render(&report))?;
+    }
+    let complete = completeness(&source, outcome.lost);
+    Ok(if report.is_clean() { complete } else { FAILED })
 }
 
 fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {

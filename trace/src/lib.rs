@@ -23,6 +23,8 @@ pub mod file;
 #[cfg(feature = "read")]
 pub mod classes;
 #[cfg(feature = "read")]
+pub mod compare;
+#[cfg(feature = "read")]
 mod dynamic;
 #[cfg(feature = "read")]
 pub mod lifetimes;

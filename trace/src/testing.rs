@@ -7,6 +7,7 @@ use et_names::{
 
 use crate::event::{Event, ObjectHash, Ticket, encode};
 use crate::file::dynamic::{DynamicClass, DynamicCounts};
+use crate::file::format::collector::{Collected, Fate};
 use crate::file::format::{
     ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
     Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
@@ -130,6 +131,15 @@ impl TraceBuilder {
         let mut raw = Vec::new();
         record.encode(&mut raw);
         self.block(BlockKind::Gcs, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A `Collector` block: what became of objects, told behind the start of that collection.
+    pub fn collected(&mut self, fate: Fate, by: u64, objects: &[u32]) -> &mut Self {
+        let mut raw = Vec::new();
+        let objects = objects.iter().copied().map(ObjectHash).collect();
+        Collected { fate, share: 1, by: Ticket(by), objects }.encode(&mut raw);
+        self.block(BlockKind::Collector, 0, Ticket(0), &raw);
         self
     }
 

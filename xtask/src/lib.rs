@@ -5,6 +5,7 @@ pub mod build;
 pub mod command;
 pub mod completeness;
 pub mod cost;
+pub mod deaths;
 pub mod demo;
 pub mod instrumented;
 pub mod jdks;

@@ -2,7 +2,9 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Parser, Subcommand};
-use xtask::{bench, build, completeness, cost, demo, jdks, layout::Layout, programs, setup, test, verify_world};
+use xtask::{
+    bench, build, completeness, cost, deaths, demo, jdks, layout::Layout, programs, setup, test, verify_world,
+};
 
 /// The project's chores.
 #[derive(Parser)]
@@ -26,6 +28,8 @@ enum Chore {
     Programs(programs::Options),
     /// What traces hold of the objects that the VM says it made
     Completeness(completeness::Options),
+    /// The deaths of real programs against those that the collector tells of
+    Deaths(deaths::Options),
     /// Rewrite all classes of four JDKs and of hundreds of jars, and have a JVM verify each
     VerifyWorld(verify_world::Options),
     /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
@@ -59,6 +63,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Bench(options) => bench::run(&layout, &options),
         Chore::Programs(options) => programs::run(&layout, &options),
         Chore::Completeness(options) => completeness::run(&layout, &options),
+        Chore::Deaths(options) => deaths::run(&layout, &options),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Setup => setup::for_tests(&layout),

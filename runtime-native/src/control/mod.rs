@@ -119,7 +119,10 @@ impl Control {
         let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ended);
         match phase {
             Phase::Ended => return,
-            Phase::Tracing { .. } => crate::prepared::announce_the_rest(tracer, env),
+            Phase::Tracing { .. } => {
+                crate::prepared::announce_the_rest(tracer, env);
+                tracer.ask_what_is_held(env);
+            }
             Phase::Waiting => tracer.queue.problem("tracing did not begin: what `start` names did not happen", 1),
         }
         for kind in start::EVENTS {

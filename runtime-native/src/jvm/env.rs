@@ -411,6 +411,11 @@ impl<'a> Env<'a> {
         self.object(jni!(self, GetSuperclass, class.raw()))
     }
 
+    /// Whether the object is of that class or a subclass.
+    pub fn is_instance(self, object: Object, class: Object) -> bool {
+        jni!(self, IsInstanceOf, object.raw(), class.raw())
+    }
+
     /// Whether both are the same object.
     pub fn is_same(self, one: Object, other: Object) -> bool {
         jni!(self, IsSameObject, one.raw(), other.raw())

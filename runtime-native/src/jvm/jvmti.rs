@@ -40,6 +40,8 @@ pub enum Capability {
     AllClassHookEvents = 26,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
+    /// `can_generate_object_free_events`
+    ObjectFreeEvents = 32,
 }
 
 /// As `jvmtiCapabilities` has them.
@@ -65,6 +67,7 @@ pub enum EventKind {
     Breakpoint = 62,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
+    ObjectFree = 83,
 }
 
 /// First event that has a callback.
@@ -108,6 +111,7 @@ pub struct Callbacks {
     pub breakpoint: Option<BreakpointCallback>,
     pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
     pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
+    pub object_free: Option<unsafe extern "system" fn(*mut RawEnv, jlong)>,
 }
 
 /// `jvmtiEnv`.
@@ -251,15 +255,19 @@ type RawReferenceCallback = unsafe extern "system" fn(
     *mut c_void,
 ) -> jint;
 
+type RawIterationCallback = unsafe extern "system" fn(jlong, jlong, *mut jlong, jint, *mut c_void) -> jint;
+
 /// `jvmtiHeapCallbacks`.
 #[repr(C)]
 struct RawHeapCallbacks {
-    heap_iteration: *const c_void,
-    heap_reference: RawReferenceCallback,
+    heap_iteration: Option<RawIterationCallback>,
+    heap_reference: Option<RawReferenceCallback>,
     others: [*const c_void; 14],
 }
 
 const VISIT_OBJECTS: jint = 0x100;
+/// Leaves out objects without a tag.
+const FILTER_UNTAGGED: jint = 0x8;
 
 /// An environment of JVMTI.
 #[derive(Clone, Copy, Debug)]
@@ -325,6 +333,7 @@ impl Jvmti {
         set(EventKind::Breakpoint, callbacks.breakpoint.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
+        set(EventKind::ObjectFree, callbacks.object_free.map(|f| f as *const c_void));
         let size = mem::size_of_val(&table) as jint;
         jvmti!(self, 122 SetEventCallbacks(*const *const c_void, jint), table.as_ptr(), size)
     }
@@ -624,13 +633,38 @@ impl Jvmti {
     /// must not call the JVM.
     pub fn follow_references<F: FnMut(Reference)>(self, mut visit: F) -> Result<()> {
         let callbacks = RawHeapCallbacks {
-            heap_iteration: ptr::null(),
-            heap_reference: on_reference::<F>,
+            heap_iteration: None,
+            heap_reference: Some(on_reference::<F>),
             others: [ptr::null(); 14],
         };
         jvmti!(self, 115 FollowReferences(jint, jclass, jobject, *const RawHeapCallbacks, *const c_void), 0,
             ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
     }
+
+    /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
+    pub fn tags<F: FnMut(jlong)>(self, mut visit: F) -> Result<()> {
+        let callbacks =
+            RawHeapCallbacks { heap_iteration: Some(on_object::<F>), heap_reference: None, others: [ptr::null(); 14] };
+        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), FILTER_UNTAGGED,
+            ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
+    }
+
+    /// Runs a full collection.
+    pub fn collect_garbage(self) -> Result<()> {
+        jvmti!(self, 108 ForceGarbageCollection())
+    }
+}
+
+unsafe extern "system" fn on_object<F: FnMut(jlong)>(
+    _class_tag: jlong,
+    _size: jlong,
+    tag: *mut jlong,
+    _length: jint,
+    visit: *mut c_void,
+) -> jint {
+    // SAFETY: JVMTI hands over what `tags` gave it, and a valid place.
+    unsafe { (*visit.cast::<F>())(*tag) };
+    VISIT_OBJECTS
 }
 
 unsafe extern "system" fn on_reference<F: FnMut(Reference)>(

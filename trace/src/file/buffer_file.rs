@@ -136,7 +136,8 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
         BlockKind::Gcs => GcRecord::decode_block(records).is_ok(),
         BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
         BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
-        BlockKind::Events | BlockKind::Progress | BlockKind::End => false,
+        // Not kept in journals.
+        BlockKind::Events | BlockKind::Progress | BlockKind::Collector | BlockKind::End => false,
     }
 }
 

@@ -29,11 +29,11 @@ use thiserror::Error;
 pub(crate) use graph::Node;
 pub use hold::{Hold, Told};
 pub use recorder::{Recorder, Special};
-pub use recording::{Cost, Recording};
+pub use recording::{Cost, Played, Recording};
 pub(crate) use refs::Refs;
 pub use spool::Limits;
 pub use step::Step;
-pub use vm::{each, record};
+pub use vm::{each, record, record_seen};
 
 use crate::file::ReadError;
 

@@ -112,6 +112,11 @@ impl Recorder {
         self.writer.push(&step)
     }
 
+    /// Number of the next step.
+    pub fn steps(&self) -> u64 {
+        self.writer.steps()
+    }
+
     /// A slot held this when tracing began.
     pub fn initial(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
         let weak = self.weak.is_weak(origin, slot);

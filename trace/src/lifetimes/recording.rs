@@ -24,6 +24,15 @@ struct Window {
     found: Found,
 }
 
+/// What a replay comes to.
+#[derive(Clone, Copy, Debug)]
+pub enum Played<'a> {
+    /// A step of the source, with its number.
+    Step(u64, &'a Step),
+    /// A record that was found: a death, or the clearing of a weak reference.
+    Found(&'a Record),
+}
+
 /// What it took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
@@ -44,6 +53,14 @@ impl Recording {
     /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
     /// dead, this one reads the steps again behind it.
     pub fn replay(&self, mut visit: impl FnMut(&Record) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
+        self.replay_steps(|played| match played {
+            Played::Step(_, step) => step.record().map_or(ControlFlow::Continue(()), |record| visit(&record)),
+            Played::Found(record) => visit(record),
+        })
+    }
+
+    /// As [`replay`](Self::replay), with the steps that are no records as well.
+    pub fn replay_steps(&self, mut visit: impl FnMut(Played<'_>) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
         std::thread::scope(|scope| {
             let (send, windows) = sync_channel(1);
             let finder = scope.spawn(move || self.find(&send));
@@ -101,25 +118,23 @@ impl Recording {
         &self,
         window: Window,
         steps: &mut Vec<Step>,
-        visit: &mut impl FnMut(&Record) -> ControlFlow<()>,
+        visit: &mut impl FnMut(Played<'_>) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
         let mut extras = window.found.extras.into_iter().peekable();
         let mut cleared = window.found.cleared_before.into_iter().peekable();
         for piece in window.pieces {
             self.spool.read(piece, steps)?;
-            for (number, step) in (self.spool.first(piece)..).zip(steps.iter()) {
-                if let Some(mut record) = step.record() {
-                    if cleared.next_if_eq(&number).is_some()
-                        && let Record::Update { old, .. } = &mut record
-                    {
-                        *old = ObjectId::NULL;
-                    }
-                    if visit(&record).is_break() {
-                        return Ok(ControlFlow::Break(()));
-                    }
+            for (number, step) in (self.spool.first(piece)..).zip(steps.iter_mut()) {
+                if cleared.next_if_eq(&number).is_some()
+                    && let Step::WeakUpdate { old, .. } = step
+                {
+                    *old = ObjectId::NULL;
+                }
+                if visit(Played::Step(number, step)).is_break() {
+                    return Ok(ControlFlow::Break(()));
                 }
                 while let Some(extra) = extras.next_if(|extra| extra.after == number) {
-                    if visit(&extra.record).is_break() {
+                    if visit(Played::Found(&extra.record)).is_break() {
                         return Ok(ControlFlow::Break(()));
                     }
                 }

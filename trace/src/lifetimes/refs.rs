@@ -85,11 +85,20 @@ impl Refs {
     /// All targets, as often as they are held.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(Node)) {
+        self.for_each_slot(|_, target| visit(target));
+    }
+
+    /// All slots that hold something, by number.
+    #[inline]
+    pub fn for_each_slot(&self, mut visit: impl FnMut(u32, Node)) {
         match self {
             Self::None => {}
-            Self::Few(few) => few.iter().for_each(|&(_, target)| visit(target)),
-            Self::Elements(elements) => elements.iter().filter(|&&node| node != NOTHING).for_each(|&node| visit(node)),
-            Self::Many(many) => many.values().for_each(|&target| visit(target)),
+            Self::Few(few) => few.iter().for_each(|&(slot, target)| visit(slot, target)),
+            Self::Elements(elements) => {
+                let filled = (0..).zip(elements).filter(|&(_, &node)| node != NOTHING);
+                filled.for_each(|(slot, &target)| visit(slot, target));
+            }
+            Self::Many(many) => many.iter().for_each(|(&slot, &target)| visit(slot, target)),
         }
     }
 }
@@ -117,12 +126,15 @@ mod tests {
                 };
                 prop_assert_eq!(refs.put(slot, target), old);
             }
-            let mut held = Vec::new();
+            let (mut held, mut by_slot) = (Vec::new(), Vec::new());
             refs.for_each(|node| held.push(node.0));
+            refs.for_each_slot(|slot, node| by_slot.push((slot, node)));
             held.sort_unstable();
+            by_slot.sort_unstable_by_key(|&(slot, _)| slot);
             let mut expected: Vec<_> = model.values().map(|node| node.0).collect();
             expected.sort_unstable();
             prop_assert_eq!(held, expected);
+            prop_assert_eq!(by_slot, model.into_iter().collect::<Vec<_>>());
         }
     }
 }

@@ -69,6 +69,11 @@ impl SpoolWriter {
         self.buffer.len() < self.limits.piece_bytes || self.hand_over()
     }
 
+    /// Number of the next step.
+    pub fn steps(&self) -> u64 {
+        self.steps
+    }
+
     fn hand_over(&mut self) -> bool {
         let piece = std::mem::replace(&mut self.buffer, Vec::with_capacity(self.limits.piece_bytes + 64));
         self.encoder = StepEncoder::default();

@@ -17,11 +17,23 @@ use crate::types::TypeId;
 
 /// Takes down a whole trace.
 pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
+    record_seen(trace, limits, |_, _, _| {})
+}
+
+/// As [`record`]; `see` gets all that is told, its place in the order between threads, and the number of its step.
+pub fn record_seen(
+    trace: &Trace,
+    limits: Limits,
+    mut see: impl FnMut(&Told, Ticket, u64),
+) -> Result<(Recording, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
-    let outcome = each(trace, |told| match recorder.told(told) {
-        true => ControlFlow::Continue(()),
-        // Why shows in the end.
-        false => ControlFlow::Break(()),
+    let outcome = each_at(trace, |told, ticket| {
+        see(told, ticket, recorder.steps());
+        match recorder.told(told) {
+            true => ControlFlow::Continue(()),
+            // Why shows in the end.
+            false => ControlFlow::Break(()),
+        }
     })?;
     Ok((recorder.finish()?, outcome))
 }
@@ -29,12 +41,17 @@ pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), Lif
 /// Calls `visit` with each record, in order, and between them with what else holds objects, until it breaks off or the
 /// trace ends.
 pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
+    each_at(trace, |told, _| visit(told))
+}
+
+/// As [`each`], with the place of each record in the order between threads.
+fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Ticket) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
     let mut vm = Vm::new(trace);
     let mut failed = None;
     let mut flow = ControlFlow::Continue(());
     let outcome = trace.for_each(|record, context| {
         // Who wants to break off here does so at the next record.
-        let mut hold = |hold| _ = visit(&Told::Hold(hold));
+        let mut hold = |hold| _ = visit(&Told::Hold(hold), context.ticket);
         let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
         if !is_initial && !vm.has_begun {
             failed = vm.begin(&mut hold).err();
@@ -43,9 +60,9 @@ pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> R
         if let Record::Alloc(alloc) = record {
             vm.saw(alloc, is_initial);
         }
-        flow = if failed.is_none() { visit(&Told::Record(*record)) } else { ControlFlow::Break(()) };
+        flow = if failed.is_none() { visit(&Told::Record(*record), context.ticket) } else { ControlFlow::Break(()) };
         if let (true, Record::Alloc(alloc)) = (context.is_constant && flow.is_continue(), record) {
-            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }));
+            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }), context.ticket);
         }
         flow
     })?;
@@ -53,7 +70,7 @@ pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> R
         return Err(error);
     }
     if flow.is_continue() {
-        let mut hold = |hold| _ = visit(&Told::Hold(hold));
+        let mut hold = |hold| _ = visit(&Told::Hold(hold), Ticket(u64::MAX));
         if !vm.has_begun {
             vm.begin(&mut hold)?;
         }

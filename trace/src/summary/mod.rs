@@ -2,7 +2,7 @@
 
 mod info;
 mod lifetimes;
-mod render;
+pub(crate) mod render;
 #[cfg(test)]
 mod tests;
 

@@ -56,12 +56,13 @@ fn seconds(value: f64) -> String {
     }
 }
 
-fn percent(part: u64, whole: u64) -> String {
+/// A share of the whole.
+pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
 /// Rows with aligned columns; the first `right` columns are aligned to the right.
-fn table(out: &mut String, right: usize, head: &[&str], rows: &[Vec<String>]) {
+pub fn table(out: &mut String, right: usize, head: &[&str], rows: &[Vec<String>]) {
     let head: Vec<String> = head.iter().map(|&text| text.to_owned()).collect();
     let width = |column: usize| {
         rows.iter().chain([&head]).filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0)

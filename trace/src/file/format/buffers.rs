@@ -1,6 +1,7 @@
 //! The buffer file `<trace>.buf`: a mapping that survives the process.
 
-use super::{FormatError, RunId, Ticket};
+use super::{FormatError, RunId};
+use crate::event::Ticket;
 
 /// First bytes of a buffer file.
 pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";

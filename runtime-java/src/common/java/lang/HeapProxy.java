@@ -41,6 +41,8 @@ public final class HeapProxy {
     static long referentOffset;
     static long discoveredOffset;
     static long targetOffset;
+    /** The collector is asked about objects whose id is a multiple of this; 0: about none. */
+    static int asked;
     /** Hooks that found no room on the stack. Not exact if threads overflow at once. */
     static int overflows;
     /** Offset of the Klass pointer in a class mirror. */
@@ -178,6 +180,9 @@ public final class HeapProxy {
             int site = thread.etSite;
             thread.etSite = 0;
             HeapProxyBuffer.write(thread, kind, site, fresh, type);
+            if (asked != 0) {
+                ask(object, fresh);
+            }
         }
     }
 
@@ -274,6 +279,9 @@ public final class HeapProxy {
         if (at != 0L) {
             HeapProxyPlatform.put(at, depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
             thread.etPos = at + 16L;
+            if (asked != 0) {
+                ask(array, fresh);
+            }
         }
     }
 
@@ -362,6 +370,7 @@ public final class HeapProxy {
     static int link() {
         defineClass0(null);
         layout0(null);
+        ask0(null, 0);
         staticFieldAt0(null, 0L);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
@@ -420,6 +429,15 @@ public final class HeapProxy {
      * is none, -1 for no thread.
      */
     static native long nextChunk(Thread thread, long at);
+
+    /** Asks the collector about an object that an event was just written for. */
+    static void ask(Object object, int id) {
+        if (id % asked == 0) {
+            ask0(object, id);
+        }
+    }
+
+    private static native void ask0(Object object, int id);
 
     /** Writes the class record of {@code type} unless it is written; does nothing for null. */
     static native void defineClass0(Class<?> type);

@@ -100,6 +100,9 @@ final class HeapProxyObjects {
         }
         // Only now: who reads the table may rely on the event being there.
         remember(hash);
+        if (HeapProxy.asked != 0) {
+            HeapProxy.ask(object, hash);
+        }
         return hash;
     }
 

@@ -1,0 +1,83 @@
+//! Little-endian fields, read and written.
+
+use super::FormatError;
+use crate::event::ObjectHash;
+
+/// Reads little-endian fields in order.
+#[derive(Clone, Debug)]
+pub(in crate::file) struct Fields<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Fields<'a> {
+    pub(in crate::file) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 0 }
+    }
+
+    pub(in crate::file) fn done(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub(super) fn fail<T>(&self, what: &'static str) -> Result<T, FormatError> {
+        Err(FormatError::Record { offset: self.at, what })
+    }
+
+    fn take(&mut self, count: usize) -> Result<&'a [u8], FormatError> {
+        match self.bytes.get(self.at..).and_then(|rest| rest.get(..count)) {
+            Some(bytes) => {
+                self.at += count;
+                Ok(bytes)
+            }
+            None => self.fail("it ends early"),
+        }
+    }
+
+    pub(super) fn u8(&mut self) -> Result<u8, FormatError> {
+        Ok(self.take(1)?[0])
+    }
+
+    pub(in crate::file) fn u32(&mut self) -> Result<u32, FormatError> {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(self.take(4)?);
+        Ok(u32::from_le_bytes(bytes))
+    }
+
+    pub(super) fn u64(&mut self) -> Result<u64, FormatError> {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(self.take(8)?);
+        Ok(u64::from_le_bytes(bytes))
+    }
+
+    pub(in crate::file) fn object(&mut self) -> Result<ObjectHash, FormatError> {
+        Ok(ObjectHash(self.u32()?))
+    }
+
+    pub(super) fn string(&mut self) -> Result<String, FormatError> {
+        let offset = self.at;
+        let len = self.u32()? as usize;
+        match std::str::from_utf8(self.take(len)?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(FormatError::Record { offset, what: "string is not UTF-8" }),
+        }
+    }
+
+    /// A count of items of at least `min` bytes each.
+    pub(super) fn count(&mut self, min: usize) -> Result<usize, FormatError> {
+        let count = self.u32()? as usize;
+        if count > (self.bytes.len() - self.at) / min { self.fail("count out of bounds") } else { Ok(count) }
+    }
+}
+
+pub(super) fn put_u32(out: &mut Vec<u8>, value: u32) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
+pub(super) fn put_string(out: &mut Vec<u8>, text: &str) {
+    put_u32(out, text.len() as u32);
+    out.extend_from_slice(text.as_bytes());
+}

@@ -1,0 +1,140 @@
+//! What existed when tracing began.
+
+use super::FormatError;
+use super::fields::{Fields, put_string, put_u32};
+use crate::event::ObjectHash;
+
+/// An object that existed when tracing began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct InitialObject {
+    pub object: ObjectHash,
+    pub class: ObjectHash,
+    /// Bytes.
+    pub size: u32,
+    /// -1: no array.
+    pub length: i32,
+}
+
+impl InitialObject {
+    /// Bytes of a record.
+    pub const BYTES: usize = 16;
+
+    /// Appends the record to an `InitialObjects` block.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        for value in [self.object.0, self.class.0, self.size, self.length as u32] {
+            put_u32(out, value);
+        }
+    }
+
+    /// All records of an `InitialObjects` block.
+    pub fn decode_block(raw: &[u8]) -> Result<Vec<Self>, FormatError> {
+        let mut fields = Fields::new(raw);
+        let mut records = Vec::with_capacity(raw.len() / Self::BYTES);
+        while !fields.done() {
+            records.push(Self {
+                object: fields.object()?,
+                class: fields.object()?,
+                size: fields.u32()?,
+                length: fields.u32()? as i32,
+            });
+        }
+        Ok(records)
+    }
+}
+
+/// A field of an `InitialReferences` block's list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct InitialField {
+    /// Mirror of the declaring class.
+    pub class: ObjectHash,
+    pub name: String,
+    pub descriptor: String,
+}
+
+/// The slot that holds an initial reference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum InitialSlot {
+    /// Field of the origin; index into the block's field list.
+    Field(u32),
+    /// Static field; index into the block's field list.
+    Static(u32),
+    /// Array element.
+    Element(u32),
+}
+
+/// A reference that was there when tracing began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct InitialReference {
+    /// Null for a static field.
+    pub origin: ObjectHash,
+    pub target: ObjectHash,
+    pub slot: InitialSlot,
+}
+
+/// An `InitialReferences` block.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct InitialReferences {
+    pub fields: Vec<InitialField>,
+    pub references: Vec<InitialReference>,
+}
+
+impl InitialReferences {
+    /// Bytes of one reference.
+    pub const REFERENCE_BYTES: usize = 13;
+
+    /// The block's bytes.
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        put_u32(out, self.fields.len() as u32);
+        for field in &self.fields {
+            put_u32(out, field.class.0);
+            put_string(out, &field.name);
+            put_string(out, &field.descriptor);
+        }
+        put_u32(out, self.references.len() as u32);
+        for reference in &self.references {
+            put_u32(out, reference.origin.0);
+            put_u32(out, reference.target.0);
+            let (kind, index) = match reference.slot {
+                InitialSlot::Field(index) => (1, index),
+                InitialSlot::Static(index) => (2, index),
+                InitialSlot::Element(index) => (3, index),
+            };
+            out.push(kind);
+            put_u32(out, index);
+        }
+    }
+
+    /// Reads an `InitialReferences` block.
+    pub fn decode_block(raw: &[u8]) -> Result<Self, FormatError> {
+        let mut fields = Fields::new(raw);
+        let count = fields.count(12)?;
+        let mut block = Self::default();
+        for _ in 0..count {
+            block.fields.push(InitialField {
+                class: fields.object()?,
+                name: fields.string()?,
+                descriptor: fields.string()?,
+            });
+        }
+        let count = fields.count(Self::REFERENCE_BYTES)?;
+        block.references.reserve(count);
+        for _ in 0..count {
+            let (origin, target) = (fields.object()?, fields.object()?);
+            let (kind, index) = (fields.u8()?, fields.u32()?);
+            let slot = match kind {
+                1 | 2 if index as usize >= block.fields.len() => return fields.fail("field index out of bounds"),
+                1 => InitialSlot::Field(index),
+                2 => InitialSlot::Static(index),
+                3 => InitialSlot::Element(index),
+                _ => return fields.fail("kind of an initial reference"),
+            };
+            block.references.push(InitialReference { origin, target, slot });
+        }
+        if fields.done() { Ok(block) } else { fields.fail("bytes after the last reference") }
+    }
+}

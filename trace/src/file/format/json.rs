@@ -1,0 +1,82 @@
+//! Blocks that hold JSON.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::FormatError;
+use crate::event::Ticket;
+use crate::file::dynamic::DynamicCounts;
+
+/// Which JVM ran.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct Jvm {
+    pub name: String,
+    pub version: String,
+}
+
+/// Where arrays keep their elements, by the descriptor's letter (`L` for all references).
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct ArrayLayout {
+    pub base_offset: BTreeMap<String, u32>,
+    pub index_scale: BTreeMap<String, u32>,
+    pub object_alignment: u32,
+}
+
+/// The `Meta` block: how the trace came to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct Meta {
+    pub tool: String,
+    pub pid: u32,
+    pub start_unix_millis: u64,
+    pub jvm: Jvm,
+    pub java_home: String,
+    pub command: String,
+    pub options: BTreeMap<String, String>,
+    pub id_scheme: String,
+    pub array_layout: ArrayLayout,
+    pub start_ticket: Ticket,
+}
+
+/// A `Problem` block: something lost, dropped or odd.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct Problem {
+    pub what: String,
+    pub count: u64,
+}
+
+/// The `End` block: the run was traced to its end.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs)]
+pub struct End {
+    pub reason: String,
+    pub end_ticket: Ticket,
+    /// Before packing.
+    pub event_bytes: u64,
+    pub blocks: u64,
+    pub lost_events: u64,
+    pub seconds: f64,
+    /// None if classes made at run time were not looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dynamic: Option<DynamicCounts>,
+}
+
+/// The bytes of a JSON block.
+pub fn encode_json(value: &impl Serialize) -> Vec<u8> {
+    // Our structs have string keys and finite numbers only.
+    serde_json::to_vec(value).unwrap_or_default()
+}
+
+/// Reads a JSON block.
+pub fn decode_json<T: for<'de> Deserialize<'de>>(raw: &[u8]) -> Result<T, FormatError> {
+    serde_json::from_slice(raw).map_err(|e| FormatError::Json(e.to_string()))
+}

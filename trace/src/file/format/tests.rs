@@ -1,0 +1,172 @@
+use super::collector::{Collected, Fate};
+use super::*;
+use crate::event::{ObjectHash, Ticket};
+use proptest::prelude::*;
+
+fn object() -> impl Strategy<Value = ObjectHash> {
+    (0..1u32 << 31).prop_map(ObjectHash)
+}
+
+#[test]
+fn an_impossible_length_is_refused_before_memory_is_taken_for_it() {
+    for codec in [Codec::Lz4, Codec::Zstd] {
+        let mut block = Vec::new();
+        write_block(&mut block, BlockKind::Events, codec, 1, 0, Ticket(1), &[7; 1 << 16]);
+        let header = BlockHeader::decode(&block).unwrap().unwrap();
+        assert_eq!(header.codec, codec);
+        let claims = BlockHeader { raw_len: MAX_BLOCK as u32, ..header };
+        assert!(matches!(BlockHeader::decode(&claims.encode()), Err(FormatError::Header("raw length", _))));
+    }
+}
+
+proptest! {
+    #[test]
+    fn blocks_come_back_as_they_were(
+        raw in prop::collection::vec(0u8..4, 0..2000), codec in 0..3, thread: u32, sequence: u64, ticket: u64,
+    ) {
+        let codec = [Codec::Stored, Codec::Lz4, Codec::Zstd][codec as usize];
+        let mut file = Vec::new();
+        write_block(&mut file, BlockKind::Events, codec, thread, sequence, Ticket(ticket), &raw);
+        let header = BlockHeader::decode(&file).unwrap().unwrap();
+        prop_assert_eq!(BlockHeader::decode(&header.encode()).unwrap().unwrap(), header);
+        prop_assert_eq!((header.thread, header.sequence, header.first_ticket), (thread, sequence, Ticket(ticket)));
+        let stored = &file[BLOCK_HEADER..];
+        prop_assert_eq!(stored.len(), header.stored_len as usize);
+        prop_assert_eq!(header.unpack(stored).unwrap().into_owned(), raw);
+        if let Some(at) = stored.len().checked_sub(1) {
+            let mut damaged = stored.to_vec();
+            damaged[at] ^= 1;
+            let caught = matches!(header.unpack(&damaged), Err(FormatError::Checksum { .. }));
+            prop_assert!(caught);
+        }
+    }
+
+    #[test]
+    fn class_records_come_back(
+        ticket: u64, class in object(), superclass in object(), loader in object(),
+        sizes in (any::<u32>(), any::<u32>(), any::<u32>()), signature in ".*",
+    ) {
+        let record = ClassRecord {
+            ticket: Ticket(ticket), class, superclass, loader, signature,
+            instance_size: sizes.0, mirror_size: sizes.1, flags: sizes.2,
+        };
+        let mut raw = Vec::new();
+        record.encode(&mut raw);
+        record.encode(&mut raw);
+        prop_assert_eq!(ClassRecord::decode_block(&raw).unwrap(), vec![record.clone(), record]);
+        prop_assert!(ClassRecord::decode_block(&raw[..raw.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn thread_records_come_back(
+        ticket: u64, thread: u32, object in object(), flags: u32, name in ".*",
+        frames in prop::collection::vec((".*", ".*", ".*", object()), 0..5),
+    ) {
+        let frames = frames
+            .into_iter()
+            .map(|(class, method, descriptor, receiver)| InitialFrame { class, method, descriptor, receiver })
+            .collect();
+        let ticket = Ticket(ticket);
+        let records =
+            vec![ThreadRecord::Start { ticket, thread, object, flags, name, frames }, ThreadRecord::End { ticket, thread }];
+        let mut raw = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut raw));
+        prop_assert_eq!(ThreadRecord::decode_block(&raw).unwrap(), records);
+    }
+
+    #[test]
+    fn gcs_and_initial_objects_come_back(values in prop::array::uniform6(any::<u64>()), a: u32, b: u32, c: u32, d: i32) {
+        let gc = GcRecord {
+            start: Ticket(values[0]), finish: Ticket(values[1]), start_nanos: values[2], finish_nanos: values[3],
+            heap_used: values[4], heap_committed: values[5],
+        };
+        let mut raw = Vec::new();
+        gc.encode(&mut raw);
+        prop_assert_eq!(GcRecord::decode_block(&raw).unwrap(), vec![gc]);
+        let object = InitialObject { object: ObjectHash(a), class: ObjectHash(b), size: c, length: d };
+        raw.clear();
+        object.encode(&mut raw);
+        prop_assert_eq!(raw.len(), InitialObject::BYTES);
+        prop_assert_eq!(InitialObject::decode_block(&raw).unwrap(), vec![object]);
+    }
+
+    #[test]
+    fn what_the_collector_said_comes_back(
+        said in prop::collection::vec((any::<bool>(), any::<u32>(), any::<u64>(), prop::collection::vec(object(), 0..9)), 1..4),
+    ) {
+        let said: Vec<_> = said
+            .into_iter()
+            .map(|(freed, share, by, objects)| {
+                Collected { fate: if freed { Fate::Freed } else { Fate::Held }, share, by: Ticket(by), objects }
+            })
+            .collect();
+        let mut raw = Vec::new();
+        said.iter().for_each(|said| said.encode(&mut raw));
+        prop_assert_eq!(&Collected::decode_block(&raw).unwrap(), &said);
+        prop_assert!(Collected::decode_block(&raw[..raw.len() - 1]).is_err());
+    }
+
+    #[test]
+    fn initial_references_come_back(
+        fields in prop::collection::vec((object(), ".*", ".*"), 1..4),
+        references in prop::collection::vec((object(), object(), 0..3, any::<u32>()), 0..20),
+    ) {
+        let fields: Vec<_> =
+            fields.into_iter().map(|(class, name, descriptor)| InitialField { class, name, descriptor }).collect();
+        let count = fields.len() as u32;
+        let references = references
+            .into_iter()
+            .map(|(origin, target, kind, index)| InitialReference {
+                origin, target,
+                slot: match kind {
+                    0 => InitialSlot::Field(index % count),
+                    1 => InitialSlot::Static(index % count),
+                    _ => InitialSlot::Element(index),
+                },
+            })
+            .collect();
+        let block = InitialReferences { fields, references };
+        let mut raw = Vec::new();
+        block.encode(&mut raw);
+        prop_assert_eq!(InitialReferences::decode_block(&raw).unwrap(), block);
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_panic(raw in prop::collection::vec(any::<u8>(), 0..200)) {
+        let _ = ClassRecord::decode_block(&raw);
+        let _ = ThreadRecord::decode_block(&raw);
+        let _ = GcRecord::decode_block(&raw);
+        let _ = Collected::decode_block(&raw);
+        let _ = InitialObject::decode_block(&raw);
+        let _ = InitialReferences::decode_block(&raw);
+        let _ = BlockHeader::decode(&raw);
+        let _ = check_file_header(&raw);
+        let _ = decode_json::<Meta>(&raw);
+        let _ = buffers::FileHeader::decode(&raw);
+    }
+}
+
+#[test]
+fn json_blocks_use_the_documented_names() {
+    let end = End { reason: "VMDeath".into(), end_ticket: Ticket(7), blocks: 3, ..End::default() };
+    let text = String::from_utf8(encode_json(&end)).unwrap();
+    assert_eq!(text, r#"{"reason":"VMDeath","endTicket":7,"eventBytes":0,"blocks":3,"lostEvents":0,"seconds":0.0}"#);
+    assert_eq!(decode_json::<End>(text.as_bytes()).unwrap(), end);
+    let meta: Meta = decode_json(br#"{"pid":3,"startTicket":9,"jvm":{"name":"HotSpot"},"new":1}"#).unwrap();
+    assert_eq!((meta.pid, meta.start_ticket, meta.jvm.name.as_str()), (3, Ticket(9), "HotSpot"));
+}
+
+#[test]
+fn headers_of_files_are_checked() {
+    let run = RunId::random();
+    assert_eq!(check_file_header(&file_header(run)), Ok(run));
+    assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
+    let mut newer = file_header(run);
+    newer[8] = 2;
+    assert_eq!(check_file_header(&newer), Err(FormatError::Version(2)));
+    let header =
+        buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40), run, chunks_at: 8192 };
+    assert_eq!(buffers::FileHeader::decode(&header.encode()), Ok(header));
+    let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33 };
+    assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));
+}
