@@ -136,9 +136,14 @@ impl TraceBuilder {
 
     /// A `Collector` block: what became of objects, told behind the start of that collection.
     pub fn collected(&mut self, fate: Fate, by: u64, objects: &[u32]) -> &mut Self {
+        self.collected_of(fate, 1, by, objects)
+    }
+
+    /// As [`TraceBuilder::collected`], of one object in `share`.
+    pub fn collected_of(&mut self, fate: Fate, share: u32, by: u64, objects: &[u32]) -> &mut Self {
         let mut raw = Vec::new();
         let objects = objects.iter().copied().map(ObjectHash).collect();
-        Collected { fate, share: 1, by: Ticket(by), objects }.encode(&mut raw);
+        Collected { fate, share, by: Ticket(by), objects }.encode(&mut raw);
         self.block(BlockKind::Collector, 0, Ticket(0), &raw);
         self
     }

@@ -84,7 +84,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         };
         let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
         let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
-        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk };
+        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk, options: &[] };
         for workload in &programs {
             let name = format!("{} on JDK {}", workload.name, jdk.version);
             if let Some(obstacle) = runner.obstacle(workload, &jdk) {

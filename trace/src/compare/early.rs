@@ -26,6 +26,8 @@ pub enum Cause {
     Class,
     /// By definition: the `Thread` of a thread that had not ended.
     Thread,
+    /// Not known: what holds it may be gone as well, but the collector was not asked about that.
+    Unasked,
     /// By definition: there at the start, held by nothing that the trace knows.
     Start,
     /// A record mentions it later.
@@ -41,7 +43,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// Whether `docs/semantics.md` says that the trace holds such objects for longer than it need.
+    /// Whether `docs/semantics.md` says that the trace holds such objects for longer than it need, or nobody can know.
     pub fn is_by_definition(self) -> bool {
         self <= Self::Start
     }
@@ -72,6 +74,8 @@ pub struct Early {
 #[derive(Debug)]
 pub struct EarlyDeaths {
     all: Vec<Early>,
+    /// Of how many objects the collector was asked about one.
+    share: u32,
     /// What the trace holds to its end for the VM: constants, loaders, what was there at the start.
     to_the_end: FxHashSet<ObjectId>,
     class: Option<TypeId>,
@@ -83,9 +87,10 @@ pub struct EarlyDeaths {
 
 impl EarlyDeaths {
     /// None yet.
-    pub fn new(trace: &Trace, to_the_end: FxHashSet<ObjectId>) -> Self {
+    pub fn new(trace: &Trace, share: u32, to_the_end: FxHashSet<ObjectId>) -> Self {
         Self {
             all: Vec::new(),
+            share,
             to_the_end,
             class: trace.types.get_class("java/lang/Class"),
             string: trace.types.get_class("java/lang/String"),
@@ -148,9 +153,16 @@ impl EarlyDeaths {
                 }
                 if object.early.is_some() {
                     passes.entry(node).or_default().push(target);
-                } else {
-                    let cause = if is_array(object.ty) { Cause::Element } else { Cause::Field(FieldId(slot)) };
-                    blamed.entry(target).or_insert((cause, Some(node)));
+                    return;
+                }
+                let cause = match object.id {
+                    ObjectId(id) if id >> 31 != 0 || !(id as u32).is_multiple_of(self.share) => Cause::Unasked,
+                    _ if is_array(object.ty) => Cause::Element,
+                    _ => Cause::Field(FieldId(slot)),
+                };
+                let blame = blamed.entry(target).or_insert((cause, Some(node)));
+                if blame.0 == Cause::Unasked {
+                    *blame = (cause, Some(node));
                 }
             });
         }

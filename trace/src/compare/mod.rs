@@ -96,7 +96,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
         heap: Heap::default(),
         stacks: Stacks::default(),
         dead: FxHashMap::default(),
-        early: EarlyDeaths::new(trace, to_the_end),
+        early: EarlyDeaths::new(trace, said.share, to_the_end),
         kept: KeptObjects::default(),
         soft: References::of(trace, "java/lang/ref/SoftReference"),
         finals: References::of(trace, "java/lang/ref/FinalReference"),

@@ -135,6 +135,7 @@ impl Report {
             early::Cause::Constant => "constant string of a class, taken to live to the end".to_owned(),
             early::Cause::Class => "class or class loader, taken to live to the end".to_owned(),
             early::Cause::Thread => "Thread of a thread that had not ended".to_owned(),
+            early::Cause::Unasked => "held by an object that the collector was not asked about".to_owned(),
             early::Cause::Start => "there at the start, taken to be held by the VM".to_owned(),
             early::Cause::Mentioned => "mentioned again".to_owned(),
             early::Cause::Field(id) => format!("held by {}", field(id)),

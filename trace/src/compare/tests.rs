@@ -177,6 +177,17 @@ fn ids_that_are_used_again_are_left_out() {
 }
 
 #[test]
+fn who_was_not_asked_is_not_to_blame() {
+    let mut builder = boxes();
+    builder.events(1, 3, &[new(0xa1, BOX), new(0xa2, BOX), put(NEXT, 0xa1, 0xa2), keep(0xa1)]);
+    collections(&mut builder, &[10]);
+    builder.collected_of(Fate::Freed, 2, 10, &[0xa2]);
+    let report = compared(builder.finish());
+    assert!(report.is_clean());
+    assert_eq!(causes(&report.by_definition), ["held by an object that the collector was not asked about 1 (0)"]);
+}
+
+#[test]
 fn deaths_behind_the_last_collection_cannot_be_compared() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), keep(0xa1)]).events(1, 12, &[keep(0)]);
