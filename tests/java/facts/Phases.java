@@ -2,6 +2,7 @@ import java.io.File;
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.locks.LockSupport;
 import java.util.function.Supplier;
 
 /** Makes objects before, in and after a phase that is traced by itself, while other threads make some all the time. */
@@ -91,6 +92,8 @@ public class Phases {
                 running.countDown();
                 while (!done) {
                     steady(10);
+                    // Seconds of this would be a hundred million records.
+                    LockSupport.parkNanos(100_000);
                 }
             });
             threads[i].start();
