@@ -1,10 +1,11 @@
 //! Tracing that begins later than the program, and ends earlier: what was there before, what is told, what is not any more.
 
+use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Result, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program::{Run, Setup};
+use et_tests::program::{Run, Setup, programs};
 use et_tests::record::{ObjectId, What};
 use et_tests::window::Trace;
 use xtask::jdks::Jdk;
@@ -92,8 +93,21 @@ fn from_file_to_file(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 fn what_never_comes(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let setup = Setup { traced: &["-Det.start=method:Phases.nothing"], ..Setup::default() };
-    let run = Run::with(lab, jdk, "control-never", PROGRAM, setup)?;
+    let options = ["-Det.start=method:Phases.nothing", "-Xlog:class+init=info:file=init.log"];
+    let run = Run::with(lab, jdk, "control-never", PROGRAM, Setup { traced: &options, ..Setup::default() })?;
+    // All threads meet their first hook at once. Were a class of the hooks to be linked then, they could wait for each other
+    // for ever.
+    let log = fs::read_to_string(run.folder.join("init.log"))?;
+    let classes = programs(lab).join("../../runtime-java/src");
+    for folder in ["common", "modules"] {
+        for class in fs::read_dir(classes.join(folder).join("java/lang"))? {
+            let class = class?.file_name().to_string_lossy().replace(".java", "");
+            ensure!(
+                log.contains(&format!("'java/lang/{class}'")),
+                "{class} is not initialised before the hooks are on"
+            );
+        }
+    }
     let summary = run.summary(lab)?;
     let problems = summary["problems"].to_string();
     ensure!(problems.contains("tracing did not begin"), "{problems}");

@@ -84,7 +84,7 @@ enum Command {
     Cache(CacheArgs),
     /// Make an instrumented copy of a JDK (of a JDK 8: rewritten boot jars)
     ///
-    /// The copy shares unchanged files with the original by hard links. It is run with
+    /// The copy shares large unchanged files with the original by hard links. It is run with
     /// OUT/bin/java @OUT/et.args …
     Jdk {
         #[command(flatten)]

@@ -9,6 +9,9 @@ use crate::container::folder;
 use crate::error::Error;
 use crate::report::Skip;
 
+/// Smaller files are copied: they may be texts that somebody edits, and save nothing.
+const SHARED_FROM: u64 = 64 << 10;
+
 /// What copying did.
 #[derive(Debug, Default)]
 pub struct Copied {
@@ -23,7 +26,7 @@ pub struct Copied {
 }
 
 /// Copies `home` (canonical) to `to` without what will be made anew: the image and the CDS archives. Links are
-/// resolved, since distributions spread a JDK over the file system. Files that nobody edits are hard linked.
+/// resolved, since distributions spread a JDK over the file system. Large files that nobody edits are hard linked.
 pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, Error> {
     let mut copied = Copied::default();
     let walk = WalkDir::new(home).follow_links(true).min_depth(1);
@@ -61,9 +64,12 @@ fn is_made_anew(path: &Path) -> bool {
 impl Copied {
     fn file(&mut self, home: &Path, path: &Path, target: &Path) -> Result<(), Error> {
         let from = home.join(path);
-        // Configuration is edited in place, and what lies outside the home belongs to others: true copies.
+        // What is edited in place, in the copy, must not change in the original; and what lies outside the home belongs to
+        // others.
         let real = fs::canonicalize(&from).map_err(Error::io("read", &from))?;
-        let shared = real.starts_with(home) && !path.starts_with("conf") && !path.starts_with("lib/security");
+        let is_large = fs::metadata(&real).is_ok_and(|about| about.len() >= SHARED_FROM);
+        let is_settings = path.starts_with("conf") || path.starts_with("lib/security");
+        let shared = real.starts_with(home) && is_large && !is_settings;
         if shared && fs::hard_link(&real, target).is_ok() {
             self.linked += 1;
             return Ok(());
@@ -100,17 +106,24 @@ mod tests {
         for path in ["bin/java", "lib/modules", "lib/server/classes.jsa", "conf/net.properties"] {
             fs::write(home.join(path), path).unwrap();
         }
+        let large = vec![0; SHARED_FROM as usize];
+        for path in ["lib/libjava.so", "lib/security/cacerts"] {
+            fs::create_dir_all(home.join(path).parent().unwrap()).unwrap();
+            fs::write(home.join(path), &large).unwrap();
+        }
         fs::write(outside.join("security"), "s").unwrap();
         symlink(outside.join("security"), home.join("lib/policy")).unwrap();
         symlink("nowhere", home.join("src.zip")).unwrap();
         fs::create_dir(&to).unwrap();
         let copied = copy_home(&home, &to).unwrap();
         let inode = |path: std::path::PathBuf| fs::metadata(path).unwrap().ino();
-        assert_eq!(inode(home.join("bin/java")), inode(to.join("bin/java")));
-        assert_ne!(inode(home.join("conf/net.properties")), inode(to.join("conf/net.properties")));
+        assert_eq!(inode(home.join("lib/libjava.so")), inode(to.join("lib/libjava.so")));
+        for own in ["bin/java", "conf/net.properties", "lib/security/cacerts"] {
+            assert_ne!(inode(home.join(own)), inode(to.join(own)), "{own}");
+        }
         assert_ne!(inode(outside.join("security")), inode(to.join("lib/policy")));
         assert!(!fs::symlink_metadata(to.join("lib/policy")).unwrap().is_symlink());
         assert!(!to.join("lib/modules").exists() && !to.join("lib/server/classes.jsa").exists());
-        assert_eq!((copied.linked, copied.copied, copied.skipped.len()), (1, 2, 1));
+        assert_eq!((copied.linked, copied.copied, copied.skipped.len()), (1, 4, 1));
     }
 }

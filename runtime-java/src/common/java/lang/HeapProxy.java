@@ -368,11 +368,28 @@ public final class HeapProxy {
      * warning. Returns 1.
      */
     static int link() {
+        initialize();
         defineClass0(null);
         layout0(null);
         ask0(null, 0);
         staticFieldAt0(null, 0L);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
+    }
+
+    /**
+     * All classes that hooks run in, before the hooks are on. Linking and initialising a class takes a lock of the VM's; the
+     * thread that has it would wait in a hook of its own (the VM tells the agent that the class is prepared) for the lock of
+     * another of these classes, whose thread waits for this one.
+     */
+    private static void initialize() {
+        String[] others = {"Anonymous", "Buffer", "Calls", "Classes", "Fields", "Mirrors", "Objects", "Platform", "Release", "Unsafe"};
+        for (String other : others) {
+            try {
+                Class.forName("java.lang.HeapProxy" + other, true, null);
+            } catch (ClassNotFoundException e) {
+                // Not all JDKs have all.
+            }
+        }
     }
 
     /** Finds the identity hash in the mark word by hashing objects and looking: the shift, or -1. */
