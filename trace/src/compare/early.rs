@@ -107,7 +107,34 @@ impl EarlyDeaths {
                 early.cause = Cause::Mentioned;
             }
         }
+        self.excuse_those_told_in_parts();
         self.all
+    }
+
+    /// What one collection freed may be told in two parts, the later one as if the next collection had done it. An object whose
+    /// holder follows in the second part is held by what holds its holder.
+    fn excuse_those_told_in_parts(&mut self) {
+        let index: FxHashMap<ObjectId, usize> = self.all.iter().enumerate().map(|(at, early)| (early.id, at)).collect();
+        let is_excused = |early: &Early| early.cause.is_by_definition();
+        // What holds it, if that was freed with it or in the next part.
+        let holder = |early: &Early| {
+            let holder = early.holder.and_then(|(id, _)| index.get(&id).copied())?;
+            (self.all[holder].collection <= early.collection + 1).then_some(holder)
+        };
+        let mut excuses = Vec::new();
+        for (at, early) in self.all.iter().enumerate().filter(|(_, early)| !is_excused(early)) {
+            let mut seen = FxHashSet::from_iter([at]);
+            let mut last = holder(early);
+            while let Some(next) = last.filter(|&next| !is_excused(&self.all[next]) && seen.insert(next)) {
+                last = holder(&self.all[next]);
+            }
+            if let Some(last) = last.filter(|&last| is_excused(&self.all[last])) {
+                excuses.push((at, self.all[last].cause));
+            }
+        }
+        for (at, cause) in excuses {
+            (self.all[at].cause, self.all[at].through) = (cause, true);
+        }
     }
 
     /// A collection freed all these at once, which are alive in the heap. `at` is its number and the record before it.

@@ -144,6 +144,31 @@ fn each_object_gets_its_cause() {
 }
 
 #[test]
+fn a_holder_that_is_told_of_in_the_next_part_is_no_error() {
+    // d1 is held by the receiver of a method that runs; d2 by it, d3 by that.
+    let chain = |told_late: &[u32], later: u64| {
+        let mut builder = boxes();
+        let mut events = vec![Event::Entry { method: MAIN }, new(0xd1, BOX), new(0xd2, BOX), new(0xd3, BOX)];
+        events.extend([put(NEXT, 0xd1, 0xd2), put(NEXT, 0xd2, 0xd3)]);
+        events.push(Event::EntryOn { method: GROW, receiver: ObjectHash(0xd1) });
+        builder.events(1, 3, &events);
+        builder.events(1, 62, &[Event::Exit { method: GROW }, Event::Exit { method: MAIN }]);
+        collections(&mut builder, &[10, 20, 30]);
+        let first: Vec<u32> = [0xd1, 0xd2, 0xd3].into_iter().filter(|object| !told_late.contains(object)).collect();
+        builder.collected(Fate::Freed, 10, &first);
+        builder.collected(Fate::Freed, later, told_late);
+        hold(&mut builder, 30, &[]);
+        compared(builder.finish())
+    };
+    for told_late in [&[0xd1][..], &[0xd2], &[0xd1, 0xd2], &[0xd3]] {
+        let report = chain(told_late, 20);
+        assert_eq!(causes(&report.errors), [""; 0], "{told_late:x?}");
+    }
+    // A collection further on it is one: the holder was there when its part was freed.
+    assert_eq!(causes(&chain(&[0xd1], 30).errors), ["held by shop.Box.next 2 (1)"]);
+}
+
+#[test]
 fn without_a_last_word_nothing_is_said_to_be_held() {
     let report = compared(cases().without_end());
     assert!(!report.asked_at_end && report.kept.is_empty());
