@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use crate::lifetimes::{Node, Refs, Step};
+use crate::lifetimes::{Node, Objects, Refs, Step};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot};
 use crate::types::TypeId;
 
@@ -24,61 +24,35 @@ pub struct Object {
     pub early: Option<u32>,
 }
 
-const RECENT: usize = 1 << 12;
-
 /// All of them.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Heap {
     /// A null id: free.
-    objects: Vec<Object>,
-    free: Vec<Node>,
-    by_id: FxHashMap<ObjectId, Node>,
-    recent: Box<[(ObjectId, Node); RECENT]>,
+    objects: Objects<Object>,
     statics: FxHashMap<u32, Node>,
-}
-
-impl Default for Heap {
-    fn default() -> Self {
-        Self {
-            objects: Vec::new(),
-            free: Vec::new(),
-            by_id: FxHashMap::default(),
-            recent: Box::new([(ObjectId::NULL, Node(0)); RECENT]),
-            statics: FxHashMap::default(),
-        }
-    }
 }
 
 impl Heap {
     /// The object with that id, if it is alive.
     #[inline]
     pub fn node(&mut self, id: ObjectId) -> Option<Node> {
-        if id.is_null() {
-            return None;
-        }
-        let recent = &mut self.recent[id.0 as usize % RECENT];
-        if recent.0 == id {
-            return Some(recent.1);
-        }
-        let node = *self.by_id.get(&id)?;
-        *recent = (id, node);
-        Some(node)
+        self.objects.node(id)
     }
 
     /// What is known of it.
     pub fn get(&self, node: Node) -> &Object {
-        &self.objects[node.0 as usize]
+        &self.objects[node]
     }
 
     /// As above.
     #[inline]
     pub fn get_mut(&mut self, node: Node) -> &mut Object {
-        &mut self.objects[node.0 as usize]
+        &mut self.objects[node]
     }
 
     /// All that are alive.
     pub fn iter(&self) -> impl Iterator<Item = (Node, &Object)> {
-        (0..).map(Node).zip(&self.objects).filter(|(_, object)| !object.id.is_null())
+        self.objects.iter().filter(|(_, object)| !object.id.is_null())
     }
 
     /// Static fields and what they hold.
@@ -101,18 +75,7 @@ impl Heap {
         let &Alloc { object: id, ty, kind, size, .. } = alloc;
         let last = (position, kind.letter());
         let object = Object { id, ty, kind, size, refs: Refs::default(), born: position, last, early: None };
-        let node = match self.free.pop() {
-            Some(node) => {
-                self.objects[node.0 as usize] = object;
-                node
-            }
-            None => {
-                self.objects.push(object);
-                Node(self.objects.len() as u32 - 1)
-            }
-        };
-        self.by_id.insert(id, node);
-        self.recent[id.0 as usize % RECENT] = (id, node);
+        self.objects.insert(id, object);
     }
 
     fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
@@ -129,12 +92,7 @@ impl Heap {
 
     /// Forgets an object that has died.
     pub fn remove(&mut self, id: ObjectId) -> Option<Object> {
-        let node = self.by_id.remove(&id)?;
-        let recent = &mut self.recent[id.0 as usize % RECENT];
-        if recent.0 == id {
-            recent.0 = ObjectId::NULL;
-        }
-        self.free.push(node);
+        let node = self.objects.forget(id)?;
         let object = self.get_mut(node);
         let removed = std::mem::replace(
             object,

@@ -8,13 +8,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::objects::{Node, Objects};
 use super::refs::Refs;
 use super::step::Step;
 use crate::record::{Alloc, ObjectId, Record, Slot, ThreadId};
-
-/// An object: index into the nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Node(pub u32);
 
 /// A record that no hook reported, behind the step with that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,15 +50,10 @@ struct WeakDrop {
     target: Node,
 }
 
-const RECENT: usize = 1 << 12;
-
 /// The objects that may be alive, and what they hold.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Graph {
-    objects: Vec<Object>,
-    free: Vec<Node>,
-    by_id: FxHashMap<ObjectId, Node>,
-    recent: Box<[(ObjectId, Node); RECENT]>,
+    objects: Objects<Object>,
     statics: FxHashMap<u32, Node>,
     weak: FxHashMap<Node, (Slot, Node)>,
     weak_drops: Vec<WeakDrop>,
@@ -72,47 +64,10 @@ pub struct Graph {
     stack: Vec<Node>,
 }
 
-impl Default for Graph {
-    fn default() -> Self {
-        Self {
-            objects: Vec::new(),
-            free: Vec::new(),
-            by_id: FxHashMap::default(),
-            recent: Box::new([(ObjectId::NULL, Node(0)); RECENT]),
-            statics: FxHashMap::default(),
-            weak: FxHashMap::default(),
-            weak_drops: Vec::new(),
-            cleared_before: Vec::new(),
-            alive: 0,
-            marks: Vec::new(),
-            stack: Vec::new(),
-        }
-    }
-}
-
 impl Graph {
     /// Objects not yet found dead.
     pub fn alive(&self) -> usize {
         self.alive
-    }
-
-    #[inline]
-    fn node(&mut self, id: ObjectId) -> Option<Node> {
-        if id.is_null() {
-            return None;
-        }
-        let recent = &mut self.recent[id.0 as usize % RECENT];
-        if recent.0 == id {
-            return Some(recent.1);
-        }
-        let node = *self.by_id.get(&id)?;
-        *recent = (id, node);
-        Some(node)
-    }
-
-    #[inline]
-    fn object(&mut self, node: Node) -> &mut Object {
-        &mut self.objects[node.0 as usize]
     }
 
     fn allocate(&mut self, alloc: &Alloc, step: u64) {
@@ -124,24 +79,13 @@ impl Graph {
             is_alive: true,
             refs: Refs::default(),
         };
-        let node = match self.free.pop() {
-            Some(node) => {
-                self.objects[node.0 as usize] = object;
-                node
-            }
-            None => {
-                self.objects.push(object);
-                Node(self.objects.len() as u32 - 1)
-            }
-        };
         self.alive += 1;
-        self.by_id.insert(alloc.object, node);
-        self.recent[alloc.object.0 as usize % RECENT] = (alloc.object, node);
+        self.objects.insert(alloc.object, object);
     }
 
     #[inline]
     fn stamp(&mut self, node: Node, step: u64, thread: ThreadId) {
-        let object = self.object(node);
+        let object = &mut self.objects[node];
         object.stamp = step;
         object.thread = thread;
     }
@@ -154,8 +98,8 @@ impl Graph {
         }
         let thread = step.thread();
         for (place, id) in step.mentions().into_iter().enumerate() {
-            if let Some(node) = self.node(id) {
-                let object = self.object(node);
+            if let Some(node) = self.objects.node(id) {
+                let object = &mut self.objects[node];
                 object.stamp = number;
                 object.thread = thread;
                 object.in_use &= last & 1 << place == 0;
@@ -163,14 +107,14 @@ impl Graph {
         }
         match *step {
             Step::Record(Record::Update { origin, target, slot, .. }) => {
-                let target = self.node(target);
+                let target = self.objects.node(target);
                 if let Some(old) = self.put(origin, slot, target) {
                     self.stamp(old, number, thread);
                 }
             }
             Step::WeakUpdate { old, origin, target, slot, .. } => self.put_weak(number, old, origin, slot, target),
             Step::Initial { origin, target, slot, weak: false } => {
-                let target = self.node(target);
+                let target = self.objects.node(target);
                 self.put(origin, slot, target);
             }
             Step::Initial { origin, target, slot, weak: true } => {
@@ -188,13 +132,13 @@ impl Graph {
                 None => self.statics.remove(&slot.number()),
             };
         }
-        let origin = self.node(origin)?;
-        self.object(origin).refs.put(slot, target)
+        let origin = self.objects.node(origin)?;
+        self.objects[origin].refs.put(slot, target)
     }
 
     fn put_weak(&mut self, step: u64, old: ObjectId, origin: ObjectId, slot: Slot, target: ObjectId) {
-        let Some(reference) = self.node(origin) else { return };
-        let held = match self.node(target) {
+        let Some(reference) = self.objects.node(origin) else { return };
+        let held = match self.objects.node(target) {
             Some(target) => self.weak.insert(reference, (slot, target)),
             None => self.weak.remove(&reference),
         };
@@ -228,9 +172,9 @@ impl Graph {
         let mut stack = std::mem::take(&mut self.stack);
         stack.push(from);
         while let Some(node) = stack.pop() {
-            visit(&mut self.objects[node.0 as usize], node);
+            visit(&mut self.objects[node], node);
             let (objects, marks) = (&self.objects, &mut self.marks);
-            objects[node.0 as usize].refs.for_each(|target| {
+            objects[node].refs.for_each(|target| {
                 let word = &mut marks[target.0 as usize / 64];
                 let bit = 1 << (target.0 % 64);
                 if *word & bit == 0 {
@@ -245,28 +189,26 @@ impl Graph {
     /// Finds those that died up to now, gives each its death, and forgets them.
     pub fn collect(&mut self) -> Found {
         self.marks.clear();
-        self.marks.resize(self.objects.len().div_ceil(64), 0);
+        self.marks.resize(self.objects.places().div_ceil(64), 0);
         let statics: Vec<Node> = self.statics.values().copied().collect();
         for node in statics {
             self.follow(node, |_, _| {});
         }
-        for index in 0..self.objects.len() {
-            if self.objects[index].is_alive && self.objects[index].in_use {
-                self.follow(Node(index as u32), |_, _| {});
+        for node in (0..self.objects.places() as u32).map(Node) {
+            if self.objects[node].is_alive && self.objects[node].in_use {
+                self.follow(node, |_, _| {});
             }
         }
-        let mut dead: Vec<Node> = (0..self.objects.len() as u32)
-            .map(Node)
-            .filter(|&node| self.objects[node.0 as usize].is_alive && !self.is_marked(node))
-            .collect();
+        let unmarked = |(node, object): (Node, &Object)| (object.is_alive && !self.is_marked(node)).then_some(node);
+        let mut dead: Vec<Node> = self.objects.iter().filter_map(unmarked).collect();
         // From the latest down; the ids only make it the same every time.
         dead.sort_unstable_by_key(|node| {
-            let object = &self.objects[node.0 as usize];
+            let object = &self.objects[*node];
             (std::cmp::Reverse(object.stamp), object.id)
         });
         let mut deaths = Vec::with_capacity(dead.len());
         for &first in &dead {
-            let Object { stamp, thread, .. } = self.objects[first.0 as usize];
+            let Object { stamp, thread, .. } = self.objects[first];
             self.follow(first, |object, node| {
                 object.stamp = stamp;
                 object.thread = thread;
@@ -276,7 +218,7 @@ impl Graph {
         }
         let (clearings, cleared_before) = self.clear_weak();
         let death = |&node: &Node| {
-            let object = &self.objects[node.0 as usize];
+            let object = &self.objects[node];
             Extra { after: object.stamp, record: Record::Death { object: object.id, thread: object.thread } }
         };
         let mut extras: Vec<Extra> = clearings.into_iter().chain(deaths.iter().map(death)).collect();
@@ -291,13 +233,13 @@ impl Graph {
         let mut clearings = Vec::new();
         let mut cleared_before = std::mem::take(&mut self.cleared_before);
         let objects = &self.objects;
-        let dead = |node: Node| Some(&objects[node.0 as usize]).filter(|object| !object.is_alive);
+        let dead = |node: Node| Some(&objects[node]).filter(|object| !object.is_alive);
         let mut clearing = |reference: Node, slot: Slot, target: &Object| {
             clearings.push(Extra {
                 after: target.stamp,
                 record: Record::Update {
                     old: target.id,
-                    origin: objects[reference.0 as usize].id,
+                    origin: objects[reference].id,
                     target: ObjectId::NULL,
                     slot,
                     thread: target.thread,
@@ -326,16 +268,11 @@ impl Graph {
 
     fn forget(&mut self, dead: &[Node]) {
         for &node in dead {
-            let object = &mut self.objects[node.0 as usize];
+            let object = &mut self.objects[node];
             object.refs = Refs::default();
             let id = object.id;
-            self.by_id.remove(&id);
-            let recent = &mut self.recent[id.0 as usize % RECENT];
-            if recent.0 == id {
-                recent.0 = ObjectId::NULL;
-            }
+            self.objects.forget(id);
         }
         self.alive -= dead.len();
-        self.free.extend_from_slice(dead);
     }
 }

@@ -12,6 +12,7 @@
 mod graph;
 mod hold;
 mod last_mention;
+mod objects;
 mod recorder;
 mod recording;
 mod refs;
@@ -26,8 +27,8 @@ use std::io;
 
 use thiserror::Error;
 
-pub(crate) use graph::Node;
 pub use hold::{Hold, Told};
+pub(crate) use objects::{Node, Objects};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};
 pub(crate) use refs::Refs;

@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::graph::Node;
+use super::objects::Node;
 use crate::record::Slot;
 
 /// The references of an object, by slot. Nearly all objects have a few fields, nearly all arrays are filled from the start.
