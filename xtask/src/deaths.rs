@@ -2,7 +2,6 @@
 //! (docs/deaths.md).
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
@@ -10,11 +9,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::instrumented::InstrumentedJdk;
 use crate::jdks;
 use crate::layout::{Layout, Tools};
-use crate::programs::Stage;
-use crate::workloads::{self, Runner};
+use crate::programs::Tour;
+use crate::workloads;
 use crate::{build, markdown, setup};
 
 /// Options of `cargo xtask deaths`.
@@ -76,43 +74,31 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;
     let folder = layout.target.join("deaths");
-    let (mut results, mut notes) = (Vec::new(), Vec::new());
-    for feature in &options.jdk {
-        let Some(jdk) = jdks::of_feature(layout, *feature) else {
-            notes.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature)));
-            continue;
-        };
-        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
-        let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
-        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk, options: &[] };
-        for workload in &programs {
-            let name = format!("{} on JDK {}", workload.name, jdk.version);
-            if let Some(obstacle) = runner.obstacle(workload, &jdk) {
-                notes.push(format!("{name} skipped: {obstacle}"));
-                continue;
-            }
-            eprintln!("{name}");
-            let own = folder.join(format!("run-{feature}-{}", workload.name));
-            fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
-            let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
-            let start = Instant::now();
-            let trace = stage.trace(workload, &own, &asked);
-            let seconds = start.elapsed().as_secs_f64();
-            match trace.and_then(|trace| compared(&tools, &trace)) {
-                Ok(report) => results.push(Compared { name, seconds, report }),
-                Err(error) => notes.push(format!("{name} failed: {error:#}")),
-            }
-            if !options.keep {
-                fs::remove_dir_all(&own)?;
-            }
-        }
-    }
-    let text = tables(options, &results, &notes);
+    let tour = Tour {
+        layout,
+        tools: &tools,
+        compiler: &compiler,
+        programs: &programs,
+        scale: options.scale,
+        jdks: &options.jdk,
+        folder: &folder,
+        keep: options.keep,
+    };
+    let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
+    let mut results = Vec::new();
+    let notes = tour.run(|stage, workload, name, own| {
+        let start = Instant::now();
+        let trace = stage.trace(workload, own, &asked)?;
+        let seconds = start.elapsed().as_secs_f64();
+        results.push(Compared { name: name.to_owned(), seconds, report: compared(&tools, &trace)? });
+        Ok(())
+    })?;
+    let text = tables(options, &results, &notes.lines);
     println!("{text}");
     if let Some(path) = &options.markdown {
         markdown::write(path, &text)?;
     }
-    ensure!(notes.iter().all(|note| !note.contains(" failed: ")), "a program failed");
+    notes.check()?;
     for Compared { name, report, .. } in &results {
         let errors = objects(report, "errors");
         ensure!(errors == 0, "{name}: the collector freed {errors} objects that the trace holds");

@@ -117,6 +117,74 @@ impl Stage<'_> {
     }
 }
 
+/// Programs on several JDKs, one after the other: what chores do that hold a trace against what the JVM says.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Tour<'a> {
+    pub layout: &'a Layout,
+    pub tools: &'a Tools,
+    pub compiler: &'a Jdk,
+    pub programs: &'a [Workload],
+    pub scale: u32,
+    /// Feature releases.
+    pub jdks: &'a [u32],
+    /// What the programs leave goes below.
+    pub folder: &'a Path,
+    /// Leave their folders there.
+    pub keep: bool,
+}
+
+impl Tour<'_> {
+    /// Calls `visit` for each program on each JDK, with what people call it and a folder of its own. Returns a line for each
+    /// that was skipped or failed.
+    pub fn run(&self, mut visit: impl FnMut(&Stage<'_>, &Workload, &str, &Path) -> Result<()>) -> Result<Notes> {
+        let mut notes = Notes::default();
+        for feature in self.jdks {
+            let Some(jdk) = jdks::of_feature(self.layout, *feature) else {
+                notes.lines.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature)));
+                continue;
+            };
+            let traced_jdk = InstrumentedJdk::of(self.layout, self.tools, &jdk, &[])?;
+            let runner = Runner::new(self.layout, self.folder, self.scale, self.compiler, &jdk)?;
+            let stage = Stage { runner: &runner, tools: self.tools, jdk: &jdk, traced_jdk: &traced_jdk, options: &[] };
+            for workload in self.programs {
+                let name = format!("{} on JDK {}", workload.name, jdk.version);
+                if let Some(obstacle) = runner.obstacle(workload, &jdk) {
+                    notes.lines.push(format!("{name} skipped: {obstacle}"));
+                    continue;
+                }
+                eprintln!("{name}");
+                let own = self.folder.join(format!("run-{feature}-{}", workload.name));
+                fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
+                if let Err(error) = visit(&stage, workload, &name, &own) {
+                    notes.lines.push(format!("{name} failed: {error:#}"));
+                    notes.failed = true;
+                }
+                if !self.keep {
+                    fs::remove_dir_all(&own)?;
+                }
+            }
+        }
+        Ok(notes)
+    }
+}
+
+/// What became of the programs that are in no table.
+#[derive(Clone, Debug, Default)]
+pub struct Notes {
+    /// One for each.
+    pub lines: Vec<String>,
+    failed: bool,
+}
+
+impl Notes {
+    /// An error if one failed.
+    pub fn check(&self) -> Result<()> {
+        ensure!(!self.failed, "a program failed");
+        Ok(())
+    }
+}
+
 /// `et-trace validate` finds nothing, lost events included.
 pub fn validate(tools: &Tools, trace: &Path) -> Result<()> {
     command::quiet(Command::new(tools.et_trace()).arg("validate").arg(trace)).map(drop)

@@ -12,11 +12,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::instrumented::{self, InstrumentedJdk};
+use crate::instrumented;
 use crate::jdks::{self, Jdk};
 use crate::layout::Layout;
-use crate::programs::Stage;
-use crate::workloads::{self, Runner};
+use crate::programs::Tour;
+use crate::workloads;
 use crate::{build, command, markdown, setup};
 
 pub use counts::{Comparison, Counted, Recorded};
@@ -90,44 +90,31 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let compiler = jdks::compiler(layout)?;
     let counter = counter(layout, &compiler)?;
     let folder = layout.target.join("completeness");
+    let tour = Tour {
+        layout,
+        tools: &tools,
+        compiler: &compiler,
+        programs: &programs,
+        scale: options.scale,
+        jdks: &options.jdk,
+        folder: &folder,
+        keep: false,
+    };
     let mut results = Vec::new();
-    let mut notes = Vec::new();
-    for feature in &options.jdk {
-        let Some(jdk) = jdks::of_feature(layout, *feature) else {
-            notes.push(format!("JDK {feature} skipped: {}", jdks::missing(*feature)));
-            continue;
-        };
-        let traced_jdk = InstrumentedJdk::of(layout, &tools, &jdk, &[])?;
-        let runner = Runner::new(layout, &folder, options.scale, &compiler, &jdk)?;
-        let stage = Stage { runner: &runner, tools: &tools, jdk: &jdk, traced_jdk: &traced_jdk, options: &[] };
-        for workload in &programs {
-            let what = format!("{} on JDK {}", workload.name, jdk.version);
-            if let Some(obstacle) = runner.obstacle(workload, &jdk) {
-                notes.push(format!("{what} skipped: {obstacle}"));
-                continue;
-            }
-            eprintln!("{what}");
-            let own = folder.join(format!("run-{feature}-{}", workload.name));
-            fs::create_dir_all(&own).with_context(|| format!("cannot make {}", own.display()))?;
-            let counts = own.join("counts.tsv");
-            let agents = [counter_option(&counter, &counts, options.stacks)];
-            let compared = stage.trace(workload, &own, &agents).and_then(|trace| compare(&tools, &trace, &counts));
-            match compared {
-                Ok(comparison) => {
-                    eprintln!("{what}: {}", table::share(comparison.recorded(), comparison.made()));
-                    results.push((workload.name, jdk.version.clone(), comparison));
-                }
-                Err(error) => notes.push(format!("{what} failed: {error:#}")),
-            }
-            fs::remove_dir_all(&own)?;
-        }
-    }
-    let text = table::overview(options, &results, &notes);
+    let notes = tour.run(|stage, workload, name, own| {
+        let counts = own.join("counts.tsv");
+        let agents = [counter_option(&counter, &counts, options.stacks)];
+        let comparison = compare(&tools, &stage.trace(workload, own, &agents)?, &counts)?;
+        eprintln!("{name}: {}", table::share(comparison.recorded(), comparison.made()));
+        results.push((workload.name, stage.jdk.version.clone(), comparison));
+        Ok(())
+    })?;
+    let text = table::overview(options, &results, &notes.lines);
     println!("{text}{}", table::by_class(options, &results));
     if let Some(path) = &options.markdown {
         markdown::write(path, &text)?;
     }
-    ensure!(notes.iter().all(|note| !note.contains(" failed: ")), "a program failed");
+    notes.check()?;
     if let Some(least) = options.at_least {
         for (program, version, comparison) in &results {
             let percent = comparison.recorded() as f64 * 100.0 / comparison.made().max(1) as f64;
