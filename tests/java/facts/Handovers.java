@@ -235,9 +235,7 @@ public class Handovers {
         }
     }
 
-    static class Parks extends Slots {
-        private volatile Parcel there;
-        private volatile Parcel back;
+    static class Parks extends Volatiles {
         private volatile Thread sender;
         private volatile Thread receiver;
 
@@ -252,21 +250,17 @@ public class Handovers {
             if (!back) {
                 receiver = Thread.currentThread();
             }
-            Parcel parcel = back ? this.back : there;
+            Parcel parcel = super.get(back);
             if (parcel == null) {
                 LockSupport.parkNanos(this, 1_000_000);
-                parcel = back ? this.back : there;
+                parcel = super.get(back);
             }
             return parcel;
         }
 
         @Override
         void set(boolean back, Parcel parcel) {
-            if (back) {
-                this.back = parcel;
-            } else {
-                there = parcel;
-            }
+            super.set(back, parcel);
             if (parcel != null) {
                 LockSupport.unpark(back ? sender : receiver);
             }

@@ -73,8 +73,11 @@ final class HeapProxyObjects {
     private static int askId(Object object, int kind, int depth) {
         boolean isNew = isNew(object);
         // A locked object may well be known. Which are is not recorded for all, so some are announced again.
-        if (!isNew && isKnown(System.identityHashCode(object))) {
-            return System.identityHashCode(object);
+        if (!isNew) {
+            int known = System.identityHashCode(object);
+            if (isKnown(known)) {
+                return known;
+            }
         }
         if (object instanceof Class) {
             // The class record of the trace introduces the mirror, too.
