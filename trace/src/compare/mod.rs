@@ -91,7 +91,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
         collections: &collections,
         reused,
         begun: 0,
-        is_over: false,
+        over: None,
         position: 0,
         heap: Heap::default(),
         stacks: Stacks::default(),
@@ -171,8 +171,8 @@ struct Comparison<'a> {
     reused: FxHashSet<u32>,
     /// Collections that have begun.
     begun: usize,
-    /// The collection has begun after which the collector was asked what it held.
-    is_over: bool,
+    /// The record behind which the collection began after which the collector was asked what it held.
+    over: Option<u64>,
     /// Records so far, deaths included.
     position: u64,
     heap: Heap,
@@ -256,13 +256,20 @@ impl Comparison<'_> {
             heap.get(node).refs.for_each(|target| holds.push(heap.get(target).id));
         }
         let Some(object) = self.heap.remove(id) else { return };
-        if is_held && self.is_over {
+        if is_held && self.over.is_some() {
             self.tally.died_after += 1;
         } else if is_held {
             self.kept.died(&object, holds, thread, &self.trace.types);
+        } else if is_asked && self.is_late(&object) {
+            self.tally.made_after += 1;
         } else if is_asked && object.early.is_none() {
             self.dead.insert(hash, Dead { begun: self.begun as u32 });
         }
+    }
+
+    /// Whether the object was made when the collector may have been asked already: threads run on at the end.
+    fn is_late(&self, object: &heap::Object) -> bool {
+        self.over.is_some_and(|over| object.born > over)
     }
 
     /// The next collection begins here.
@@ -282,7 +289,9 @@ impl Comparison<'_> {
             }
         })?;
         self.begun += 1;
-        self.is_over |= self.said.held_by.is_some_and(|by| by <= self.collections.starts[number]);
+        if self.over.is_none() && self.said.held_by.is_some_and(|by| by <= self.collections.starts[number]) {
+            self.over = Some(self.position);
+        }
         self.early.add(&freed, &mut self.heap, &self.stacks, &self.trace.types, (self.begun, self.position));
         Ok(())
     }
@@ -299,6 +308,7 @@ impl Comparison<'_> {
             }
             match &self.said.held {
                 Some(held) if held.contains(&hash) => self.tally.alive += 1,
+                Some(_) if self.is_late(object) => self.tally.made_after += 1,
                 Some(_) => not_told += 1,
                 None => self.tally.alive += 1,
             }

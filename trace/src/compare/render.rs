@@ -47,6 +47,9 @@ fn sum(groups: &[Group]) -> u64 {
     groups.iter().map(|group| group.objects).sum()
 }
 
+/// Shown in any case.
+const ERRORS: &str = "freed by the collector, held by the trace: errors";
+
 fn verdicts(out: &mut String, report: &Report) {
     let alive = if report.asked_at_end { "alive at the end in both" } else { "alive at the end in the trace" };
     let late = format!("dead in both, freed by a later collection (up to {} late)", number(report.most_late));
@@ -55,15 +58,16 @@ fn verdicts(out: &mut String, report: &Report) {
         (report.freed_later, late.as_str()),
         (report.alive, alive),
         (report.died_after, "dead in the trace behind the last collection"),
+        (report.made_after, "made behind the last collection, when the collector may have been asked already"),
         (report.not_freed, "dead in the trace; not freed while the collector was heard"),
         (sum(&report.kept), "dead in the trace, held by the collector at the end"),
         (sum(&report.by_definition), "freed by the collector, held by the trace by definition"),
-        (sum(&report.errors), "freed by the collector, held by the trace: errors"),
+        (sum(&report.errors), ERRORS),
         (report.not_told, "the collector said nothing of them"),
     ];
-    let shown = counts.iter().enumerate().filter(|&(at, &(count, _))| count > 0 || at == 7);
+    let shown = counts.iter().filter(|&&(count, what)| count > 0 || what == ERRORS);
     let rows: Vec<_> =
-        shown.map(|(_, &(count, what))| vec![number(count), percent(count, report.objects), what.to_owned()]).collect();
+        shown.map(|&(count, what)| vec![number(count), percent(count, report.objects), what.to_owned()]).collect();
     table(out, 2, &["objects", "share", "what both say"], &rows);
     for (count, what) in [
         (report.unknown, "freed that the trace does not tell of"),

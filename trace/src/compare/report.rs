@@ -17,6 +17,8 @@ pub struct Tally {
     pub alive: u64,
     /// Held by the last collection, and dead behind its start.
     pub died_after: u64,
+    /// Made behind the start of the last collection, and not among what was held.
+    pub made_after: u64,
     pub unclear: u64,
     pub unknown: u64,
     /// Freed by the first collection that began behind their death, by the second, and so on.
@@ -77,6 +79,8 @@ pub struct Report {
     pub alive: u64,
     /// Held by the last collection, and dead in the trace behind its start.
     pub died_after: u64,
+    /// Made behind the start of the last collection, perhaps when the collector had been asked what it held.
+    pub made_after: u64,
     /// Both say: dead. Freed by the first collection that could.
     pub freed_at_once: u64,
     /// By a later one.
@@ -114,6 +118,7 @@ impl Report {
         self.objects = tally.objects;
         self.alive = tally.alive;
         self.died_after = tally.died_after;
+        self.made_after = tally.made_after;
         self.unclear = tally.unclear;
         self.unknown = tally.unknown;
         self.freed_at_once = tally.freed_by.first().copied().unwrap_or(0);

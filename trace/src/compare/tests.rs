@@ -190,6 +190,20 @@ fn what_all_agree_on_is_clean() {
 }
 
 #[test]
+fn what_is_made_at_the_very_end_is_not_asked_about() {
+    let mut builder = boxes();
+    builder.events(1, 3, &[Event::Entry { method: MAIN }, new(0xa1, BOX), new(0xb1, BOX), keep(0xb1)]);
+    // Threads run on while the collector is asked: one object goes, one stays, one was seen.
+    let last = [new(0xc1, BOX), keep(0xc1), new(0xc2, BOX), put(NEXT, 0xc1, 0xc2), new(0xc3, BOX), keep(0xc2)];
+    builder.events(1, 12, &last).events(1, 22, &[put(NEXT, 0xc2, 0xc3), Event::Exit { method: MAIN }]);
+    collections(&mut builder, &[10]);
+    builder.collected(Fate::Freed, 10, &[0xa1]);
+    hold(&mut builder, 10, &[0xb1, 0xc3]);
+    let report = compared(builder.finish());
+    assert_eq!((report.made_after, report.not_told, report.died_after), (2, 0, 1), "{report:?}");
+}
+
+#[test]
 fn ids_that_are_used_again_are_left_out() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), keep(0xa1), keep(0), new(0xa1, BOX), keep(0xa1)]);
