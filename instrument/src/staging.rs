@@ -56,6 +56,11 @@ impl Staging {
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut beside = target.parent().unwrap_or(Path::new("/"));
         while !beside.is_dir() {
+            // Said before the work, not at its end.
+            if beside.symlink_metadata().is_ok() {
+                let why = io::Error::other(format!("{} is no folder", beside.display()));
+                return Err(Error::Io { what: "write", path: target.clone(), source: why });
+            }
             match beside.parent() {
                 Some(parent) => beside = parent,
                 None => break,

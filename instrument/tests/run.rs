@@ -1,11 +1,10 @@
-//! What a user can do wrong with `et-instrument run` and `et-instrument cache`: one clear line, and an exit code that
-//! is told from a program's.
+//! `et-instrument run` and `et-instrument cache` without a JDK. What is said of mistakes is in `tests/errors`.
 
 mod common;
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -38,69 +37,8 @@ fn one_line(output: &Output, code: i32) -> String {
 }
 
 #[test]
-fn every_mistake_is_one_clear_line() {
+fn options_behind_the_name_of_the_program_are_its_own() {
     let folder = tempfile::tempdir().unwrap();
-    let root = folder.path();
-    runtime_dir(root);
-    program(&root.join("shims/java"), "#!/bin/sh\nexec java \"$@\"");
-    program(&root.join("tool"), "\x7fELF");
-    program(&root.join("jre/bin/java"), "\x7fELF");
-    // An image that is none; a JDK of ours that lost its options.
-    program(&root.join("damaged/bin/java"), "\x7fELF");
-    program(&root.join("damaged/lib/modules"), "no image");
-    program(&root.join("ours/bin/java"), "\x7fELF");
-    program(&root.join("ours/lib/modules"), "no image");
-    program(&root.join("ours/lib/elephant-tracks/names.etn"), "");
-    // As if it were instrumented: what comes after that can go wrong, too.
-    program(&root.join("good/bin/java"), "\x7fELF, but no program");
-    program(&root.join("good/lib/modules"), "no image");
-    program(&root.join("good/lib/elephant-tracks/names.etn"), "");
-    program(&root.join("good/et.args"), "-XX:hashCode=0");
-    symlink("nowhere", root.join("dangling")).unwrap();
-    fs::write(root.join("file"), "").unwrap();
-
-    let table: &[(&[&str], i32, &[&str])] = &[
-        (&["java"], 127, &["java is not found", "JAVA_HOME"]),
-        (&["./none/java", "-jar", "x.jar"], 127, &["cannot run ./none/java", "No such file"]),
-        (&["./dangling"], 127, &["cannot run ./dangling"]),
-        (&["shims/java"], 126, &["shims/java is a script", "$JAVA_HOME/bin/java"]),
-        (&["./tool", "x"], 126, &["tool is no launcher of a JDK", "bin"]),
-        (&["jre/bin/java"], 126, &["no launcher of a JDK", "lib/modules", "lib/rt.jar"]),
-        (&["damaged/bin/java"], 125, &["damaged/lib/modules"]),
-        (&["ours/bin/java"], 126, &["ours", "without et.args", "et-instrument jdk"]),
-        (&["good/bin/java", "@none", "Main"], 126, &["argument file none", "No such file"]),
-        (&["good/bin/java", "Main"], 126, &["cannot start", "good/bin/java"]),
-    ];
-    for (command, code, parts) in table {
-        let output = bare(root).args(["run", "-q", "--"]).args(*command).output().unwrap();
-        let message = one_line(&output, *code);
-        parts.iter().for_each(|part| assert!(message.contains(part), "{command:?}: {message}"));
-    }
-
-    let fails = |change: &dyn Fn(&mut Command), code| {
-        let mut command = bare(root);
-        command.arg("run");
-        change(&mut command);
-        one_line(&command.args(["--", "good/bin/java", "Main"]).output().unwrap(), code)
-    };
-    let message = fails(&|command| _ = command.args(["--cache-dir", "file"]), 125);
-    assert!(message.contains("cannot create the cache folder") && message.contains("file/jdks"), "{message}");
-    let message = fails(&|command| _ = command.args(["--runtime-dir", "shims"]), 125);
-    assert!(message.contains("libet_runtime.so") && message.contains("--runtime-dir"), "{message}");
-    let message = fails(&|command| _ = command.args(["--exclude", "a["]), 2);
-    assert!(message.contains("--exclude 'a[' is no pattern: "), "{message}");
-}
-
-#[test]
-fn wrong_usage_is_told() {
-    let folder = tempfile::tempdir().unwrap();
-    for arguments in
-        [&["run"][..], &["run", "--"], &["run", "--events", "bogus", "--", "java"], &["cache"], &["cache", "x"]]
-    {
-        let output = bare(folder.path()).args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(2), "{arguments:?}");
-    }
-    // Options behind the program's name are the program's.
     let output = bare(folder.path()).args(["run", "none", "--events", "bogus", "-q"]).output().unwrap();
     assert!(one_line(&output, 127).contains("none is not found"));
 }

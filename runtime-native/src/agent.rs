@@ -91,12 +91,6 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     };
     let options = Options::read(&sources, std::process::id()).map_err(|error| error.to_string())?;
     options.notes.iter().for_each(say);
-    let sink = Sink::open(&options.target).map_err(|error| error.to_string())?;
-    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
-        && wanted != path
-    {
-        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
-    }
     let callbacks = Callbacks {
         vm_init: Some(vm_init),
         vm_death: Some(vm_death),
@@ -126,6 +120,13 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
         .map_err(|error| error.to_string())?;
+    // At last: what fails before leaves no empty file behind.
+    let sink = Sink::open(&options.target).map_err(|error| error.to_string())?;
+    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
+        && wanted != path
+    {
+        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
+    }
     *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { vm, options, sink });
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };

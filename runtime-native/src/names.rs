@@ -109,7 +109,7 @@ impl Tables<'_> {
         let table = match NamesTable::decode(&bytes) {
             Ok(table) => table,
             Err(error) => {
-                let line = format!("{}: {error}", path.display());
+                let line = format!("{}: {error}; the trace will not have its names", path.display());
                 say(&line);
                 self.queue.problem(line, 1);
                 return;

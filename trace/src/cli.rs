@@ -222,7 +222,7 @@ struct RecoverArgs {
 enum CliError {
     #[error(transparent)]
     Read(#[from] SourceError),
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot write {path}: {source}", path = path.display())]
     Output { path: PathBuf, source: io::Error },
     #[error("{path} is the trace itself (or the other output): write to another file", path = path.display())]
     SameFile { path: PathBuf },
@@ -330,6 +330,9 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let source = args.input.open()?;
     if args.names.is_some() && matches!(source, Source::Text(_)) {
         return Err(CliError::NoNames { path: input.clone() });
+    }
+    if let (Some(path), true) = (&args.names, args.names == args.output) {
+        return Err(CliError::SameFile { path: path.clone() });
     }
     // Both files are opened before the long work: a wrong path shows at once.
     let names = args.names.as_deref().map(|path| create(path, &[input])).transpose()?;

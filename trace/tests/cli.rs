@@ -203,7 +203,7 @@ fn blocks_of_events_that_cannot_be_decoded_are_code_4() {
             let said = text(&output.stderr);
             assert_eq!(output.status.code(), Some(4), "{command}: {said}");
             assert_eq!(said.lines().count(), 1, "{command}: {said}");
-            assert!(said.contains("1 blocks of events that cannot be decoded"), "{command}: {said}");
+            assert!(said.contains("1 block of events that cannot be decoded"), "{command}: {said}");
             assert_eq!(said.contains("cut off"), is_cut, "{command}: {said}");
             assert!(!output.stdout.is_empty(), "{command}");
         }

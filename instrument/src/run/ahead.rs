@@ -62,7 +62,8 @@ pub struct Entry {
 impl PrepareJob {
     /// Brings the copies of the JDK and of the class path up to date.
     pub fn run(&self, settings: &Settings) -> Result<Ready, Error> {
-        let home = self.home()?;
+        // What is cheap to find out comes before what takes seconds.
+        let (home, entries) = (self.home()?, self.entries()?);
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let prepared = workplace.jdk(&home, settings, &|line| settings.progress.news(line))?;
         let cache = &workplace.cache;
@@ -73,7 +74,7 @@ impl PrepareJob {
             let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
             Ok(Entry { original, copy })
         };
-        let class_path = self.entries()?.iter().map(place).collect::<Result<_, Error>>()?;
+        let class_path = entries.iter().map(place).collect::<Result<_, Error>>()?;
         let mut done = programs.finish()?;
         done.notes.extend(done.warnings().into_iter().chain(settings.filter.unused_includes()));
         Ok(Ready {

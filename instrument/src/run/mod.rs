@@ -67,6 +67,10 @@ impl RunJob {
     pub fn run(&self, settings: &Settings) -> Result<u8, Error> {
         let (name, arguments) =
             self.command.split_first().ok_or_else(|| Error::Usage("say what to run: java …".into()))?;
+        if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
+            let why = format!("{option} is no program: put java before it: et-instrument run -- java {option} …");
+            return Err(Error::Usage(why));
+        }
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
         let launcher = Launcher::find(name, &surroundings)?;

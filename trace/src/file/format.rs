@@ -33,8 +33,13 @@ pub enum FormatError {
     /// The first bytes are others.
     #[error("not a trace: it does not start with ETTRACE")]
     FileMagic,
+    /// There are no bytes.
+    #[error("the file is empty: nothing was traced into it")]
+    Empty,
     /// Written by another version.
-    #[error("trace of format version {0}, this tool reads version {VERSION}")]
+    #[error(
+        "trace of format version {0}, this tool reads version {VERSION}: read it with the et-trace of its own version"
+    )]
     Version(u16),
     /// No block starts here.
     #[error("no block starts here")]
@@ -77,6 +82,9 @@ pub fn file_header(run: RunId) -> [u8; FILE_HEADER] {
 
 /// Checks the start of a trace; which run it is of.
 pub fn check_file_header(bytes: &[u8]) -> Result<RunId, FormatError> {
+    if bytes.is_empty() {
+        return Err(FormatError::Empty);
+    }
     if bytes.len() < FILE_HEADER || bytes[..8] != FILE_MAGIC {
         return Err(FormatError::FileMagic);
     }

@@ -25,7 +25,7 @@ use crate::event::Ticket;
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// The system says no.
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot read {path}: {source}", path = path.display())]
     Io {
         /// Which file.
         path: PathBuf,
@@ -132,7 +132,7 @@ impl TraceFile {
         let file = File::open(path).map_err(io)?;
         let metadata = file.metadata().map_err(io)?;
         if metadata.is_dir() {
-            return Err(io(io::Error::other("is a directory, not a trace")));
+            return Err(io(io::Error::other("it is a folder, not a trace")));
         }
         if !metadata.is_file() {
             return Self::from_stream(path, file);

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::summary::counted;
+
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
         /// Counts of what did not fit while events were turned into records.
@@ -79,8 +81,8 @@ impl Lost {
 impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { events, undecodable_pieces: pieces, undecodable_bytes: bytes } = *self;
-        let events = format!("{events} events that the runtime had no buffer for");
-        let pieces = format!("{pieces} blocks of events that cannot be decoded ({bytes} bytes)");
+        let events = format!("{} that the runtime had no buffer for", counted(events, "event"));
+        let pieces = format!("{} of events that cannot be decoded ({bytes} bytes)", counted(pieces, "block"));
         match (self.events, self.undecodable_pieces) {
             (0, 0) => f.write_str("nothing"),
             (_, 0) => f.write_str(&events),

@@ -27,7 +27,7 @@ use crate::types::Types;
 pub enum TextInputError {
     #[error("{path}: {source}", path = path.display())]
     Text { path: PathBuf, source: ParseError },
-    #[error("{path}: {source}", path = path.display())]
+    #[error("cannot read {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: line {line} is not of a names file (those that et-trace text --names writes)", path = path.display())]
     Names { path: PathBuf, line: u64 },
@@ -92,7 +92,10 @@ impl TextTrace {
         let sample = Sample::of(&bytes);
         let form = TextForm { radix: sample.radix(), is_replayer: sample.is_replayer(), split_repeated: true };
         let has_deaths = sample.says_deaths.unwrap_or_else(|| has_deaths(&bytes));
-        let warnings = sample.warnings(form.radix);
+        let mut warnings = sample.warnings(form.radix);
+        if (sample.says_et || sample.says_replayer) && !is_whole(&bytes) {
+            warnings.push("the text does not end with \"# lost\": it is cut off".into());
+        }
         let events = sample.events.unwrap_or(EventSet::ALL);
         let tells_holders = sample.tells_holders;
         Self { path: path.to_owned(), bytes, form, has_deaths, events, tells_holders, names: None, warnings }
@@ -309,6 +312,12 @@ fn is_counted_again(comment: &str) -> bool {
 
 /// How the comment at the beginning starts that says which events there are, if not all.
 pub(super) const EVENTS: &str = "events ";
+
+/// Whether the last line of a text that this tool has written is there.
+fn is_whole(bytes: &[u8]) -> bool {
+    let last = bytes.trim_ascii_end().rsplit(|&byte| byte == b'\n').next();
+    last.is_some_and(|line| line.starts_with(b"# lost "))
+}
 
 /// Whether there is a `D` line.
 fn has_deaths(bytes: &[u8]) -> bool {

@@ -1,0 +1,79 @@
+//! One mistake: what is done, and what is said.
+
+use anyhow::{Context, Result, bail, ensure};
+
+/// Stands for anything within a line.
+const ANYTHING: char = '…';
+
+/// A row of a table.
+#[derive(Debug, Default)]
+pub struct Row {
+    /// In a few words.
+    pub what: String,
+    /// Shell commands that come before.
+    pub given: Vec<String>,
+    /// The shell command that fails.
+    pub run: String,
+    /// Its exit code.
+    pub code: i32,
+    /// The lines on standard error.
+    pub says: Vec<String>,
+}
+
+/// Rows are separated by empty lines:
+///
+/// ```text
+/// # A jar that is cut off
+/// given: head -c 200 good.jar > cut.jar
+/// run: et-instrument cut.jar -o out.jar
+/// code: 1
+/// says: et-instrument: cut.jar: damaged jar: …
+/// ```
+pub fn parse(text: &str) -> Result<Vec<Row>> {
+    let mut rows = Vec::new();
+    for part in text.split("\n\n").map(str::trim).filter(|part| !part.is_empty()) {
+        let mut row = Row::default();
+        let mut code = None;
+        for line in part.lines() {
+            match line.split_once(' ').with_context(|| format!("{line:?} says nothing"))? {
+                ("#", text) => row.what = text.to_owned(),
+                ("given:", text) => row.given.push(text.to_owned()),
+                ("run:", text) => row.run = text.to_owned(),
+                ("code:", text) => code = Some(text.parse().with_context(|| format!("{text} is no exit code"))?),
+                ("says:", text) => row.says.push(text.to_owned()),
+                _ => bail!("{line:?}: a line begins with #, given:, run:, code: or says:"),
+            }
+        }
+        row.code = code.with_context(|| format!("{:?} has no code", row.what))?;
+        ensure!(!row.what.is_empty() && !row.run.is_empty() && !row.says.is_empty(), "{row:?} is not whole");
+        rows.push(row);
+    }
+    Ok(rows)
+}
+
+impl Row {
+    /// Whether this was said. A last line of `…` alone stands for all that follows.
+    pub fn is_said(&self, lines: &[&str]) -> bool {
+        let (patterns, has_rest) = match self.says.split_last() {
+            Some((last, patterns)) if last.chars().eq([ANYTHING]) => (patterns, true),
+            _ => (&*self.says, false),
+        };
+        let fits = lines.len() == patterns.len() || has_rest && lines.len() > patterns.len();
+        fits && patterns.iter().zip(lines).all(|(pattern, line)| matches(pattern, line))
+    }
+}
+
+/// Whether a text is as a pattern has it.
+pub fn matches(pattern: &str, text: &str) -> bool {
+    let Some((first, rest)) = pattern.split_once(ANYTHING) else { return pattern == text };
+    let Some(mut text) = text.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = rest.split(ANYTHING).collect();
+    let last = parts.pop().unwrap_or_default();
+    for part in parts {
+        match text.split_once(part) {
+            Some((_, behind)) => text = behind,
+            None => return false,
+        }
+    }
+    text.ends_with(last)
+}
