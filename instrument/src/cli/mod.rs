@@ -4,6 +4,7 @@ mod cache;
 mod prepare;
 mod program;
 mod run;
+mod shared;
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -12,20 +13,19 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 
 use crate::app;
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::filter::{self, Filter};
 use crate::jdk::JdkJob;
 use crate::progress::Progress;
 use crate::report::Report;
-use crate::rewrite::{EventSet, Witness};
 use crate::verify::{self, Verdict};
 use cache::CacheArgs;
 use prepare::PrepareArgs;
 use run::RunArgs;
+use shared::{HookArgs, Rule, RuntimeArgs, Threads, rules};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -72,13 +72,15 @@ enum Command {
     /// Run a program, traced: et-instrument run -- java -jar app.jar
     ///
     /// Prepares an instrumented copy of the program's JDK and rewrites what is on its class path and module path, or
-    /// takes both from the cache. The program's exit code is that of this command; 125, 126 and 127 mean that it was
-    /// not run, 128 and more that a signal ended it.
+    /// takes both from the cache. --include and --exclude are about the program: all of the JDK gets hooks. The
+    /// program's exit code is that of this command; 125, 126 and 127 mean that it was not run, 128 and more that a
+    /// signal ended it.
     Run(RunArgs),
     /// Do what run does before it starts the program, and tell where all is: for build tools
     ///
     /// Prints the options for the JVM and the class path of the copies. They are those that run would use, and are
-    /// kept in the same cache. Without a terminal, progress is told in lines that begin with "progress: ".
+    /// kept in the same cache; --include and --exclude are about the program. Without a terminal, progress is told in
+    /// lines that begin with "progress: ".
     Prepare(PrepareArgs),
     /// Look at or clear what run keeps
     Cache(CacheArgs),
@@ -119,9 +121,8 @@ enum Command {
         /// Check classes, too, that are not instrumented
         #[arg(long)]
         all: bool,
-        /// Threads to use [default: one per processor]
-        #[arg(long, short, value_name = "N")]
-        jobs: Option<usize>,
+        #[command(flatten)]
+        threads: Threads,
         /// How to report what was found
         #[arg(long, value_enum, default_value_t = Format::Text)]
         report: Format,
@@ -139,32 +140,19 @@ struct JdkArgs {
     /// The folder to make
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
-    /// Folder with libet_runtime.so and the heap-proxy jars [default: $ET_RUNTIME_DIR, or beside this program]
-    #[arg(long, value_name = "DIR")]
-    runtime_dir: Option<PathBuf>,
+    #[command(flatten)]
+    runtime: RuntimeArgs,
 }
 
 #[derive(Debug, Args)]
 struct Common {
-    /// Hook classes that match, such as com.acme.**, java.util.HashMap or *Service; the first --include or
-    /// --exclude that matches decides
-    #[arg(long, value_name = "PATTERN")]
-    include: Vec<String>,
-    /// Leave classes that match without hooks
-    #[arg(long, value_name = "PATTERN")]
-    exclude: Vec<String>,
-    /// What to hook: alloc, update, method, exception, all; joined by commas
-    #[arg(long, default_value = "all", value_name = "LIST")]
-    events: EventSet,
-    /// Which uses of objects leave a record of their own: none, refs (reads of reference fields and elements) or all
-    #[arg(long, default_value = "none", value_name = "WHICH")]
-    witness: Witness,
+    #[command(flatten)]
+    hooks: HookArgs,
     /// First id of the output's classes and methods, if ids of several outputs would collide
     #[arg(long, value_name = "ID")]
     id_base: Option<u32>,
-    /// Threads to use [default: one per processor]
-    #[arg(long, short, value_name = "N")]
-    jobs: Option<usize>,
+    #[command(flatten)]
+    threads: Threads,
     /// How to report what was done
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
@@ -188,6 +176,11 @@ enum Format {
     Text,
     /// One JSON object on stdout
     Json,
+}
+
+/// What the command line is made of, for its manual.
+pub fn command() -> clap::Command {
+    Cli::command()
 }
 
 /// Runs the command line and says what went wrong.
@@ -227,29 +220,11 @@ fn misplaced(arguments: &[OsString]) -> Option<String> {
     behind.iter().filter_map(|word| word.to_str()).find(|word| names.contains(word)).map(str::to_owned)
 }
 
-/// A rule of the filter: whether it includes, and its pattern.
-type Rule = (bool, String);
-
 fn parse(arguments: Vec<OsString>) -> Result<(Cli, Vec<Rule>), clap::Error> {
     let matches = Cli::command().try_get_matches_from(arguments)?;
     let cli = Cli::from_arg_matches(&matches)?;
     let rules = rules(matches.subcommand().map_or(&matches, |(_, matches)| matches));
     Ok((cli, rules))
-}
-
-/// Includes and excludes in the order of the command line, which the derived structs do not keep.
-fn rules(matches: &ArgMatches) -> Vec<Rule> {
-    let mut rules = Vec::new();
-    for (id, include) in [("include", true), ("exclude", false)] {
-        if matches.try_contains_id(id).is_err() {
-            continue; // a subcommand without such options
-        }
-        let indices = matches.indices_of(id).into_iter().flatten();
-        let patterns = matches.get_many::<String>(id).into_iter().flatten();
-        rules.extend(indices.zip(patterns).map(|(index, pattern)| (index, (include, pattern.clone()))));
-    }
-    rules.sort_by_key(|(index, _)| *index);
-    rules.into_iter().map(|(_, rule)| rule).collect()
 }
 
 fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
@@ -260,23 +235,18 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
         Some(Command::Run(run)) => return run.execute(rules),
         Some(Command::Prepare(prepare)) => return prepare.execute(rules),
         Some(Command::Cache(cache)) => return cache.execute(),
-        Some(Command::Verify { paths, all, jobs, report, quiet }) => {
+        Some(Command::Verify { paths, all, threads, report, quiet }) => {
             let progress = Progress::new(*quiet);
             let options = verify::Options { all: *all, progress: progress.clone() };
-            let verdict = pool(*jobs)?.install(|| verify::run(paths, &options));
+            let verdict = threads.pool()?.install(|| verify::run(paths, &options));
             progress.finish();
             return Ok(print_verdict(&verdict?, *report, *quiet));
         }
     };
     let progress = Progress::new(common.quiet);
-    let settings = Settings {
-        events: common.events.with(common.witness),
-        filter: filter_of(rules)?,
-        strict: common.strict,
-        check: common.check,
-        progress: progress.clone(),
-    };
-    let done = pool(common.jobs)?.install(|| work(cli, common, &settings));
+    let settings =
+        Settings { strict: common.strict, check: common.check, ..common.hooks.settings(rules, progress.clone())? };
+    let done = common.threads.pool()?.install(|| work(cli, common, &settings));
     progress.finish();
     let mut report = done?;
     report.took(start.elapsed());
@@ -284,25 +254,11 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn filter_of(rules: &[Rule]) -> Result<Filter, Error> {
-    let mut filter = Filter::default();
-    for (include, pattern) in rules {
-        let pushed = filter.push(*include, pattern);
-        pushed.map_err(|error| Error::Usage(format!("{} {error}", filter::option(*include))))?;
-    }
-    Ok(filter)
-}
-
-fn pool(jobs: Option<usize>) -> Result<rayon::ThreadPool, Error> {
-    let threads = rayon::ThreadPoolBuilder::new().num_threads(jobs.unwrap_or(0)).build();
-    threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))
-}
-
 fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error> {
     let job = |args: &JdkArgs, cds| JdkJob {
         home: args.java_home.clone(),
         output: args.output.clone(),
-        runtime_dir: args.runtime_dir.clone(),
+        runtime_dir: args.runtime.runtime_dir.clone(),
         force: common.force,
         id_base: common.id_base,
         cds,

@@ -40,7 +40,7 @@ impl PrepareArgs {
             java_home: self.java_home.clone(),
             class_path: self.class_path.clone(),
             cache_dir: self.program.cache_dir.clone(),
-            runtime_dir: self.program.runtime_dir.clone(),
+            runtime_dir: self.program.runtime.runtime_dir.clone(),
         };
         let progress = Progress::new_or_lines(self.quiet);
         let mut ready = self.program.work(rules, progress, |settings| job.run(settings))?;

@@ -37,7 +37,7 @@ impl RunArgs {
             command: self.command.clone(),
             trace: self.trace.clone(),
             cache_dir: self.program.cache_dir.clone(),
-            runtime_dir: self.program.runtime_dir.clone(),
+            runtime_dir: self.program.runtime.runtime_dir.clone(),
             in_place: self.in_place,
             quiet: self.quiet,
         };

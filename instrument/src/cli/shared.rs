@@ -1,0 +1,93 @@
+//! What several subcommands take alike.
+
+use std::path::PathBuf;
+
+use clap::{ArgMatches, Args};
+
+use crate::artifact::Settings;
+use crate::error::Error;
+use crate::filter::{self, Filter};
+use crate::progress::Progress;
+use crate::rewrite::{EventSet, Witness};
+
+/// A rule of the filter: whether it includes, and its pattern.
+pub(super) type Rule = (bool, String);
+
+/// Which classes get hooks, and which hooks they get.
+#[derive(Debug, Args)]
+pub(super) struct HookArgs {
+    /// Hook classes that match, such as com.acme.**, java.util.HashMap or *Service; the first --include or
+    /// --exclude that matches decides
+    #[arg(long, value_name = "PATTERN")]
+    include: Vec<String>,
+    /// Leave classes that match without hooks
+    #[arg(long, value_name = "PATTERN")]
+    exclude: Vec<String>,
+    /// What to hook: alloc, update, method, exception, all; joined by commas
+    #[arg(long, default_value = "all", value_name = "LIST")]
+    events: EventSet,
+    /// Which uses of objects leave a record of their own: none, refs (reads of reference fields and elements) or all
+    #[arg(long, default_value = "none", value_name = "WHICH")]
+    witness: Witness,
+}
+
+impl HookArgs {
+    /// Settings that are neither strict nor checked; `rules` has includes and excludes in their order.
+    pub(super) fn settings(&self, rules: &[Rule], progress: Progress) -> Result<Settings, Error> {
+        Ok(Settings {
+            events: self.events.with(self.witness),
+            filter: filter_of(rules)?,
+            strict: false,
+            check: false,
+            progress,
+        })
+    }
+}
+
+/// Includes and excludes in the order of the command line, which the derived structs do not keep.
+pub(super) fn rules(matches: &ArgMatches) -> Vec<Rule> {
+    let mut rules = Vec::new();
+    for (id, include) in [("include", true), ("exclude", false)] {
+        if matches.try_contains_id(id).is_err() {
+            continue; // a subcommand without such options
+        }
+        let indices = matches.indices_of(id).into_iter().flatten();
+        let patterns = matches.get_many::<String>(id).into_iter().flatten();
+        rules.extend(indices.zip(patterns).map(|(index, pattern)| (index, (include, pattern.clone()))));
+    }
+    rules.sort_by_key(|(index, _)| *index);
+    rules.into_iter().map(|(_, rule)| rule).collect()
+}
+
+fn filter_of(rules: &[Rule]) -> Result<Filter, Error> {
+    let mut filter = Filter::default();
+    for (include, pattern) in rules {
+        let pushed = filter.push(*include, pattern);
+        pushed.map_err(|error| Error::Usage(format!("{} {error}", filter::option(*include))))?;
+    }
+    Ok(filter)
+}
+
+/// Where the parts of the runtime are.
+#[derive(Debug, Args)]
+pub(super) struct RuntimeArgs {
+    /// Folder with libet_runtime.so and the heap-proxy jars [default: $ET_RUNTIME_DIR, or beside this program]
+    #[arg(long, value_name = "DIR")]
+    pub runtime_dir: Option<PathBuf>,
+}
+
+/// How many work at once.
+#[derive(Debug, Args)]
+pub(super) struct Threads {
+    /// Threads to use [default: one per processor]
+    #[arg(long, short, value_name = "N")]
+    jobs: Option<usize>,
+}
+
+impl Threads {
+    /// So many threads.
+    pub(super) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
+        let threads = rayon::ThreadPoolBuilder::new().num_threads(self.jobs.unwrap_or(0)).build();
+        threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))
+    }
+}
