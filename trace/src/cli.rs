@@ -32,7 +32,6 @@ const DAMAGED: u8 = 4;
 #[command(
     name = "et-trace",
     version,
-    about,
     after_help = "\
 Examples:
   et-trace summary app.ettrace                 what the program's objects did

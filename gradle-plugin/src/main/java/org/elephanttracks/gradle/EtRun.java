@@ -41,6 +41,7 @@ public class EtRun extends DefaultTask {
         workingDir = getProject().getProjectDir();
     }
 
+    /** What the program runs on: the runtime class path of {@code main} by default. */
     @Internal
     public FileCollection getClasspath() {
         return classpath;
@@ -50,7 +51,7 @@ public class EtRun extends DefaultTask {
         classpath = entries;
     }
 
-    /** That of the application plugin by default. */
+    /** The class to start: that of the application plugin by default. */
     @Internal
     public String getMainClass() {
         return mainClass;
@@ -98,7 +99,7 @@ public class EtRun extends DefaultTask {
         Arrays.asList(words).forEach(word -> jvmArgs.add(String.valueOf(word)));
     }
 
-    /** One that is given here stays if the application plugin has another value for it. */
+    /** System properties of the program. One that is given here stays if the application plugin has another value for it. */
     @Internal
     public Map<String, Object> getSystemProperties() {
         return systemProperties;
@@ -126,6 +127,7 @@ public class EtRun extends DefaultTask {
         environment.put(name, value);
     }
 
+    /** Where the program runs: the project's folder by default. */
     @Internal
     public File getWorkingDir() {
         return workingDir;

@@ -1,5 +1,7 @@
 //! The options of a run (`docs/runtime-options.md`): where they come from, what they mean.
 
+mod list;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
@@ -11,25 +13,13 @@ use thiserror::Error;
 
 use crate::control::{NoTrigger, Trigger};
 
+pub use list::{Described, OPTIONS, OUTDATED};
+
 /// Environment variable with options in the agent string's form.
 pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
-const NAMES: [&str; 12] = [
-    "traceFile",
-    "start",
-    "stop",
-    "bufferSize",
-    "optionsFile",
-    "names",
-    "dynamic",
-    "dynamicExclude",
-    "deaths",
-    "namesFile",
-    "classPath",
-    "javaPath",
-];
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
@@ -42,7 +32,7 @@ const MAX_FILES: usize = 16;
 #[derive(Debug, Error)]
 pub enum OptionError {
     /// Misspelt, most likely.
-    #[error("unknown option {0:?}; there are {list}", list = NAMES.join(", "))]
+    #[error("unknown option {0:?}; there are {list}", list = list::names())]
     Unknown(String),
     /// No `=`.
     #[error("option {0:?} has no value: write name=value, joined by @")]
@@ -178,7 +168,7 @@ impl Given {
     }
 
     fn set(&mut self, name: &str, value: &str) -> Result<(), OptionError> {
-        if !NAMES.contains(&name) {
+        if !list::is_known(name) {
             return Err(OptionError::Unknown(name.to_owned()));
         }
         if name == "optionsFile" {
@@ -240,16 +230,10 @@ impl Given {
             dynamic_filter.push(false, pattern.trim())?;
         }
         let mut notes = Vec::new();
-        for name in ["classPath", "javaPath"] {
+        for (name, why) in OUTDATED {
             if self.values.contains_key(name) {
-                notes.push(format!("option {name} is no longer needed: classes are rewritten before the run"));
+                notes.push(format!("option {name} is no longer needed: {why}"));
             }
-        }
-        if self.values.contains_key("namesFile") {
-            notes.push(
-                "option namesFile is no longer needed: the names are in the trace; et-trace text --names writes them"
-                    .into(),
-            );
         }
         Ok(Options {
             target,
