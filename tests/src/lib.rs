@@ -6,6 +6,7 @@
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
+//! * [`pattern`] has lines with gaps.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`fate`] reads where a program says its objects die, and compares.
 //! * [`handovers`] checks the order in which threads hand objects to each other.
@@ -19,6 +20,7 @@ pub mod fate;
 pub mod handovers;
 pub mod lab;
 pub mod names;
+pub mod pattern;
 pub mod plain_and_traced;
 pub mod program;
 pub mod record;

@@ -75,7 +75,7 @@ impl Trace {
     pub fn type_name(&self, descriptor: &str, length: Option<u64>) -> String {
         let element = descriptor.trim_start_matches('[');
         let dimensions = descriptor.len() - element.len();
-        let class = element.trim_start_matches('L').trim_end_matches(';').replace('/', ".");
+        let class = element.strip_prefix('L').unwrap_or(element).trim_end_matches(';').replace('/', ".");
         let mut name = match element {
             "Z" => "boolean",
             "B" => "byte",
@@ -115,7 +115,8 @@ impl Trace {
     }
 
     fn is_own_descriptor(&self, descriptor: &str) -> bool {
-        let class = descriptor.trim_start_matches('[').trim_start_matches('L').trim_end_matches(';');
+        let element = descriptor.trim_start_matches('[');
+        let class = element.strip_prefix('L').unwrap_or(element).trim_end_matches(';');
         self.is_own(&class.replace('/', "."))
     }
 }

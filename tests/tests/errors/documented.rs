@@ -1,8 +1,9 @@
 //! The messages of `docs/troubleshooting.md` are those of the tables: none that nobody says, and all that our programs say.
 
 use anyhow::{Result, ensure};
+use et_tests::pattern::matches;
 
-use crate::row::{Row, matches};
+use crate::row::Row;
 
 /// Quoted messages stand in the first column of tables, as code.
 fn quoted(page: &str) -> impl Iterator<Item = &str> {

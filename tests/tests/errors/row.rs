@@ -1,9 +1,7 @@
 //! One mistake: what is done, and what is said.
 
 use anyhow::{Context, Result, bail, ensure};
-
-/// Stands for anything within a line.
-const ANYTHING: char = '…';
+use et_tests::pattern::{ANYTHING, matches};
 
 /// A row of a table.
 #[derive(Debug, Default)]
@@ -61,19 +59,4 @@ impl Row {
         let fits = lines.len() == patterns.len() || has_rest && lines.len() > patterns.len();
         fits && patterns.iter().zip(lines).all(|(pattern, line)| matches(pattern, line))
     }
-}
-
-/// Whether a text is as a pattern has it.
-pub fn matches(pattern: &str, text: &str) -> bool {
-    let Some((first, rest)) = pattern.split_once(ANYTHING) else { return pattern == text };
-    let Some(mut text) = text.strip_prefix(first) else { return false };
-    let mut parts: Vec<&str> = rest.split(ANYTHING).collect();
-    let last = parts.pop().unwrap_or_default();
-    for part in parts {
-        match text.split_once(part) {
-            Some((_, behind)) => text = behind,
-            None => return false,
-        }
-    }
-    text.ends_with(last)
 }

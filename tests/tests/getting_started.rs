@@ -1,0 +1,84 @@
+//! `docs/getting-started.md` to the letter: the commands of its `sh` blocks are run one after the other, and what its `text` blocks
+//! show is what they print.
+
+use std::env;
+use std::fs;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::pattern::matches;
+use xtask::jdks::Jdk;
+
+/// The page's program has a record, and needs javac.
+const FEATURE: u32 = 17;
+
+fn main() -> ExitCode {
+    let trial = lab::on_jdk_unless(FEATURE, "getting_started", |_, jdk| no_javac(jdk), page);
+    lab::run(vec![trial]).exit_code()
+}
+
+fn no_javac(jdk: &Jdk) -> Option<String> {
+    jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
+}
+
+/// Commands, and what they are said to show.
+#[derive(Debug, Default)]
+struct Step {
+    commands: String,
+    shown: Vec<String>,
+}
+
+fn steps(page: &str) -> Result<Vec<Step>> {
+    let mut steps: Vec<Step> = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(kind) = line.strip_prefix("```") else { continue };
+        let block: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        match kind {
+            "sh" => steps.push(Step { commands: block.join("\n"), ..Step::default() }),
+            "text" => {
+                let step = steps.last_mut().context("something is shown before the first command")?;
+                step.shown = block.into_iter().map(str::to_owned).collect();
+            }
+            "" => {}
+            other => bail!("a block of {other}"),
+        }
+    }
+    ensure!(steps.iter().any(|step| !step.shown.is_empty()), "the page shows nothing");
+    Ok(steps)
+}
+
+fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let page = fs::read_to_string(lab.layout.repo.join("docs/getting-started.md"))?;
+    let folder = lab.folder(jdk, "getting_started")?;
+    // Steps share a shell, as they do for the reader; each says where it ends.
+    const END: &str = "-- the next step --";
+    let steps = steps(&page)?;
+    let script: String = steps.iter().map(|step| format!("{}\necho '{END}'\n", step.commands)).collect();
+    let tools = lab.tools.et_instrument().parent().context("a tool lies in a folder")?.to_owned();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([tools, jdk.home.join("bin")].into_iter().chain(env::split_paths(&path)))?;
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", &format!("exec 2>&1\n{script}")]).current_dir(&folder).env("PATH", path);
+    for name in ["JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "ET_OPTIONS"] {
+        shell.env_remove(name);
+    }
+    // A cache of its own: the first run is what the page shows.
+    shell.env("XDG_CACHE_HOME", folder.join("cache"));
+    let output = shell.stdin(Stdio::null()).output().context("cannot start sh")?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    ensure!(output.status.success(), "{}: {said}", output.status);
+
+    for (step, said) in steps.iter().zip(said.split(END)) {
+        // Some lines of many, in their order.
+        let mut lines = said.lines();
+        for shown in &step.shown {
+            ensure!(lines.any(|line| matches(shown, line.trim())), "{shown:?} is not what is shown, but\n{said}");
+        }
+    }
+    if !lab::keep_traces() {
+        fs::remove_dir_all(&folder)?;
+    }
+    Ok(())
+}
