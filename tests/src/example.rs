@@ -6,33 +6,16 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
-use xtask::instrumented;
 use xtask::jdks::Jdk;
+use xtask::{dist, instrumented};
 
 use crate::lab::Lab;
 
 /// A fresh copy of an example; the original is left as it is.
 pub fn copy(lab: &Lab, jdk: &Jdk, name: &str) -> Result<PathBuf> {
     let folder = fs::canonicalize(lab.folder(jdk, name)?)?;
-    copy_files(&lab.layout.repo.join("examples").join(name), &folder)?;
+    dist::copy_folder(&lab.layout.repo.join("examples").join(name), &folder, &dist::LEFT_BY_BUILDS)?;
     Ok(folder)
-}
-
-/// Without what build tools have made of them.
-fn copy_files(from: &Path, to: &Path) -> Result<()> {
-    for item in fs::read_dir(from).with_context(|| format!("cannot read {}", from.display()))? {
-        let (path, target) = {
-            let item = item?;
-            (item.path(), to.join(item.file_name()))
-        };
-        if path.is_file() {
-            fs::copy(&path, &target)?;
-        } else if !["build", ".gradle", "target"].iter().any(|made| path.ends_with(made)) {
-            fs::create_dir_all(&target)?;
-            copy_files(&path, &target)?;
-        }
-    }
-    Ok(())
 }
 
 /// Has a word and its count printed in another way: a change of one class.

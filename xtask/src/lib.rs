@@ -7,6 +7,7 @@ pub mod completeness;
 pub mod cost;
 pub mod deaths;
 pub mod demo;
+pub mod dist;
 pub mod docs;
 pub mod instrumented;
 pub mod jdks;

@@ -3,7 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, build, completeness, cost, deaths, demo, docs, jdks, layout::Layout, programs, setup, test, verify_world,
+    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, programs, setup, test,
+    verify_world,
 };
 
 /// The project's chores.
@@ -37,6 +38,8 @@ enum Chore {
     /// Run a command and write down what it took; `bench` does it
     #[command(hide = true)]
     Cost(cost::Options),
+    /// Make an archive to unpack anywhere, and a Debian package
+    Dist(dist::Options),
     /// Write the tables of options in docs from the code
     Docs,
     /// Install, or name, what the tests need: a JDK, the workloads' packages
@@ -68,6 +71,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Deaths(options) => deaths::run(&layout, &options),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
+        Chore::Dist(options) => dist::run(&layout, &options),
         Chore::Docs => docs::run(&layout),
         Chore::Setup => setup::for_tests(&layout),
         Chore::Cost(_) => Ok(()),

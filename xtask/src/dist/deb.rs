@@ -1,0 +1,127 @@
+//! The Debian package: the same files below `/usr`, in the places that Debian has for them.
+
+use std::env;
+use std::env::consts::ARCH;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use super::tree::{self, Tree};
+use super::{EPOCH, NAME, Parts, VERSION, epoch, needs, notices, seconds};
+use crate::command;
+
+const PREFIX: &str = "usr";
+const DOC: &str = "usr/share/doc/elephant-tracks";
+
+/// Where Debian keeps completions of packages for zsh; `site-functions` is the administrator's.
+const ZSH: [&str; 2] = ["usr/share/zsh/site-functions", "usr/share/zsh/vendor-completions"];
+
+const DESCRIPTION: &str = "\
+traces what every object of a Java program does
+ Rewrites Java classes, those of the JDK included, so that a run leaves a
+ trace: where each object is made, what it comes to refer to, which methods
+ run on it, which exceptions it meets, and when it dies, in one exact order.
+ .
+ et-instrument rewrites and runs programs, et-trace sums up and checks traces
+ and turns them into text. Plugins for Gradle and Maven are in
+ /usr/lib/elephant-tracks.
+";
+
+const COPYRIGHT: &str = "\
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: Elephant Tracks
+
+Files: *
+Copyright: the authors of Elephant Tracks
+License: Apache-2.0
+Comment: The programs contain libraries with licenses of their own. They are
+ listed, with these, in THIRD-PARTY-NOTICES.gz beside this file.
+
+License: Apache-2.0
+ On Debian systems the text of the license is in
+ /usr/share/common-licenses/Apache-2.0.
+";
+
+/// Makes it, and says where it is.
+pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf> {
+    let architecture = architecture()?;
+    let root = work.join("deb");
+    let tree = Tree::new(&root)?;
+    let prefix = Tree::new(&root.join(PREFIX))?;
+    parts.install_programs(&prefix)?;
+    prefix.add_folder(parts.share, "", &[])?;
+    fs::rename(root.join(ZSH[0]), root.join(ZSH[1])).context("no completions for zsh")?;
+    parts.install_docs(&tree, DOC)?;
+    tree.write(&format!("{DOC}/copyright"), COPYRIGHT)?;
+    for (name, text) in notices::of(parts.layout)? {
+        tree.write(&format!("{DOC}/{name}"), text)?;
+    }
+    let files = tree.files()?;
+    compress(&root, &files)?;
+
+    let files = tree.files()?;
+    let programs = files.iter().filter(|file| is_machine_code(file)).map(|file| root.join(file));
+    let depends = needs::of(&programs.collect::<Vec<_>>())?;
+    let kilobytes = files.iter().map(|file| fs::metadata(root.join(file)).map_or(0, |found| found.len())).sum::<u64>();
+    tree.write("DEBIAN/control", control(&architecture, &depends, kilobytes.div_ceil(1024)))?;
+    let mut sums = Command::new("md5sum");
+    let sums = command::read(sums.current_dir(&root).arg("--").args(&files))?;
+    tree.write("DEBIAN/md5sums", sums)?;
+
+    let time = epoch(parts.layout)?;
+    tree.settle(time)?;
+    tree::make(output)?;
+    let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
+    let mut build = Command::new("dpkg-deb");
+    // gzip, since every dpkg unpacks it in no time; the plugins' jars would not get smaller anyway.
+    build.env(EPOCH, seconds(time).to_string()).args(["--root-owner-group", "-Zgzip", "-z9", "--build"]);
+    command::quiet(build.arg(&root).arg(&package))?;
+    Ok(package)
+}
+
+/// As Debian calls that of this machine.
+fn architecture() -> Result<String> {
+    match ARCH {
+        "x86_64" => Ok("amd64".into()),
+        "aarch64" => Ok("arm64".into()),
+        other => bail!("no Debian package for {other} is known of: say --without-deb"),
+    }
+}
+
+fn is_machine_code(file: &Path) -> bool {
+    file.starts_with("usr/bin") || file.extension().is_some_and(|extension| extension == "so")
+}
+
+/// Man pages and long texts are compressed there. Not those that others link to.
+fn compress(root: &Path, files: &[PathBuf]) -> Result<()> {
+    let is_long = |file: &&PathBuf| {
+        file.starts_with("usr/share/man") || file.file_name().is_some_and(|name| name == notices::FILE)
+    };
+    let long: Vec<&PathBuf> = files.iter().filter(is_long).collect();
+    command::quiet(Command::new("gzip").args(["-9", "--no-name", "--"]).args(long).current_dir(root)).map(drop)
+}
+
+fn control(architecture: &str, depends: &str, kilobytes: u64) -> String {
+    // As Debian's own tools ask who packs.
+    let name = env::var("DEBFULLNAME").unwrap_or_else(|_| "Elephant Tracks".into());
+    let address = env::var("DEBEMAIL").unwrap_or_else(|_| "elephant-tracks@localhost".into());
+    let mut text = String::new();
+    for (field, value) in [
+        ("Package", NAME),
+        ("Version", VERSION),
+        ("Architecture", architecture),
+        ("Maintainer", &format!("{name} <{address}>")),
+        ("Installed-Size", &kilobytes.to_string()),
+        ("Depends", depends),
+        ("Suggests", "default-jdk-headless | java-sdk-headless, gradle, maven"),
+        ("Section", "java"),
+        ("Priority", "optional"),
+        ("Description", DESCRIPTION.trim_end()),
+    ] {
+        let _ = writeln!(text, "{field}: {value}");
+    }
+    text
+}

@@ -1,0 +1,150 @@
+//! `cargo xtask dist`: what `cargo xtask build` has built, for users: an archive that can be unpacked anywhere, and a
+//! Debian package.
+//!
+//! The same build gives the same bytes: files are sorted, belong to root, and are as old as the last commit.
+
+mod archive;
+mod deb;
+mod needs;
+mod notices;
+mod tree;
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, SystemTime};
+
+use anyhow::{Context, Result, bail};
+
+use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
+use crate::plugins::{gradle, maven};
+use crate::{build, command, docs, setup};
+use tree::Tree;
+
+pub use tree::{LEFT_BY_BUILDS, copy_folder};
+
+const NAME: &str = "elephant-tracks";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// What says how old files are, see reproducible-builds.org.
+const EPOCH: &str = "SOURCE_DATE_EPOCH";
+/// If neither that nor git does: the year 2000, as in our jars.
+const LONG_AGO: u64 = 946_684_800;
+
+/// Options of `cargo xtask dist`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// Leave the plugins out; otherwise it is an error if Gradle or Maven is missing
+    #[arg(long)]
+    without_plugins: bool,
+    /// Make no Debian package; otherwise it is an error if dpkg-deb is missing
+    #[arg(long)]
+    without_deb: bool,
+    /// Where to put them [default: target/dist]
+    #[arg(long, short, value_name = "DIR")]
+    output: Option<PathBuf>,
+}
+
+/// Builds and packs.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    if !options.without_plugins {
+        setup::build_tools().context("--without-plugins does without what needs these")?;
+    }
+    if !options.without_deb && !command::exists("dpkg-deb") {
+        bail!("no dpkg-deb found: please install dpkg, or say --without-deb");
+    }
+    let tools = build::run(layout)?;
+    let work = layout.target.join("dist-work");
+    let share = work.join("share");
+    tree::remove(&share)?;
+    docs::reference(layout, "share", &share)?;
+    let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins };
+    let output = options.output.clone().unwrap_or_else(|| layout.target.join("dist"));
+    println!("{}", archive::write(&parts, &work, &output)?.display());
+    if !options.without_deb {
+        println!("{}", deb::write(&parts, &work, &output)?.display());
+    }
+    Ok(())
+}
+
+/// What goes into both, and where it is before.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts<'a> {
+    /// The repository.
+    pub layout: &'a Layout,
+    /// What was built.
+    pub tools: &'a Tools,
+    /// Man pages and completions, as `et-reference share` writes them.
+    pub share: &'a Path,
+    /// Whether the plugins go in; they must have been built then.
+    pub with_plugins: bool,
+}
+
+impl Parts<'_> {
+    /// Writes the archive to a folder; `work` may be used on the way.
+    pub fn archive(&self, work: &Path, output: &Path) -> Result<PathBuf> {
+        archive::write(self, work, output)
+    }
+
+    /// Writes the Debian package.
+    pub fn debian_package(&self, work: &Path, output: &Path) -> Result<PathBuf> {
+        deb::write(self, work, output)
+    }
+
+    /// The programs and what they need, as they look for it.
+    fn install_programs(&self, tree: &Tree) -> Result<()> {
+        for program in [self.tools.et_instrument(), self.tools.et_trace()] {
+            stripped(&tree.add(&program, "bin")?)?;
+        }
+        let (lib, to) = (self.tools.lib(), "lib/elephant-tracks");
+        stripped(&tree.add(&lib.join(RUNTIME_LIBRARY), to)?)?;
+        for jar in HEAP_PROXY_JARS {
+            tree.add(&lib.join(jar), to)?;
+        }
+        if self.with_plugins {
+            for repository in [gradle::repository(&lib), maven::repository(&lib)] {
+                if !repository.is_dir() {
+                    bail!("{} is missing: run cargo xtask build where Gradle and Maven are", repository.display());
+                }
+                tree.add_folder(&repository, to, &[])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is to be read, so that links among the pages lead somewhere; `to` is a folder.
+    fn install_docs(&self, tree: &Tree, to: &str) -> Result<()> {
+        let repo = &self.layout.repo;
+        for file in ["README.md", "LICENSE", "CHANGELOG.md"] {
+            tree.add(&repo.join(file), to)?;
+        }
+        for folder in ["docs", "examples"] {
+            tree.add_folder(&repo.join(folder), to, &LEFT_BY_BUILDS)?;
+        }
+        // The example for Maven needs it on Debian.
+        tree.add(&repo.join("maven-plugin/debian-settings.xml"), Path::new(to).join("maven-plugin"))?;
+        Ok(())
+    }
+}
+
+/// Symbols stay, for panics; what only tells their lines is nine tenths of each file.
+fn stripped(file: &Path) -> Result<()> {
+    command::quiet(Command::new("strip").arg("--strip-debug").arg(file)).map(drop)
+}
+
+/// How old all files are to be.
+fn epoch(layout: &Layout) -> Result<SystemTime> {
+    let seconds = match env::var(EPOCH) {
+        Ok(given) => given.parse().with_context(|| format!("{EPOCH}={given} is no number of seconds"))?,
+        Err(_) => {
+            let commit = Command::new("git").args(["log", "-1", "--format=%ct"]).current_dir(&layout.repo).output();
+            let seconds = commit.ok().and_then(|commit| String::from_utf8(commit.stdout).ok()?.trim().parse().ok());
+            seconds.unwrap_or(LONG_AGO)
+        }
+    };
+    Ok(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds))
+}
+
+fn seconds(time: SystemTime) -> u64 {
+    time.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,104 @@
+//! The packages that a program needs, from the versions of symbols it was linked with.
+//!
+//! As `dpkg-shlibdeps` does, which is not everywhere; for the few libraries that ours need, `objdump` says enough.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{Context, Result};
+
+use crate::command;
+
+/// Which of Debian's packages has a library, and what the versions of its symbols begin with.
+const PACKAGES: [(&str, &str, &str); 5] = [
+    ("libc.so.6", "libc6", "GLIBC_"),
+    ("libm.so.6", "libc6", "GLIBC_"),
+    ("ld-linux-x86-64.so.2", "libc6", "GLIBC_"),
+    ("ld-linux-aarch64.so.1", "libc6", "GLIBC_"),
+    ("libgcc_s.so.1", "libgcc-s1", "GCC_"),
+];
+
+/// A version, to be compared.
+type Version = Vec<u32>;
+
+/// What `Depends` has to say.
+pub(super) fn of(files: &[PathBuf]) -> Result<String> {
+    let mut needed = BTreeMap::new();
+    for file in files {
+        let mut objdump = Command::new("objdump");
+        let text = command::read(objdump.env("LC_ALL", "C").arg("--private-headers").arg(file))?;
+        add(&mut needed, &text).with_context(|| format!("{}", file.display()))?;
+    }
+    let packages = needed.iter().map(|(package, version)| {
+        let numbers: Vec<String> = version.iter().map(u32::to_string).collect();
+        if numbers.is_empty() { (*package).to_owned() } else { format!("{package} (>= {})", numbers.join(".")) }
+    });
+    Ok(packages.collect::<Vec<_>>().join(", "))
+}
+
+fn add(needed: &mut BTreeMap<&'static str, Version>, headers: &str) -> Result<()> {
+    let mut current = None;
+    for line in headers.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        match words[..] {
+            ["NEEDED", library] => _ = needed.entry(package(library)?.0).or_default(),
+            ["required", "from", library] => current = Some(package(library.trim_end_matches(':'))?),
+            [_hash, _flags, _index, symbols] => {
+                let Some((package, prefix)) = current else { continue };
+                let version = symbols.strip_prefix(prefix).and_then(parsed);
+                let newest = needed.entry(package).or_default();
+                *newest = newest.clone().max(version.unwrap_or_default());
+            }
+            _ => current = None,
+        }
+    }
+    Ok(())
+}
+
+fn package(library: &str) -> Result<(&'static str, &'static str)> {
+    let found = PACKAGES.iter().find(|(name, ..)| *name == library);
+    let (_, package, prefix) =
+        found.with_context(|| format!("it needs {library}, of which xtask/src/dist/needs.rs names no package"))?;
+    Ok((package, prefix))
+}
+
+fn parsed(version: &str) -> Option<Version> {
+    version.split('.').map(|number| number.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADERS: &str = "
+Dynamic Section:
+  NEEDED               libgcc_s.so.1
+  NEEDED               libm.so.6
+  NEEDED               libc.so.6
+
+Version References:
+  required from libgcc_s.so.1:
+    0x0b792653 0x00 24 GCC_3.3
+    0x09276060 0x00 25 GCC_4.2.0
+  required from libm.so.6:
+    0x06969189 0x00 09 GLIBC_2.29
+  required from libc.so.6:
+    0x0d696919 0x00 15 GLIBC_2.9
+    0x069691b4 0x00 02 GLIBC_2.34
+    0x0963cf85 0x00 03 GLIBC_PRIVATE
+";
+
+    #[test]
+    fn the_newest_symbol_decides() {
+        let mut needed = BTreeMap::new();
+        add(&mut needed, HEADERS).unwrap();
+        assert_eq!(needed, BTreeMap::from([("libc6", vec![2, 34]), ("libgcc-s1", vec![4, 2, 0])]));
+    }
+
+    #[test]
+    fn an_unknown_library_is_not_passed_over() {
+        let error = add(&mut BTreeMap::new(), "  NEEDED               libssl.so.3\n").unwrap_err().to_string();
+        assert!(error.contains("libssl.so.3"), "{error}");
+    }
+}

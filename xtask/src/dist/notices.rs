@@ -1,0 +1,232 @@
+//! Licences of the libraries that the tools and the runtime contain.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::command;
+use crate::layout::Layout;
+
+/// The file with all of them.
+pub(super) const FILE: &str = "THIRD-PARTY-NOTICES";
+/// What the compiler's distribution says of its library and of what that contains.
+const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-PARTY-NOTICES-rust-library.html");
+
+/// What everything goes into that has to do with licences.
+const PACKED: [&str; 3] = ["et-instrument", "et-trace", "et-runtime"];
+
+/// How files with licences are called, in capitals.
+const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
+
+/// The files to pack: names and contents.
+pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut metadata = Command::new(&cargo);
+    metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
+    let metadata = command::read(metadata.current_dir(&layout.repo))?;
+    let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
+    let mut files = vec![(FILE, text(&linked(&metadata)?)?)];
+    let sysroot = command::read(Command::new("rustc").args(["--print", "sysroot"]))?;
+    // A compiler from elsewhere may come without it; the list names the library in any case.
+    if let Ok(of_rust) = fs::read_to_string(Path::new(sysroot.trim()).join(OF_RUST.0)) {
+        files.push((OF_RUST.1, of_rust));
+    }
+    Ok(files)
+}
+
+fn host() -> Result<String> {
+    let version = command::read(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
+}
+
+/// A package with its licence.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Package {
+    name: String,
+    version: String,
+    licence: String,
+    authors: String,
+    repository: String,
+    folder: PathBuf,
+}
+
+/// All packages from elsewhere whose code is in what we pack. Not those that only run while it is compiled.
+fn linked(metadata: &Value) -> Result<BTreeSet<Package>> {
+    let list = |value: &'static str| metadata[value].as_array().into_iter().flatten();
+    let packages: HashMap<&str, &Value> =
+        list("packages").filter_map(|package| Some((package["id"].as_str()?, package))).collect();
+    let nodes = metadata["resolve"]["nodes"].as_array().context("cargo metadata says nothing of dependencies")?;
+    let nodes: HashMap<&str, &Value> = nodes.iter().filter_map(|node| Some((node["id"].as_str()?, node))).collect();
+    let is_packed = |package: &Value| PACKED.iter().any(|name| package["name"] == *name) && package["source"].is_null();
+    let mut open: Vec<&str> = packages.iter().filter(|(_, package)| is_packed(package)).map(|(id, _)| *id).collect();
+    let mut seen = BTreeSet::new();
+    let mut found = BTreeSet::new();
+    while let Some(id) = open.pop() {
+        let package = packages.get(id).with_context(|| format!("cargo metadata does not describe {id}"))?;
+        let kinds = package["targets"].as_array().into_iter().flatten().flat_map(|target| target["kind"].as_array());
+        let at_compile_time = kinds.flatten().any(|kind| kind == "proc-macro");
+        if at_compile_time || !seen.insert(id) {
+            continue;
+        }
+        if !package["source"].is_null() {
+            found.insert(described(package)?);
+        }
+        let node = nodes.get(id).with_context(|| format!("cargo metadata does not say what {id} depends on"))?;
+        open.extend(
+            node["deps"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter(|needed| is_linked(needed))
+                .filter_map(|needed| needed["pkg"].as_str()),
+        );
+    }
+    Ok(found)
+}
+
+/// Neither for tests nor for build scripts.
+fn is_linked(dependency: &Value) -> bool {
+    dependency["dep_kinds"].as_array().into_iter().flatten().any(|kind| kind["kind"].is_null())
+}
+
+fn described(package: &Value) -> Result<Package> {
+    let text = |key: &str| package[key].as_str().unwrap_or_default().to_owned();
+    let authors = package["authors"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let manifest = PathBuf::from(text("manifest_path"));
+    Ok(Package {
+        name: text("name"),
+        version: text("version"),
+        licence: text("license"),
+        authors: authors.collect::<Vec<_>>().join(", "),
+        repository: text("repository"),
+        folder: manifest.parent().context("a manifest lies in a folder")?.to_owned(),
+    })
+}
+
+fn text(packages: &BTreeSet<Package>) -> Result<String> {
+    let mut list = String::new();
+    // The same licence is there once, with all that it is of.
+    let mut licences: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for package in packages {
+        let title = format!("{} {}", package.name, package.version);
+        let licence = if package.licence.is_empty() { "no licence is named" } else { &package.licence };
+        let _ = writeln!(list, "{title}\n    {licence}");
+        for more in [&package.authors, &package.repository] {
+            if !more.is_empty() {
+                let _ = writeln!(list, "    {more}");
+            }
+        }
+        let files = licence_files(&package.folder)?;
+        if files.is_empty() {
+            list += "    It comes without the text of its licence.\n";
+        }
+        for file in files {
+            let bytes = fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+            let name = file.strip_prefix(&package.folder)?.display();
+            let text = String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim_matches('\n').to_owned();
+            licences.entry(text).or_default().push(format!("{title}: {name}"));
+        }
+    }
+    let line = "=".repeat(80);
+    let mut text = format!(
+        "Elephant Tracks contains the libraries below. Where a licence has alternatives (\"OR\", \"/\"), any of them may be\n\
+         chosen. Their texts follow the list.\n\n\
+         The Rust standard library\n    MIT OR Apache-2.0\n    https://github.com/rust-lang/rust\n{list}"
+    );
+    let mut licences: Vec<(String, Vec<String>)> = licences.into_iter().collect();
+    licences.sort_by(|(_, one), (_, other)| one.cmp(other));
+    for (licence, of) in licences {
+        let _ = write!(text, "\n{line}\n{}\n{line}\n\n{}\n", of.join("\n"), licence.trim_end());
+    }
+    Ok(text)
+}
+
+/// In the package and below: it may contain libraries with licences of their own.
+fn licence_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    let mut folders = vec![folder.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+            if path.is_dir() {
+                folders.push(path);
+            } else if BEGINNINGS.iter().any(|beginning| name.starts_with(beginning)) && !name.ends_with(".RS") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn package(name: &str, folder: &Path) -> Package {
+        let (version, licence) = ("1.0".into(), "0BSD".into());
+        Package {
+            name: name.into(),
+            version,
+            licence,
+            authors: String::new(),
+            repository: String::new(),
+            folder: folder.into(),
+        }
+    }
+
+    #[test]
+    fn no_package_is_dropped_and_no_text_is_there_twice() {
+        let folder = env::temp_dir().join(format!("et-notices-{}", std::process::id()));
+        for name in ["a", "b/c-library", "none"] {
+            fs::create_dir_all(folder.join(name)).unwrap();
+        }
+        fs::write(folder.join("a/LICENSE-MIT"), "Permission is granted\r\n").unwrap();
+        fs::write(folder.join("b/c-library/COPYING"), "\nPermission is granted\n").unwrap();
+        fs::write(folder.join("b/license.rs"), "fn main() {}").unwrap();
+        let packages = ["a", "b", "none"].map(|name| package(name, &folder.join(name)));
+        let text = text(&BTreeSet::from(packages)).unwrap();
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(text.contains("none 1.0\n    0BSD\n    It comes without the text"), "{text}");
+        assert!(text.contains("\na 1.0: LICENSE-MIT\nb 1.0: c-library/COPYING\n"), "{text}");
+        assert_eq!(text.matches("Permission is granted").count(), 1);
+        assert!(!text.contains("fn main"));
+    }
+
+    #[test]
+    fn only_what_is_linked_in_is_named() {
+        let package = |name: &str, kind: &str, source: Value| {
+            serde_json::json!({"id": name, "name": name, "version": "1", "license": "MIT", "source": source,
+                "manifest_path": "/x/Cargo.toml", "targets": [{"kind": [kind]}]})
+        };
+        let registry = || Value::from("registry");
+        let needs = |name: &str, kind: Value| serde_json::json!({"pkg": name, "dep_kinds": [{"kind": kind}]});
+        let deps = [
+            needs("linked", Value::Null),
+            needs("derive", Value::Null),
+            needs("tests", "dev".into()),
+            needs("cc", "build".into()),
+        ];
+        let node = |name: &str, deps: &[Value]| serde_json::json!({"id": name, "deps": deps});
+        let metadata = serde_json::json!({
+            "packages": [
+                package("et-trace", "lib", Value::Null),
+                package("linked", "lib", registry()),
+                package("derive", "proc-macro", registry()),
+                package("tests", "lib", registry()),
+                package("cc", "lib", registry()),
+            ],
+            "resolve": {"nodes": [node("et-trace", &deps), node("linked", &[])]},
+        });
+        let found = linked(&metadata).unwrap();
+        assert_eq!(found.iter().map(|package| package.name.as_str()).collect::<Vec<_>>(), ["linked"]);
+    }
+}
