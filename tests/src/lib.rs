@@ -3,6 +3,7 @@
 //!
 //! * [`example`] has a project of `examples/` built by its build tool.
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
+//! * [`links`] looks where the links of the docs lead.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
 //! * [`plain_and_traced`] runs a program under many options and compares what is seen.
@@ -19,6 +20,7 @@ pub mod expect;
 pub mod fate;
 pub mod handovers;
 pub mod lab;
+pub mod links;
 pub mod names;
 pub mod pattern;
 pub mod plain_and_traced;

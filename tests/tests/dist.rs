@@ -3,7 +3,6 @@
 //!
 //! One test: the copy of the JDK that the archive's tools make is the one that the package's tools look for.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -11,6 +10,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
+use et_tests::links;
 use xtask::command;
 use xtask::dist::Parts;
 use xtask::jdks::Jdk;
@@ -54,14 +54,14 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let zsh = installed.join("share/zsh/site-functions");
     completions_work(&installed.join("share/bash-completion/completions"), &zsh)?;
     man_pages_are_clean(&installed.join("share/man/man1"))?;
-    links_lead_somewhere(&installed)?;
+    links::lead_somewhere(&links::pages(&installed)?)?;
     // By links, as somebody would have them in PATH.
-    let links = folder.join("links");
-    fs::create_dir(&links)?;
+    let in_path = folder.join("bin of the user");
+    fs::create_dir(&in_path)?;
     for tool in ["et-instrument", "et-trace"] {
-        symlink(installed.join("bin").join(tool), links.join(tool))?;
+        symlink(installed.join("bin").join(tool), in_path.join(tool))?;
     }
-    let said = user.follows_readme(&links)?;
+    let said = user.follows_readme(&in_path)?;
     ensure!(said.contains("preparing an instrumented copy"), "{said}");
 
     if command::exists("dpkg-deb") {
@@ -102,7 +102,7 @@ fn debian_package(parts: &Parts, folder: &Path, user: &User) -> Result<()> {
     completions_work(&installed.join("share/bash-completion/completions"), &zsh)?;
     ensure!(installed.join("share/man/man1/et-instrument-run.1.gz").is_file());
     man_pages_are_clean(&installed.join("share/man/man1"))?;
-    links_lead_somewhere(&doc)?;
+    links::lead_somewhere(&links::pages(&doc)?)?;
     let said = user.follows_readme(&installed.join("bin"))?;
     ensure!(!said.contains("preparing an instrumented copy"), "the same tools look for another copy: {said}");
     Ok(())
@@ -181,37 +181,6 @@ fn man_pages_are_clean(folder: &Path) -> Result<()> {
         ensure!(text.contains("NAME") && text.contains("SYNOPSIS"), "{}: {text}", page.display());
     }
     Ok(())
-}
-
-/// Links of the pages to each other and to other files.
-fn links_lead_somewhere(doc: &Path) -> Result<()> {
-    let mut broken = BTreeMap::new();
-    for page in pages(doc)? {
-        let text = fs::read_to_string(&page)?;
-        let folder = page.parent().context("a page lies in a folder")?;
-        let targets = text.split("](").skip(1).filter_map(|rest| rest.split(')').next());
-        for target in targets.filter(|target| !target.contains("://") && !target.starts_with('#')) {
-            let file = target.split('#').next().unwrap_or_default();
-            if !folder.join(file).exists() {
-                broken.insert(target.to_owned(), page.clone());
-            }
-        }
-    }
-    ensure!(broken.is_empty(), "links to what is not there: {broken:?}");
-    Ok(())
-}
-
-fn pages(folder: &Path) -> Result<Vec<PathBuf>> {
-    let mut pages = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.is_dir() {
-            pages.extend(self::pages(&path)?);
-        } else if path.extension().is_some_and(|extension| extension == "md") {
-            pages.push(path);
-        }
-    }
-    Ok(pages)
 }
 
 /// Somebody with a program, a JDK and what was installed.

@@ -59,6 +59,9 @@ fn say_what_is_skipped(layout: &Layout) -> Result<()> {
     if let Some(reason) = plugins::maven::obstacle(layout) {
         eprintln!("the Maven plugin: its test is skipped: {reason}");
     }
+    if !command::exists("dpkg-deb") {
+        eprintln!("the Debian package: its test is skipped: no dpkg-deb found");
+    }
     for feature in JDKS {
         let Some(jdk) = jdks::of_feature(layout, feature) else {
             eprintln!("JDK {feature}: none found, its tests are skipped");

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::Rule;
 use super::program::ProgramArgs;
@@ -27,6 +27,7 @@ pub(super) struct RunArgs {
     quiet: bool,
     /// The program: java …, javac …, with all its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
+    #[arg(value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,
 }
 

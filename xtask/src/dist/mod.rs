@@ -104,7 +104,10 @@ impl Parts<'_> {
         if self.with_plugins {
             for repository in [gradle::repository(&lib), maven::repository(&lib)] {
                 if !repository.is_dir() {
-                    bail!("{} is missing: run cargo xtask build where Gradle and Maven are", repository.display());
+                    bail!(
+                        "{} is missing: build where Gradle and Maven are, or say --without-plugins",
+                        repository.display()
+                    );
                 }
                 tree.add_folder(&repository, to, &[])?;
             }
