@@ -8,6 +8,7 @@ mod bytes;
 mod cut_off;
 pub mod dynamic;
 pub mod format;
+pub mod packing;
 pub mod progress;
 #[cfg(feature = "read")]
 mod reader;

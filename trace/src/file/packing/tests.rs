@@ -1,0 +1,169 @@
+use proptest::prelude::*;
+
+use super::streams::Streams;
+use super::{Packer, UnpackError, Unpacker};
+use crate::event::{Event, MAX_ELEMENTS, ObjectHash, Targets, Ticket, encode};
+use et_names::{FieldRefId, MethodId, SiteId};
+
+fn packed(events: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    assert!(Packer::default().pack(events, &mut out));
+    out
+}
+
+fn unpacked(packed: &[u8], len: usize) -> Result<Vec<u8>, UnpackError> {
+    let mut events = vec![0; len];
+    Unpacker::default().unpack(packed, &mut events).map(|()| events)
+}
+
+fn encoded<'a>(events: impl IntoIterator<Item = Event<'a>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    events.into_iter().for_each(|event| encode(&event, &mut bytes));
+    bytes
+}
+
+/// One of few, so that much is foretold, or any.
+fn word(limit: u32) -> impl Strategy<Value = u32> {
+    prop_oneof![4 => 1..8u32, 1 => 1..limit]
+}
+
+const TARGETS: [u8; 4 * MAX_ELEMENTS] = {
+    let mut words = [0; 4 * MAX_ELEMENTS];
+    let mut at = 0;
+    while at < words.len() {
+        words[at] = (at * 7 % 31) as u8;
+        at += 1;
+    }
+    words
+};
+
+fn event() -> impl Strategy<Value = Event<'static>> {
+    let id = || word(1 << 30);
+    let object = || prop_oneof![1 => Just(0), 8 => word(1 << 31)].prop_map(ObjectHash);
+    let number = || prop_oneof![word(u32::MAX), Just(u32::MAX)];
+    let ticket = prop_oneof![4 => 1..2000u64, 1 => 0..1u64 << 56, 1 => Just(1 << 24)];
+    let method = || id().prop_map(MethodId);
+    prop_oneof![
+        3 => method().prop_map(|method| Event::Exit { method }),
+        2 => method().prop_map(|method| Event::Entry { method }),
+        3 => (method(), object()).prop_map(|(method, receiver)| Event::EntryOn { method, receiver }),
+        2 => ticket.prop_map(|ticket| Event::Ticket(Ticket(ticket))),
+        1 => (id(), object(), object(), any::<bool>())
+            .prop_map(|(site, object, class, known)| Event::New { site: SiteId(site), object, class, known }),
+        1 => (0..3u8, id(), object(), number())
+            .prop_map(|(depth, site, object, length)| Event::NewArray { depth, site: SiteId(site), object, length }),
+        1 => (object(), object(), -1..9i32)
+            .prop_map(|(object, class, length)| Event::Found { object, class, length }),
+        1 => (object(), object(), -1..9i32, any::<[bool; 2]>()).prop_map(|(object, class, length, [fresh, constant])| {
+            Event::Made { object, class, length, fresh, constant }
+        }),
+        1 => (id(), object(), object(), any::<bool>()).prop_map(|(field, origin, target, if_changed)| {
+            Event::PutField { field: FieldRefId(field), origin, target, if_changed }
+        }),
+        1 => (id(), object()).prop_map(|(field, target)| Event::PutStatic { field: FieldRefId(field), target }),
+        1 => (number(), object(), object())
+            .prop_map(|(index, array, target)| Event::PutElement { index, array, target }),
+        1 => (number(), object(), 1..=MAX_ELEMENTS).prop_map(|(start, array, count)| {
+            Event::PutElements { start, array, targets: Targets::new(&TARGETS[..4 * count]).unwrap() }
+        }),
+        1 => (method(), object()).prop_map(|(method, exception)| Event::Throw { method, exception }),
+        1 => (method(), object()).prop_map(|(method, exception)| Event::Handle { method, exception }),
+        1 => (method(), object(), object())
+            .prop_map(|(method, exception, receiver)| Event::ExitThrow { method, exception, receiver }),
+        1 => (method(), id()).prop_map(|(method, site)| Event::EntryInit { method, site: SiteId(site) }),
+        1 => method().prop_map(|method| Event::SuperCall { method }),
+        1 => object().prop_map(|owner| Event::Switch { owner }),
+        1 => object().prop_map(|object| Event::Used { object }),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn what_is_packed_comes_back(events in proptest::collection::vec(event(), 0..400), repeats in 1..4usize) {
+        let bytes = encoded(events).repeat(repeats);
+        prop_assert_eq!(unpacked(&packed(&bytes), bytes.len()).unwrap(), bytes);
+    }
+
+    #[test]
+    fn damage_is_an_error_or_other_events(
+        events in proptest::collection::vec(event(), 1..100),
+        at in any::<proptest::sample::Index>(),
+        byte in any::<u8>(),
+        cut in any::<bool>(),
+    ) {
+        let bytes = encoded(events);
+        let mut packed = packed(&bytes);
+        let at = at.index(packed.len());
+        packed[at] = byte;
+        if cut {
+            packed.truncate(at);
+        }
+        let _ = unpacked(&packed, bytes.len());
+    }
+}
+
+#[test]
+fn packers_forget_the_last_block() {
+    let loops = |method: u32| {
+        let call = [Event::Entry { method: MethodId(method) }, Event::Exit { method: MethodId(method) }];
+        encoded((0..500).flat_map(|_| call))
+    };
+    let (mut packer, mut unpacker) = (Packer::default(), Unpacker::default());
+    for bytes in [loops(7), loops(9), loops(7), Vec::new()] {
+        let mut out = Vec::new();
+        assert!(packer.pack(&bytes, &mut out));
+        assert_eq!(out, packed(&bytes));
+        let mut back = vec![0; bytes.len()];
+        unpacker.unpack(&out, &mut back).unwrap();
+        assert_eq!(back, bytes);
+    }
+}
+
+#[test]
+fn a_loop_costs_next_to_nothing() {
+    let mut hash = 1;
+    let bytes = encoded((0..3200).flat_map(|_| {
+        hash = (u64::from(hash) * 16807 % 0x7fff_ffff) as u32;
+        let object = ObjectHash(hash);
+        [
+            Event::New { site: SiteId(5), object, class: ObjectHash(77), known: false },
+            Event::EntryOn { method: MethodId(6), receiver: object },
+            Event::Exit { method: MethodId(6) },
+            Event::PutStatic { field: FieldRefId(8), target: object },
+        ]
+    }));
+    // A byte for each: what follows the object made last is not what followed the one before.
+    assert!(packed(&bytes).len() < 3200 * 4 + 150);
+    let call = [Event::Entry { method: MethodId(1) }, Event::Exit { method: MethodId(1) }];
+    assert!(packed(&encoded(call).repeat(3200)).len() < 3200 * 2 / 64 + 50);
+}
+
+#[test]
+fn what_are_no_whole_events_is_not_packed() {
+    let new = Event::New { site: SiteId(5), object: ObjectHash(6), class: ObjectHash(7), known: false };
+    let bytes = encoded([Event::Exit { method: MethodId(1) }, new]);
+    for damaged in [&bytes[..bytes.len() - 1], &bytes[..bytes.len() - 4], &[0; 8], &[0xff; 8]] {
+        assert!(!Packer::default().pack(damaged, &mut Vec::new()));
+    }
+}
+
+#[test]
+fn damaged_streams_are_told_by_what_is_wrong() {
+    let bytes = encoded((1..90).map(|id| Event::Exit { method: MethodId(id * 77) }));
+    let packed = packed(&bytes);
+    let error = |packed: &[u8], len| unpacked(packed, len).unwrap_err();
+    assert_eq!(error(&packed[..10], bytes.len()), UnpackError::CutOff);
+    assert_eq!(error(&packed[..packed.len() - 4], bytes.len()), UnpackError::CutOff);
+    assert_eq!(error(&packed, bytes.len() - 4), UnpackError::Length);
+    assert_eq!(error(&packed, bytes.len() + 4), UnpackError::CutOff);
+    assert_eq!(error(&packed, bytes.len() - 3), UnpackError::Length);
+    let streams = |codes: &[u8]| {
+        let mut out = Vec::new();
+        Streams { dictionary: &[], codes, controls: &[], values: &[] }.write(&mut out);
+        out
+    };
+    assert_eq!(error(&streams(&[100]), 4), UnpackError::Code(100));
+    assert_eq!(error(&streams(&[0]), 4), UnpackError::Event(0));
+}
