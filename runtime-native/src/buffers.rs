@@ -213,6 +213,11 @@ impl Buffers {
         chunks
     }
 
+    /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
+    pub fn is_short(&self) -> bool {
+        self.lock().full > self.lag / 2
+    }
+
     /// Nobody gets a chunk anymore, and who waits goes away.
     pub fn stop(&self) {
         self.lock().stopped = true;
@@ -365,6 +370,20 @@ mod tests {
         let all = buffers.hand_in_all();
         assert_eq!(all.len(), 1);
         assert_eq!(buffers.events(&all[0]).len(), 0, "it was emptied");
+    }
+
+    #[test]
+    fn chunks_are_short_before_threads_wait_for_them() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let mut full: Vec<_> = std::iter::repeat_with(|| {
+            let at = buffers.take(ONE).unwrap();
+            buffers.hand_in(at).unwrap()
+        })
+        .take_while(|_| !buffers.is_short())
+        .collect();
+        assert!(!full.is_empty() && full.len() < MIN_CHUNKS / 2, "{}", full.len());
+        full.drain(..).for_each(|chunk| buffers.release(chunk));
+        assert!(!buffers.is_short());
     }
 
     #[test]

@@ -74,8 +74,10 @@ struct Measured {
 struct MeasuredVariant {
     cost: Cost,
     trace_bytes: u64,
-    /// Of the events, before they were packed.
+    /// Of the events, as the hooks left them.
     event_bytes: u64,
+    /// Of the events, packed but not compressed.
+    packed_bytes: u64,
     records: u64,
 }
 
@@ -213,9 +215,10 @@ fn measure(
         let summary = instrumented::summary(tools, &path, 1)?;
         let number = |value: &serde_json::Value| value.as_u64().context("the summary lacks a number");
         let (trace_bytes, event_bytes) = (number(&summary["traceBytes"])?, number(&summary["eventBytes"])?);
+        let packed_bytes = number(&summary["packedEventBytes"])?;
         let records = number(&summary["records"]["total"])?;
         fs::remove_file(&path)?;
-        measured.push(MeasuredVariant { cost, trace_bytes, event_bytes, records });
+        measured.push(MeasuredVariant { cost, trace_bytes, event_bytes, packed_bytes, records });
     }
     Ok(Measured { program: workload.name.to_owned(), plain, variants: measured })
 }
@@ -279,16 +282,16 @@ fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], start: [f64; 3]
     );
     for (index, variant) in options.variants().iter().enumerate() {
         text += &format!(
-            "\n| {} | plain s | traced s | slowdown | plain MB | traced MB | M records | M records/s | bytes/record, unpacked | on disk | MB/s to disk |\n\
+            "\n| {} | plain s | traced s | slowdown | plain MB | traced MB | M records | M records/s | bytes/record in memory | packed | on disk | MB/s to disk |\n\
              |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
             variant.name
         );
         for program in measured {
-            let (plain, MeasuredVariant { cost, trace_bytes, event_bytes, records }) =
+            let (plain, MeasuredVariant { cost, trace_bytes, event_bytes, packed_bytes, records }) =
                 (program.plain, &program.variants[index]);
             let per_record = |bytes: u64| bytes as f64 / (*records).max(1) as f64;
             text += &format!(
-                "| {} | {:.2} | {:.2} | {:.1}x | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} | {:.2} | {:.1} |\n",
+                "| {} | {:.2} | {:.2} | {:.1}x | {:.0} | {:.0} | {:.1} | {:.1} | {:.2} | {:.2} | {:.2} | {:.1} |\n",
                 program.program,
                 plain.seconds,
                 cost.seconds,
@@ -298,12 +301,13 @@ fn markdown(options: &Options, jdk: &Jdk, measured: &[Measured], start: [f64; 3]
                 *records as f64 / 1e6,
                 *records as f64 / 1e6 / cost.seconds,
                 per_record(*event_bytes),
+                per_record(*packed_bytes),
                 per_record(*trace_bytes),
                 *trace_bytes as f64 / 1e6 / cost.seconds
             );
         }
         let mean = geometric_mean(measured.iter().map(|one| one.variants[index].cost.seconds / one.plain.seconds));
-        text += &format!("| geometric mean | | | {mean:.2}x | | | | | | | |\n");
+        text += &format!("| geometric mean | | | {mean:.2}x | | | | | | | | |\n");
     }
     let [plain, off, on] = start.map(|seconds| seconds * 1e3);
     text += "\n| a program that does nothing | ms | over plain |\n|---|--:|--:|\n";
@@ -326,7 +330,7 @@ fn as_json(
     start: [f64; 3],
     rewriting: &[Rewriting],
 ) -> serde_json::Value {
-    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.cost.seconds, "residentBytes": variant.cost.resident, "traceBytes": variant.trace_bytes, "eventBytes": variant.event_bytes, "records": variant.records });
+    let variant = |(variant, kind): (&MeasuredVariant, &Variant)| json!({ "name": kind.name, "seconds": variant.cost.seconds, "residentBytes": variant.cost.resident, "traceBytes": variant.trace_bytes, "eventBytes": variant.event_bytes, "packedEventBytes": variant.packed_bytes, "records": variant.records });
     let program = |program: &Measured| {
         let variants: Vec<_> = program.variants.iter().zip(options.variants()).map(variant).collect();
         json!({ "name": program.program, "plainSeconds": program.plain.seconds, "plainResidentBytes": program.plain.resident, "variants": variants })
@@ -367,13 +371,17 @@ mod tests {
             cost: cost(seconds),
             trace_bytes: 30_000_000,
             event_bytes: 40_000_000,
+            packed_bytes: 35_000_000,
             records: 10_000_000,
         };
         let measured =
             [Measured { program: "h2".into(), plain: cost(2.0), variants: vec![variant(8.0), variant(2.5)] }];
         let rewriting = [Rewriting { what: "h2's jars".into(), classes: 7, megabytes: 3.0, seconds: 0.5 }];
         let table = markdown(&options, &jdk, &measured, [0.04, 0.06, 0.1], &rewriting);
-        assert!(table.contains("| h2 | 2.00 | 8.00 | 4.0x | 300 | 300 | 10.0 | 1.2 | 4.00 | 3.00 | 3.8 |"), "{table}");
+        assert!(
+            table.contains("| h2 | 2.00 | 8.00 | 4.0x | 300 | 300 | 10.0 | 1.2 | 4.00 | 3.50 | 3.00 | 3.8 |"),
+            "{table}"
+        );
         assert!(table.contains("| geometric mean | | | 1.25x |"), "{table}");
         assert!(table.contains("| traced | 100 | 2.5x |"), "{table}");
         assert!(table.contains("| h2's jars | 7 | 3.0 | 0.50 | 6.0 |"), "{table}");

@@ -3,6 +3,7 @@
 
 mod block;
 pub mod buffers;
+mod codec;
 pub mod collector;
 pub(super) mod fields;
 mod initial;
@@ -13,7 +14,8 @@ mod tests;
 
 use thiserror::Error;
 
-pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BLOCK, write_block};
+pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, MAX_BLOCK};
+pub use codec::{BlockPacker, BlockUnpacker, Codec, packed_len, write_block};
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 pub use json::{ArrayLayout, End, Jvm, Meta, Problem, decode_json, encode_json};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};

@@ -4,6 +4,7 @@
 mod tests;
 
 use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read};
 use std::ops::Range;
@@ -16,7 +17,7 @@ use super::buffer_file::{self, Beside, BufferFile};
 use super::bytes::Bytes;
 use super::cut_off::CutOff;
 use super::format::{
-    self, BLOCK_HEADER, BlockHeader, BlockKind, Codec, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
+    self, BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
 };
 use super::progress::{Progress, RunId};
 use crate::event::Ticket;
@@ -62,6 +63,11 @@ pub enum ReadError {
         /// Why.
         source: et_names::DecodeError,
     },
+}
+
+thread_local! {
+    /// What unpacking takes; the readers of a trace's threads are too many to have one each.
+    static UNPACKER: RefCell<BlockUnpacker> = RefCell::default();
 }
 
 /// A block of the file.
@@ -328,6 +334,12 @@ impl TraceFile {
         self.cut_off.as_ref()
     }
 
+    /// Bytes of the events, packed but not compressed.
+    pub fn packed_event_bytes(&self) -> u64 {
+        let events = self.of_kind(BlockKind::Events);
+        events.map(|block| u64::from(format::packed_len(&block.header, self.stored(block)))).sum()
+    }
+
     /// The threads that left events.
     pub fn threads(&self) -> &[ThreadEvents] {
         &self.threads
@@ -374,29 +386,7 @@ impl TraceFile {
         match &thread.pieces[piece] {
             EventSource::Block(index) => {
                 let block = &self.blocks[*index];
-                let (header, stored) = (&block.header, self.stored(block));
-                // Into the caller's buffer, without a new allocation for each block.
-                let found = crc32fast::hash(stored);
-                if found != header.crc {
-                    return Err(FormatError::Checksum { expected: header.crc, found });
-                }
-                let raw_len = header.raw_len as usize;
-                into.resize(raw_len, 0);
-                let unpacked = match header.codec {
-                    Codec::Stored => {
-                        into.copy_from_slice(stored);
-                        Ok(raw_len)
-                    }
-                    Codec::Lz4 => lz4_flex::block::decompress_into(stored, into).map_err(|e| e.to_string()),
-                    Codec::Zstd => {
-                        zstd::bulk::decompress_to_buffer(stored, into.as_mut_slice()).map_err(|e| e.to_string())
-                    }
-                };
-                match unpacked {
-                    Ok(len) if len == raw_len => {}
-                    Ok(len) => return Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
-                    Err(what) => return Err(FormatError::Unpack(what)),
-                }
+                UNPACKER.with_borrow_mut(|unpacker| unpacker.unpack(&block.header, self.stored(block), into))?;
             }
             EventSource::Chunk(range) => {
                 into.extend_from_slice(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default());

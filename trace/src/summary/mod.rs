@@ -155,6 +155,8 @@ pub struct Summary {
     pub bytes_per_record: f64,
     /// Bytes of events before they were packed; 0 if that is not known.
     pub event_bytes: u64,
+    /// When they were packed, but not compressed yet.
+    pub packed_event_bytes: u64,
     /// What the classes have hooks for.
     pub events: Vec<&'static str>,
     /// Objects made while tracing was on.
@@ -321,6 +323,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
         bytes_per_record: 0.0,
         event_bytes: 0,
+        packed_event_bytes: 0,
         events: source.events().names().collect(),
         allocated: tally.allocated(),
         kinds: AllocKind::ALL
@@ -369,6 +372,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
     (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, ran, top);
     summary.trace_bytes = file.size();
     summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
+    summary.packed_event_bytes = file.packed_event_bytes();
     summary.program = Program {
         command: meta.command.clone(),
         pid: meta.pid,

@@ -194,9 +194,17 @@ fn validate_reads_the_text_as_well() {
 fn told_by_text(source: &Source) -> serde_json::Value {
     let summary = summarize(source, Reading::default(), 20).unwrap();
     let mut json = serde_json::to_value(&summary).unwrap();
-    for only_in_traces in
-        ["trace", "traceBytes", "program", "seconds", "bytesPerRecord", "eventBytes", "threads", "gcs"]
-    {
+    for only_in_traces in [
+        "trace",
+        "traceBytes",
+        "program",
+        "seconds",
+        "bytesPerRecord",
+        "eventBytes",
+        "packedEventBytes",
+        "threads",
+        "gcs",
+    ] {
         json.as_object_mut().unwrap().remove(only_in_traces);
     }
     for only_in_traces in ["notInstrumented", "shortfalls", "shortfallCount"] {

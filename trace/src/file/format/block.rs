@@ -1,8 +1,7 @@
 //! Blocks: what a trace file is made of.
 
-use std::borrow::Cow;
-
 use super::FormatError;
+use super::codec::Codec;
 use super::fields::Fields;
 use crate::event::Ticket;
 
@@ -56,18 +55,6 @@ impl BlockKind {
     }
 }
 
-/// How a block's bytes are packed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Codec {
-    /// As they are.
-    Stored = 0,
-    /// One LZ4 block (no frame, no length).
-    Lz4 = 1,
-    /// One zstd frame.
-    Zstd = 2,
-}
-
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -113,12 +100,7 @@ impl BlockHeader {
         let mut fields = Fields::new(&bytes[8..BLOCK_HEADER]);
         let header = BlockHeader {
             kind: BlockKind::from_u8(bytes[4]).ok_or(FormatError::Header("kind", bytes[4].into()))?,
-            codec: match bytes[5] {
-                0 => Codec::Stored,
-                1 => Codec::Lz4,
-                2 => Codec::Zstd,
-                other => return Err(FormatError::Header("codec", other.into())),
-            },
+            codec: Codec::from_u8(bytes[5]).ok_or(FormatError::Header("codec", bytes[5].into()))?,
             thread: fields.u32()?,
             raw_len: fields.u32()?,
             stored_len: fields.u32()?,
@@ -126,13 +108,8 @@ impl BlockHeader {
             sequence: fields.u64()?,
             first_ticket: Ticket(fields.u64()?),
         };
-        // What the codec can unpack a byte to, at the most: a larger claim is false, and decides what is allocated.
-        let ratio: u64 = match header.codec {
-            Codec::Stored => 1,
-            Codec::Lz4 => 255,
-            Codec::Zstd => 1 << 15,
-        };
-        if header.raw_len as usize > MAX_BLOCK || u64::from(header.raw_len) > u64::from(header.stored_len) * ratio {
+        // A larger claim is false, and decides what is allocated.
+        if header.raw_len as usize > MAX_BLOCK || header.raw_len as usize > header.codec.most(header.stored_len) {
             return Err(FormatError::Header("raw length", header.raw_len.into()));
         }
         if header.codec == Codec::Stored && header.stored_len != header.raw_len {
@@ -140,58 +117,4 @@ impl BlockHeader {
         }
         Ok(Some(header))
     }
-
-    /// Checks and unpacks the stored bytes.
-    pub fn unpack<'a>(&self, stored: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
-        let found = crc32fast::hash(stored);
-        if found != self.crc {
-            return Err(FormatError::Checksum { expected: self.crc, found });
-        }
-        let raw_len = self.raw_len as usize;
-        let raw = match self.codec {
-            Codec::Stored => return Ok(Cow::Borrowed(stored)),
-            Codec::Lz4 => {
-                lz4_flex::block::decompress(stored, raw_len).map_err(|e| FormatError::Unpack(e.to_string()))?
-            }
-            Codec::Zstd => zstd::bulk::decompress(stored, raw_len).map_err(|e| FormatError::Unpack(e.to_string()))?,
-        };
-        if raw.len() != raw_len {
-            return Err(FormatError::Unpack(format!("{} bytes instead of {raw_len}", raw.len())));
-        }
-        Ok(Cow::Owned(raw))
-    }
-}
-
-/// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is.
-pub fn write_block(
-    out: &mut Vec<u8>,
-    kind: BlockKind,
-    codec: Codec,
-    thread: u32,
-    sequence: u64,
-    first_ticket: Ticket,
-    raw: &[u8],
-) {
-    let packed = match codec {
-        Codec::Stored => None,
-        Codec::Lz4 => Some(lz4_flex::block::compress(raw)),
-        Codec::Zstd => zstd::bulk::compress(raw, 1).ok(),
-    }
-    .filter(|packed| packed.len() < raw.len());
-    let (codec, stored) = match &packed {
-        Some(packed) => (codec, packed.as_slice()),
-        None => (Codec::Stored, raw),
-    };
-    let header = BlockHeader {
-        kind,
-        codec,
-        thread,
-        raw_len: raw.len() as u32,
-        stored_len: stored.len() as u32,
-        crc: crc32fast::hash(stored),
-        sequence,
-        first_ticket,
-    };
-    out.extend_from_slice(&header.encode());
-    out.extend_from_slice(stored);
 }

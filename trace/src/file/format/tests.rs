@@ -1,6 +1,7 @@
 use super::collector::{Collected, Fate};
 use super::*;
-use crate::event::{ObjectHash, Ticket};
+use crate::event::{Event, ObjectHash, Ticket, encode};
+use et_names::MethodId;
 use proptest::prelude::*;
 
 fn object() -> impl Strategy<Value = ObjectHash> {
@@ -17,6 +18,73 @@ fn an_impossible_length_is_refused_before_memory_is_taken_for_it() {
         let claims = BlockHeader { raw_len: MAX_BLOCK as u32, ..header };
         assert!(matches!(BlockHeader::decode(&claims.encode()), Err(FormatError::Header("raw length", _))));
     }
+}
+
+/// Many events, packed.
+fn packed_block() -> (Vec<u8>, Vec<u8>) {
+    let mut raw = Vec::new();
+    for id in 0..3000 {
+        let method = MethodId(1 + id % 7);
+        encode(&Event::EntryOn { method, receiver: ObjectHash(1 + id * 7919 % 10_007) }, &mut raw);
+        encode(&Event::Exit { method }, &mut raw);
+    }
+    let mut block = Vec::new();
+    write_block(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw);
+    (raw, block)
+}
+
+#[test]
+fn events_are_packed_and_come_back() {
+    let (raw, block) = packed_block();
+    let header = BlockHeader::decode(&block).unwrap().unwrap();
+    let stored = &block[BLOCK_HEADER..];
+    assert_eq!((header.codec, header.raw_len as usize), (Codec::Packed, raw.len()));
+    assert_eq!(*header.unpack(stored).unwrap(), raw);
+    let len = packed_len(&header, stored) as usize;
+    assert!(stored.len() < len && len < raw.len() * 2 / 3, "{} {len} {}", stored.len(), raw.len());
+}
+
+#[test]
+fn a_packer_packs_what_it_can() {
+    let (raw, _) = packed_block();
+    let mut packer = BlockPacker::default();
+    let mut codec_of = |kind, codec, raw: &[u8]| {
+        let mut block = Vec::new();
+        packer.write(&mut block, kind, codec, 1, 0, Ticket(1), raw);
+        let header = BlockHeader::decode(&block).unwrap().unwrap();
+        assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), *raw);
+        header.codec
+    };
+    assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw), Codec::Packed);
+    // Few events, what are none, half an event, and no events at all.
+    assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw[..120]), Codec::Zstd);
+    assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &[0; 9000]), Codec::Zstd);
+    assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &raw[..raw.len() - 8]), Codec::Zstd);
+    assert_eq!(codec_of(BlockKind::Names, Codec::Packed, &raw), Codec::Zstd);
+    assert_eq!(codec_of(BlockKind::Events, Codec::Zstd, &raw), Codec::Zstd);
+    assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &[1, 2, 3]), Codec::Stored);
+}
+
+#[test]
+fn damaged_packed_events_are_an_error() {
+    let (raw, block) = packed_block();
+    let header = BlockHeader::decode(&block).unwrap().unwrap();
+    let stored = &block[BLOCK_HEADER..];
+    let unpacked = |stored: &[u8], raw_len: usize| {
+        let crc = crc32fast::hash(stored);
+        let header = BlockHeader { crc, raw_len: raw_len as u32, stored_len: stored.len() as u32, ..header };
+        header.unpack(stored).map(|raw| raw.len())
+    };
+    let message = |result: Result<usize, FormatError>| result.unwrap_err().to_string();
+    assert_eq!(message(unpacked(stored, raw.len() + 4)), "block does not unpack: packed events end too early");
+    assert_eq!(
+        message(unpacked(&[0xff; 4], raw.len())),
+        "block does not unpack: 4294967295 bytes of packed events are too many"
+    );
+    assert!(message(unpacked(&stored[..2], raw.len())).starts_with("block does not unpack"));
+    assert!(message(unpacked(&stored[..stored.len() / 2], raw.len())).starts_with("block does not unpack"));
+    let claims = BlockHeader { raw_len: 1 << 25, ..header };
+    assert!(matches!(BlockHeader::decode(&claims.encode()), Err(FormatError::Header("raw length", _))));
 }
 
 proptest! {

@@ -1,0 +1,248 @@
+//! How the content of blocks is packed.
+
+use std::borrow::Cow;
+
+use zstd::bulk::{Compressor, Decompressor};
+
+use super::FormatError;
+use super::block::{BlockHeader, BlockKind};
+use crate::event::Ticket;
+use crate::file::packing::{Packer, Unpacker};
+
+/// How a block's bytes are packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Codec {
+    /// As they are.
+    Stored = 0,
+    /// One LZ4 block (no frame, no length).
+    Lz4 = 1,
+    /// One zstd frame.
+    Zstd = 2,
+    /// Events only: what [`packing`](crate::file::packing) makes of them, its length (u32), then one zstd frame of it.
+    Packed = 3,
+}
+
+const ZSTD_LEVEL: i32 = 1;
+/// A byte of a zstd frame is at most so many.
+const ZSTD_RATIO: usize = 1 << 15;
+/// Events below this many bytes have too little in common.
+const LEAST_PACKED: usize = 4 << 10;
+/// No packed block is larger when unpacked: the runtime's chunks are far smaller.
+const MOST_PACKED: usize = 1 << 24;
+/// Bytes of the length before packed events.
+const LENGTH: usize = 4;
+
+impl Codec {
+    /// The codec with this number.
+    pub fn from_u8(number: u8) -> Option<Self> {
+        [Self::Stored, Self::Lz4, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
+    }
+
+    /// How many bytes so many can unpack to, at the most.
+    pub(super) fn most(self, stored: u32) -> usize {
+        let stored = stored as usize;
+        match self {
+            Self::Stored => stored,
+            Self::Lz4 => stored.saturating_mul(255),
+            Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
+            Self::Packed => MOST_PACKED,
+        }
+    }
+}
+
+/// Packs blocks, one after the other: keeps what that takes.
+#[derive(Default)]
+pub struct BlockPacker {
+    packer: Option<Packer>,
+    events: Vec<u8>,
+    zstd: Option<Compressor<'static>>,
+    packed: Vec<u8>,
+}
+
+impl std::fmt::Debug for BlockPacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockPacker").finish_non_exhaustive()
+    }
+}
+
+impl BlockPacker {
+    /// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is; what are no
+    /// whole events, or few, is not [packed](Codec::Packed) as such.
+    #[allow(clippy::too_many_arguments, reason = "the fields of a header")]
+    pub fn write(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: BlockKind,
+        codec: Codec,
+        thread: u32,
+        sequence: u64,
+        first_ticket: Ticket,
+        raw: &[u8],
+    ) {
+        let (codec, stored) = match self.pack(kind, codec, raw) {
+            Some(codec) if self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
+            _ => (Codec::Stored, raw),
+        };
+        let header = BlockHeader {
+            kind,
+            codec,
+            thread,
+            raw_len: raw.len() as u32,
+            stored_len: stored.len() as u32,
+            crc: crc32fast::hash(stored),
+            sequence,
+            first_ticket,
+        };
+        out.extend_from_slice(&header.encode());
+        out.extend_from_slice(stored);
+    }
+
+    /// The codec with which `packed` was filled, if it was.
+    fn pack(&mut self, kind: BlockKind, codec: Codec, raw: &[u8]) -> Option<Codec> {
+        self.packed.clear();
+        match codec {
+            Codec::Stored => None,
+            Codec::Lz4 => {
+                self.packed = lz4_flex::block::compress(raw);
+                Some(codec)
+            }
+            Codec::Packed if kind == BlockKind::Events && (LEAST_PACKED..=MOST_PACKED).contains(&raw.len()) => {
+                self.events.clear();
+                if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
+                    return self.pack(kind, Codec::Zstd, raw);
+                }
+                self.packed.extend_from_slice(&(self.events.len() as u32).to_le_bytes());
+                let events = std::mem::take(&mut self.events);
+                let is_packed = self.compress(&events);
+                self.events = events;
+                is_packed.then_some(codec)
+            }
+            Codec::Zstd | Codec::Packed => self.compress(raw).then_some(Codec::Zstd),
+        }
+    }
+
+    /// Appends a zstd frame to `packed`; returns whether there was the memory for that.
+    fn compress(&mut self, raw: &[u8]) -> bool {
+        if self.zstd.is_none() {
+            self.zstd = Compressor::new(ZSTD_LEVEL).ok();
+        }
+        let Some(zstd) = &mut self.zstd else { return false };
+        let start = self.packed.len();
+        self.packed.resize(start + zstd::zstd_safe::compress_bound(raw.len()), 0);
+        match zstd.compress_to_buffer(raw, &mut self.packed[start..]) {
+            Ok(len) => {
+                self.packed.truncate(start + len);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Packs one block: see [`BlockPacker::write`].
+pub fn write_block(
+    out: &mut Vec<u8>,
+    kind: BlockKind,
+    codec: Codec,
+    thread: u32,
+    sequence: u64,
+    first_ticket: Ticket,
+    raw: &[u8],
+) {
+    BlockPacker::default().write(out, kind, codec, thread, sequence, first_ticket, raw);
+}
+
+/// Bytes of a block's content when only zstd is undone, `stored` being what is stored of it.
+pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
+    match (header.codec, stored.first_chunk()) {
+        (Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
+        _ => header.raw_len,
+    }
+}
+
+/// Unpacks blocks, one after the other: keeps what that takes.
+#[derive(Default)]
+pub struct BlockUnpacker {
+    unpacker: Option<Unpacker>,
+    zstd: Option<Decompressor<'static>>,
+    events: Vec<u8>,
+}
+
+impl std::fmt::Debug for BlockUnpacker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlockUnpacker").finish_non_exhaustive()
+    }
+}
+
+impl BlockUnpacker {
+    /// Checks and unpacks the stored bytes of a block into `raw`.
+    pub fn unpack(&mut self, header: &BlockHeader, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), FormatError> {
+        raw.clear();
+        header.check(stored)?;
+        let raw_len = header.raw_len as usize;
+        if header.codec == Codec::Stored {
+            raw.extend_from_slice(stored);
+            return Ok(());
+        }
+        raw.resize(raw_len, 0);
+        let len = match header.codec {
+            Codec::Stored => raw_len,
+            Codec::Lz4 => {
+                lz4_flex::block::decompress_into(stored, raw).map_err(|e| FormatError::Unpack(e.to_string()))?
+            }
+            Codec::Zstd => self.decompress(stored, raw)?,
+            Codec::Packed => {
+                let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
+                let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
+                // Packing adds something to what it cannot foretell, but not as much again.
+                if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * raw_len + LEAST_PACKED {
+                    return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
+                }
+                let mut events = std::mem::take(&mut self.events);
+                events.clear();
+                events.resize(len, 0);
+                let found = self.decompress(frame, &mut events)?;
+                let unpacker = self.unpacker.get_or_insert_default();
+                let result = unpacker.unpack(&events[..found], raw);
+                self.events = events;
+                result.map_err(|e| FormatError::Unpack(e.to_string()))?;
+                raw_len
+            }
+        };
+        match len == raw_len {
+            true => Ok(()),
+            false => Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
+        }
+    }
+
+    fn decompress(&mut self, frame: &[u8], into: &mut [u8]) -> Result<usize, FormatError> {
+        let fail = |error: std::io::Error| FormatError::Unpack(error.to_string());
+        if self.zstd.is_none() {
+            self.zstd = Some(Decompressor::new().map_err(fail)?);
+        }
+        match &mut self.zstd {
+            Some(zstd) => zstd.decompress_to_buffer(frame, into).map_err(fail),
+            None => Ok(0),
+        }
+    }
+}
+
+impl BlockHeader {
+    /// Checks and unpacks the stored bytes.
+    pub fn unpack<'a>(&self, stored: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
+        if self.codec == Codec::Stored {
+            return self.check(stored).map(|()| Cow::Borrowed(stored));
+        }
+        let mut raw = Vec::new();
+        BlockUnpacker::default().unpack(self, stored, &mut raw)?;
+        Ok(Cow::Owned(raw))
+    }
+
+    fn check(&self, stored: &[u8]) -> Result<(), FormatError> {
+        match crc32fast::hash(stored) {
+            found if found == self.crc => Ok(()),
+            found => Err(FormatError::Checksum { expected: self.crc, found }),
+        }
+    }
+}
