@@ -43,6 +43,8 @@ pub mod resolve;
 #[cfg(feature = "read")]
 pub mod source;
 #[cfg(feature = "read")]
+mod store;
+#[cfg(feature = "read")]
 pub mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

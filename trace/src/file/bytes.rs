@@ -3,11 +3,16 @@
 use std::fs::File;
 use std::io::{self, Read, Seek};
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Read bytes of a mapping that stay in memory at most: what was read once is seldom read again.
+const RESIDENT: usize = 16 << 20;
 
 /// The bytes of a file, mapped or in memory.
 #[derive(Debug)]
 pub enum Bytes {
-    Mapped(memmap2::Mmap),
+    /// With the bytes read since they were last let go.
+    Mapped(memmap2::Mmap, AtomicUsize),
     Owned(Vec<u8>),
 }
 
@@ -15,7 +20,7 @@ impl Deref for Bytes {
     type Target = [u8];
     fn deref(&self) -> &[u8] {
         match self {
-            Self::Mapped(map) => map,
+            Self::Mapped(map, _) => map,
             Self::Owned(bytes) => bytes,
         }
     }
@@ -35,11 +40,29 @@ impl Bytes {
         file.rewind()?;
         Self::of_file(&file)
     }
+
+    /// So many bytes were read. Of a mapping, what was read so far is let go now and then: a large trace would fill the memory
+    /// of the process with pages that the system's cache has as well.
+    pub fn used(&self, bytes: usize) {
+        if let Self::Mapped(map, read) = self
+            && read.fetch_add(bytes, Ordering::Relaxed) + bytes >= RESIDENT
+        {
+            read.store(0, Ordering::Relaxed);
+            let_go(map);
+        }
+    }
+}
+
+#[allow(unsafe_code)]
+fn let_go(map: &memmap2::Mmap) {
+    // SAFETY: the mapping is private and never written to: a page that is gone comes back from the file as it was.
+    // It is advice only, a failure changes nothing.
+    let _ = unsafe { map.unchecked_advise(memmap2::UncheckedAdvice::DontNeed) };
 }
 
 #[allow(unsafe_code)]
 fn map(file: &File) -> io::Result<Bytes> {
     // SAFETY: the mapping is private and only read. Whoever truncates a trace while it is being read gets a
     // bus error, as with every mapping; growing it (a run that still goes on) is harmless.
-    unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.map(Bytes::Mapped)
+    unsafe { memmap2::MmapOptions::new().map_copy_read_only(file) }.map(|map| Bytes::Mapped(map, AtomicUsize::new(0)))
 }

@@ -387,6 +387,7 @@ impl TraceFile {
             EventSource::Block(index) => {
                 let block = &self.blocks[*index];
                 UNPACKER.with_borrow_mut(|unpacker| unpacker.unpack(&block.header, self.stored(block), into))?;
+                self.bytes.used(block.header.stored_len as usize);
             }
             EventSource::Chunk(range) => {
                 into.extend_from_slice(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default());

@@ -8,8 +8,8 @@ use rustc_hash::FxHashSet;
 
 use super::spool::Spool;
 use super::step::Step;
-use super::store::{Piece, Store};
 use crate::record::{ObjectId, Record};
+use crate::store::{Piece, Store};
 
 const RECENT: usize = 1 << 12;
 

@@ -18,7 +18,6 @@ mod recording;
 mod refs;
 mod spool;
 mod step;
-mod store;
 #[cfg(test)]
 mod tests;
 mod vm;

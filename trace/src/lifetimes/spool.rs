@@ -6,7 +6,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use super::step::{Damaged, Step, StepEncoder, decode};
-use super::store::{Piece, Store};
+use crate::store::{Piece, Store};
 
 /// How much is done at a time.
 #[derive(Clone, Copy, Debug)]

@@ -1,39 +1,79 @@
-//! A set of 31-bit ids in pages: ids may be scattered over the whole range or lie in runs.
+//! A set of 31-bit ids that takes two to four bytes for each, and never more than a bit for each that there could be.
 
-const PAGE_BITS: u32 = 12;
+/// Ids are drawn at random (`docs/inside/events.md`), so a bit for each would soon take all the memory that it ever could.
+const PAGE_BITS: u32 = 16;
 const PAGE_WORDS: usize = (1 << PAGE_BITS) / 64;
+/// From here on bits take no more than twice the memory, and finding the place of one more takes longer.
+const FEW: usize = 2048;
 
-type Page = [u64; PAGE_WORDS];
+#[derive(Debug)]
+enum Page {
+    /// The low halves, in order.
+    Few(Vec<u16>),
+    Many(Box<[u64; PAGE_WORDS]>),
+}
 
-/// A set of object hashes: 1 bit each, a page of 512 bytes for each 4096 of them that holds one.
+/// A set of object hashes.
 #[derive(Debug, Default)]
 pub struct IdSet {
-    pages: Vec<Option<Box<Page>>>,
+    pages: Vec<Page>,
 }
 
 impl IdSet {
     #[inline]
-    fn place(id: u32) -> (usize, usize, u64) {
-        let page = (id >> PAGE_BITS) as usize;
-        let word = (id as usize & ((1 << PAGE_BITS) - 1)) / 64;
-        (page, word, 1 << (id & 63))
+    fn place(id: u32) -> (usize, u16) {
+        ((id >> PAGE_BITS) as usize, id as u16)
     }
 
     /// Whether `id` is in the set.
     #[inline]
     pub fn contains(&self, id: u32) -> bool {
-        let (page, word, bit) = Self::place(id);
-        matches!(self.pages.get(page), Some(Some(page)) if page[word] & bit != 0)
+        let (page, low) = Self::place(id);
+        match self.pages.get(page) {
+            None => false,
+            Some(Page::Few(few)) => few.binary_search(&low).is_ok(),
+            Some(Page::Many(words)) => words[usize::from(low) / 64] & 1 << (low % 64) != 0,
+        }
     }
 
     /// Adds `id`; whether it is new.
     #[inline]
     pub fn insert(&mut self, id: u32) -> bool {
-        let (page, word, bit) = Self::place(id);
+        let (page, low) = Self::place(id);
         if page >= self.pages.len() {
-            self.pages.resize_with(page + 1, || None);
+            self.pages.resize_with(page + 1, || Page::Few(Vec::new()));
         }
-        let word = &mut self.pages[page].get_or_insert_with(|| Box::new([0; PAGE_WORDS]))[word];
+        let page = &mut self.pages[page];
+        if let Page::Few(few) = page {
+            let Err(at) = few.binary_search(&low) else { return false };
+            if few.len() < FEW {
+                if few.len() == few.capacity() {
+                    // Doubling would waste half as much as there is.
+                    few.reserve_exact((few.len() / 4).max(4));
+                }
+                few.insert(at, low);
+                return true;
+            }
+            *page = Page::bits(few);
+        }
+        page.set(low)
+    }
+}
+
+impl Page {
+    fn bits(few: &[u16]) -> Self {
+        let mut page = Self::Many(Box::new([0; PAGE_WORDS]));
+        for &low in few {
+            page.set(low);
+        }
+        page
+    }
+
+    /// Whether it was not set before. Of a page with bits only.
+    #[inline]
+    fn set(&mut self, low: u16) -> bool {
+        let Self::Many(words) = self else { return false };
+        let (word, bit) = (&mut words[usize::from(low) / 64], 1 << (low % 64));
         let new = *word & bit == 0;
         *word |= bit;
         new
@@ -56,6 +96,17 @@ mod tests {
             }
             prop_assert!(model.iter().all(|&id| set.contains(id)));
             prop_assert_eq!(set.contains(ask), model.contains(&ask));
+        }
+
+        /// A page that fills up is the same set.
+        #[test]
+        fn a_page_may_be_full(step in 1..40u32, more in prop::collection::vec(0..1u32 << 17, 0..100)) {
+            let mut set = IdSet::default();
+            let mut model = BTreeSet::new();
+            for id in (0..1 << 17).step_by(step as usize).chain(more) {
+                prop_assert_eq!(set.insert(id), model.insert(id));
+            }
+            prop_assert!((0..1 << 17).all(|id| set.contains(id) == model.contains(&id)));
         }
     }
 }

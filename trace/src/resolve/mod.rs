@@ -6,6 +6,7 @@
 mod anomalies;
 mod bits;
 mod fields;
+mod last_stores;
 mod objects;
 mod sizes;
 mod slots;
@@ -33,6 +34,7 @@ use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, To
 use crate::trace::Trace;
 use crate::types::{TypeId, class_name};
 use fields::Fields;
+use last_stores::LastStores;
 use objects::Objects;
 use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};
@@ -175,6 +177,9 @@ fn each_initial_reference(
     })
 }
 
+/// Frames for which an empty stack keeps room.
+const ROOM_TO_KEEP: usize = 4;
+
 #[derive(Debug)]
 struct Stack {
     thread: ThreadId,
@@ -202,6 +207,7 @@ struct Resolver<'a, F> {
     stopped: bool,
     objects: Objects,
     slots: Slots,
+    last_stores: LastStores,
     fields: Fields,
     array_sizes: ArraySizes,
     stacks: Vec<Stack>,
@@ -210,9 +216,9 @@ struct Resolver<'a, F> {
     stack_of_source: Vec<usize>,
     /// Stack of the current segment.
     current: usize,
-    /// Next class record whose mirror is due.
     /// Of the record that is being made.
     is_constant: bool,
+    /// Next class record whose mirror is due.
     next_mirror: u32,
     class_type: TypeId,
 }
@@ -230,6 +236,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             stopped: false,
             objects: Objects::default(),
             slots: Slots::default(),
+            last_stores: LastStores::find(trace),
             fields: Fields::new(&trace.names),
             array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
             stack_of_thread: stacks.iter().enumerate().map(|(index, stack)| (stack.thread, index)).collect(),
@@ -273,7 +280,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                     TypeId::UNKNOWN
                 }
             };
-            let id = self.objects.allocate(object.object);
+            let id = self.allocate(object.object);
             self.emit(Record::Alloc(Alloc {
                 kind: AllocKind::Initial,
                 object: id,
@@ -284,18 +291,32 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                 thread: ThreadId(0),
             }));
         })?;
-        let (objects, slots) = (&mut self.objects, &mut self.slots);
+        let (objects, slots, stores) = (&mut self.objects, &mut self.slots, &self.last_stores);
         each_initial_reference(
             trace,
             &mut self.fields,
             |hash| objects.current(hash),
             |reference| match reference {
                 Some((origin, slot, target)) => {
-                    slots.put(origin, slot, target);
+                    if origin.is_null() || stores.is_stored_into(Objects::hash(origin)) {
+                        slots.put(origin, slot, target);
+                    }
                 }
                 None => anomalies.bad_initial_references += 1,
             },
-        )
+        )?;
+        self.last_stores.begin();
+        Ok(())
+    }
+
+    /// A new object with this hash.
+    #[inline]
+    fn allocate(&mut self, hash: ObjectHash) -> ObjectId {
+        let (object, before) = self.objects.allocate(hash);
+        if let Some(before) = before {
+            self.slots.release(before);
+        }
+        object
     }
 
     /// V records for the mirrors of classes prepared before `ticket`.
@@ -315,7 +336,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
 
     fn mirror(&mut self, class: ClassIndex, thread: ThreadId) -> ObjectId {
         let record = &self.trace.classes.get(class).record;
-        let object = self.objects.allocate(record.class);
+        let object = self.allocate(record.class);
         self.emit(Record::Alloc(Alloc {
             kind: AllocKind::Vm,
             object,
@@ -362,7 +383,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             }
         };
         let ty = ty.or_else(|| types.get("Ljava/lang/Object;")).unwrap_or(TypeId::UNKNOWN);
-        let object = self.objects.allocate(hash);
+        let object = self.allocate(hash);
         self.emit(Record::Alloc(Alloc {
             kind: AllocKind::Found,
             object,
@@ -408,7 +429,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             }
         };
         let size = self.instance_size(class, anomalies);
-        let object = self.objects.allocate(hash);
+        let object = self.allocate(hash);
         let thread = self.thread();
         self.emit(Record::Alloc(Alloc { kind: AllocKind::New, object, size, ty, site, length: 0, thread }));
     }
@@ -437,7 +458,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         let site = if ty.is_some() { site } else { SiteId(0) };
         let ty = ty.unwrap_or(TypeId::UNKNOWN);
         let size = self.array_size(ty, length, anomalies);
-        let object = self.objects.allocate(hash);
+        let object = self.allocate(hash);
         let thread = self.thread();
         self.emit(Record::Alloc(Alloc { kind: AllocKind::Array, object, size, ty, site, length, thread }));
     }
@@ -463,7 +484,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             Ok(length) => (self.array_size(ty, length, anomalies), length),
             Err(_) => (self.instance_size(class, anomalies), 0),
         };
-        let object = self.objects.allocate(hash);
+        let object = self.allocate(hash);
         let site = SiteId(0);
         self.emit(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }));
     }
@@ -493,6 +514,15 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         self.stacks[self.current].frames.last().copied().unwrap_or((MethodId(0), ObjectId::NULL))
     }
 
+    fn pop(&mut self) {
+        let frames = &mut self.stacks[self.current].frames;
+        frames.pop();
+        // There may be a million virtual threads, one after the other.
+        if frames.is_empty() && frames.capacity() > ROOM_TO_KEEP {
+            *frames = Vec::new();
+        }
+    }
+
     fn act(&mut self, source: usize, action: Action, anomalies: &mut Anomalies) {
         match action {
             Action::Enter { method, receiver } => {
@@ -507,14 +537,14 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             Action::Leave => {
                 let (method, receiver) = self.top();
                 let thread = self.thread();
-                self.stacks[self.current].frames.pop();
+                self.pop();
                 self.emit(Record::Exit { method, receiver, thread });
             }
             Action::LeaveThrow { exception } => {
                 let exception = self.object(exception, Use::Exception, anomalies);
                 let (method, receiver) = self.top();
                 let thread = self.thread();
-                self.stacks[self.current].frames.pop();
+                self.pop();
                 self.emit(Record::ExitThrow { method, receiver, exception, thread });
             }
             Action::Throw { exception } => {
@@ -589,6 +619,17 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
 impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'a>> for Resolver<'a, F> {
     fn segment(&mut self, source: usize, ticket: Ticket) {
         self.mirrors_until(ticket);
+        let (objects, slots) = (&mut self.objects, &mut self.slots);
+        let mut released = false;
+        self.last_stores.until(ticket, |hash| {
+            released = true;
+            if let Some(object) = objects.current(hash) {
+                slots.release(object);
+            }
+        });
+        if released {
+            slots.tidy();
+        }
         self.ticket = ticket;
         self.current = self.stack_of_source[source];
     }

@@ -44,19 +44,26 @@ impl Objects {
         Some(ObjectId(hash.0.into()))
     }
 
-    /// A new object with this id.
+    /// The id that events have for an object that is not made up.
+    pub fn hash(object: ObjectId) -> ObjectHash {
+        ObjectHash(object.0 as u32 & 0x7fff_ffff)
+    }
+
+    /// A new object with this id, and the one that had it before, if there was one: no event can name it any more.
     #[inline]
-    pub fn allocate(&mut self, hash: ObjectHash) -> ObjectId {
+    pub fn allocate(&mut self, hash: ObjectHash) -> (ObjectId, Option<ObjectId>) {
         if self.known.insert(hash.0) {
-            return ObjectId(hash.0.into());
+            return (ObjectId(hash.0.into()), None);
         }
         let recent = &mut self.recent[hash.0 as usize % RECENT];
         if *recent == hash.0 {
             *recent = 0;
         }
         let number = self.reused.entry(hash.0).or_insert(0);
+        let id = |number: u32| ObjectId(u64::from(number) << 31 | u64::from(hash.0));
+        let before = id(*number);
         *number += 1;
-        ObjectId(u64::from(*number) << 31 | u64::from(hash.0))
+        (id(*number), Some(before))
     }
 }
 
@@ -69,12 +76,13 @@ mod tests {
         let mut objects = Objects::default();
         let hash = ObjectHash(7);
         assert_eq!(objects.current(hash), None);
-        assert_eq!(objects.allocate(hash), ObjectId(7));
+        assert_eq!(objects.allocate(hash), (ObjectId(7), None));
         assert_eq!(objects.current(hash), Some(ObjectId(7)));
-        assert_eq!(objects.allocate(hash), ObjectId(1 << 31 | 7));
+        assert_eq!(objects.allocate(hash), (ObjectId(1 << 31 | 7), Some(ObjectId(7))));
         assert_eq!(objects.current(hash), Some(ObjectId(1 << 31 | 7)));
-        assert_eq!(objects.allocate(ObjectHash(8)), ObjectId(8));
+        assert_eq!(objects.allocate(ObjectHash(8)), (ObjectId(8), None));
         assert_eq!(objects.current(ObjectHash(8)), Some(ObjectId(8)));
-        assert_eq!(objects.allocate(hash), ObjectId(2 << 31 | 7));
+        assert_eq!(objects.allocate(hash), (ObjectId(2 << 31 | 7), Some(ObjectId(1 << 31 | 7))));
+        assert_eq!(Objects::hash(ObjectId(2 << 31 | 7)), hash);
     }
 }

@@ -1,6 +1,6 @@
 //! What each reference slot holds, for tens of millions of slots.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::record::{ObjectId, Slot};
 
@@ -9,6 +9,8 @@ const SHARD_BITS: u32 = 6;
 const NARROW: u64 = 1 << 31;
 /// Value of the compact tables: look the target up among the wide ones.
 const WIDE: u32 = u32::MAX;
+/// Fewer released objects are not worth going through all slots.
+const MANY: usize = if cfg!(test) { 1 } else { 1 << 16 };
 
 /// Slots that hold a reference; all others hold null. Small ids (nearly all) take 12 bytes in open-addressing
 /// tables that grow one 64th at a time, the others go to an ordinary map.
@@ -18,6 +20,10 @@ pub struct Slots {
     wide_targets: FxHashMap<u64, ObjectId>,
     wide_origins: FxHashMap<(ObjectId, u32), ObjectId>,
     statics: FxHashMap<u32, ObjectId>,
+    /// Objects whose slots can go.
+    released: FxHashSet<ObjectId>,
+    /// Slots that were left when they last went.
+    kept: usize,
 }
 
 impl Default for Slots {
@@ -27,6 +33,8 @@ impl Default for Slots {
             wide_targets: FxHashMap::default(),
             wide_origins: FxHashMap::default(),
             statics: FxHashMap::default(),
+            released: FxHashSet::default(),
+            kept: 0,
         }
     }
 }
@@ -53,6 +61,42 @@ impl Slots {
             self.wide_targets.insert(key, target);
         }
         old
+    }
+
+    /// Nobody will ask what the slots of this object hold: they may be forgotten.
+    pub fn release(&mut self, origin: ObjectId) {
+        self.released.insert(origin);
+    }
+
+    /// Forgets the slots of released objects once that is worth the time: when these are many, or the slots have doubled.
+    pub fn tidy(&mut self) {
+        let slots = self.len();
+        let enough = self.released.len() >= MANY.max(slots / 4);
+        if enough || (!self.released.is_empty() && slots > 2 * self.kept + MANY) {
+            self.forget_released();
+        }
+    }
+
+    fn len(&self) -> usize {
+        self.wide_origins.len() + self.shards.iter().map(|shard| shard.used).sum::<usize>()
+    }
+
+    fn forget_released(&mut self) {
+        let released = std::mem::take(&mut self.released);
+        let wide_targets = &mut self.wide_targets;
+        for shard in &mut self.shards {
+            shard.retain(|key, value| {
+                let keep = !released.contains(&ObjectId(key >> 32));
+                if !keep && value == WIDE {
+                    wide_targets.remove(&key);
+                }
+                keep
+            });
+        }
+        self.wide_origins.retain(|(origin, _), _| !released.contains(origin));
+        self.wide_origins.shrink_to_fit();
+        self.wide_targets.shrink_to_fit();
+        self.kept = self.len();
     }
 }
 
@@ -125,13 +169,31 @@ impl Shard {
     }
 
     fn grow(&mut self) {
-        let size = (self.keys.len() * 2).max(16);
+        self.resize((self.keys.len() * 2).max(16));
+    }
+
+    fn resize(&mut self, size: usize) {
         let keys = std::mem::replace(&mut self.keys, vec![0; size]);
         let values = std::mem::replace(&mut self.values, vec![0; size]);
         for (key, value) in keys.into_iter().zip(values) {
             if key != 0 {
                 self.insert_new(key, value);
             }
+        }
+    }
+
+    /// Keeps what `keep` says; the table becomes as large as what is left needs.
+    fn retain(&mut self, mut keep: impl FnMut(u64, u32) -> bool) {
+        for (key, value) in self.keys.iter_mut().zip(&self.values) {
+            if *key != 0 && !keep(*key, *value) {
+                *key = 0;
+                self.used -= 1;
+            }
+        }
+        // What is left has holes in its way, so it moves in any case.
+        match self.used {
+            0 => *self = Self::default(),
+            used => self.resize((used * 2).next_power_of_two().max(16)),
         }
     }
 
@@ -179,6 +241,30 @@ mod tests {
                 let expected = model.insert((origin, field), target).unwrap_or(0);
                 prop_assert_eq!(old, ObjectId(expected));
             }
+        }
+
+        /// What was not released is as if nothing had been.
+        #[test]
+        fn only_released_objects_are_forgotten(
+            puts in prop::collection::vec((id(), prop_oneof![0..6u32, Just(u32::MAX)], id(), 0..20u8), 0..2000),
+        ) {
+            let mut slots = Slots::default();
+            let mut model = HashMap::new();
+            for (origin, field, target, then) in puts {
+                let old = slots.put(ObjectId(origin), Slot::Field(FieldId(field)), ObjectId(target));
+                let expected = model.insert((origin, field), target).unwrap_or(0);
+                prop_assert_eq!(old, ObjectId(expected));
+                if then == 0 && origin != 0 {
+                    slots.release(ObjectId(origin));
+                    slots.forget_released();
+                    model.retain(|&(of, _), _| of != origin);
+                }
+            }
+            let held = model.iter().filter(|&(&(origin, _), &target)| origin != 0 && target != 0).count();
+            prop_assert_eq!(slots.len(), held);
+            let wide = |(origin, field): (u64, u32)| origin >= NARROW || field >= 1 << 31;
+            let wide_targets = model.iter().filter(|&(&key, &target)| key.0 != 0 && target >= NARROW && !wide(key)).count();
+            prop_assert_eq!(slots.wide_targets.len(), wide_targets);
         }
 
         #[test]

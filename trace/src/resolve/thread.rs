@@ -507,7 +507,9 @@ impl<'a> ThreadSource<'a> {
         let waiting = self.stack.frames.iter().filter(|frame| frame.room.is_some()).count() as u64;
         shared.anomalies.constructors_split += waiting;
         self.make_up_all(shared);
-        let left = std::mem::take(&mut self.stack);
+        let mut left = std::mem::take(&mut self.stack);
+        // Nobody tells whether it comes back.
+        left.frames.shrink_to_fit();
         if self.owner.is_null() {
             self.own_stack = left;
         } else {

@@ -1,0 +1,208 @@
+//! When the slots of which objects are asked for the last time, so that they can be forgotten.
+//!
+//! A record tells what a slot held before, so what was stored must be kept, but only for objects that will be stored into
+//! again. Which these are is known only from the end: all events are read twice. The first time, which is this, in
+//! no order and by all cores, and only to see which objects each piece of events stores into. Going backward over these lists,
+//! from the piece that ends last, each object is met first where its last store is.
+//!
+//! Objects are told apart by their hashes only. If a hash is used again, the object that had it before can no longer be
+//! named by an event, and its slots are forgotten there and then.
+
+use std::io;
+use std::num::NonZeroUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::bits::IdSet;
+use crate::event::{self, Event, ObjectHash, Ticket};
+use crate::file::ThreadEvents;
+use crate::store::{Piece, Store};
+use crate::trace::Trace;
+
+/// Bytes of lists that stay in memory; the rest goes to a temporary file.
+const MEMORY: u64 = 32 << 20;
+/// Objects just stored into: most are stored into again at once.
+const RECENT: usize = 1 << 10;
+
+/// For each piece of events, by when it ends, the objects that no later piece stores into.
+#[derive(Debug)]
+pub struct LastStores {
+    /// All objects that are stored into; `None` if nothing could be found out.
+    stored_into: Option<IdSet>,
+    lists: Store,
+    /// In the order in which the pieces end.
+    ends: Vec<(Ticket, Piece)>,
+    next: usize,
+}
+
+/// What a piece of events stores into.
+struct Stores {
+    /// The highest ticket in the piece.
+    last: Ticket,
+    objects: Option<Piece>,
+}
+
+impl LastStores {
+    /// Reads all events. Where the lists cannot be kept (the disk is full), nothing will be forgotten.
+    pub fn find(trace: &Trace) -> Self {
+        Self::try_find(trace).unwrap_or_else(|_| Self::unknown())
+    }
+
+    fn unknown() -> Self {
+        Self { stored_into: None, lists: Store::new(0), ends: Vec::new(), next: 0 }
+    }
+
+    fn try_find(trace: &Trace) -> io::Result<Self> {
+        let pieces: Vec<(&ThreadEvents, usize)> = trace
+            .file
+            .threads()
+            .iter()
+            .flat_map(|events| (0..events.len()).map(move |piece| (events, piece)))
+            .collect();
+        let (found, store) = stores(trace, &pieces)?;
+        let mut ended = Vec::new();
+        let mut now = Ticket(0);
+        for (at, (&(events, piece), stores)) in pieces.iter().zip(found).enumerate() {
+            if piece == 0 {
+                // A thread with frames from before has the ticket of its start until its first event.
+                let thread = trace.threads.iter().find(|thread| thread.index == events.thread);
+                now = thread.map_or(Ticket(0), |thread| thread.start);
+            }
+            // A ticket that is lower than the one before it counts for nothing.
+            now = now.max(stores.last);
+            ended.extend(stores.objects.map(|objects| (now, at, objects)));
+        }
+        ended.sort_unstable_by_key(|&(end, at, _)| (end, at));
+        let mut stored_into = IdSet::default();
+        let mut lists = Store::new(MEMORY);
+        let mut ends = Vec::new();
+        let mut last_here = Vec::new();
+        for (end, _, objects) in ended.into_iter().rev() {
+            last_here.clear();
+            let objects = store.read(objects)?;
+            last_here.extend(hashes(&objects).filter(|&hash| stored_into.insert(hash)));
+            if !last_here.is_empty() {
+                ends.push((end, lists.append(&bytes(&last_here))?));
+            }
+        }
+        ends.reverse();
+        Ok(Self { stored_into: Some(stored_into), lists, ends, next: 0 })
+    }
+
+    /// Whether an event will store into the object.
+    pub fn is_stored_into(&self, object: ObjectHash) -> bool {
+        self.stored_into.as_ref().is_none_or(|all| all.contains(object.0))
+    }
+
+    /// The set behind [`is_stored_into`](Self::is_stored_into) is not needed any more.
+    pub fn begin(&mut self) {
+        self.stored_into = None;
+    }
+
+    /// All events before `ticket` are through: calls `visit` with the objects that none stores into any more.
+    #[inline]
+    pub fn until(&mut self, ticket: Ticket, visit: impl FnMut(ObjectHash)) {
+        if self.ends.get(self.next).is_some_and(|&(end, _)| end < ticket) {
+            self.through(ticket, visit);
+        }
+    }
+
+    #[cold]
+    fn through(&mut self, ticket: Ticket, mut visit: impl FnMut(ObjectHash)) {
+        while let Some(&(_, list)) = self.ends.get(self.next).filter(|&&(end, _)| end < ticket) {
+            self.next += 1;
+            // A list that cannot be read costs memory, nothing else.
+            let list = self.lists.read(list).unwrap_or_default();
+            hashes(&list).for_each(|hash| visit(ObjectHash(hash)));
+        }
+    }
+}
+
+/// What each piece stores into, by as many threads as there are cores.
+fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<Stores>, Store)> {
+    let next = AtomicUsize::new(0);
+    let store = Mutex::new(Store::new(MEMORY));
+    let work = || {
+        let mut done = Vec::new();
+        let mut reader = PieceReader::default();
+        while let Some(&(events, piece)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let last = reader.read(trace, events, piece);
+            let objects = match reader.objects.is_empty() {
+                true => None,
+                false => Some(store.lock().unwrap_or_else(PoisonError::into_inner).append(&bytes(&reader.objects))?),
+            };
+            done.push((events.thread, piece, Stores { last, objects }));
+        }
+        io::Result::Ok(done)
+    };
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.len().div_ceil(8));
+    let mut all = Vec::with_capacity(pieces.len());
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        all.extend(work()?);
+        for worker in workers {
+            all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
+        }
+        io::Result::Ok(())
+    })?;
+    // As in `pieces`.
+    let places: rustc_hash::FxHashMap<u32, usize> =
+        (0..).zip(trace.file.threads()).map(|(place, events)| (events.thread, place)).collect();
+    all.sort_unstable_by_key(|&(thread, piece, _)| (places[&thread], piece));
+    let all = all.into_iter().map(|(_, _, stores)| stores).collect();
+    Ok((all, store.into_inner().unwrap_or_else(PoisonError::into_inner)))
+}
+
+struct PieceReader {
+    bytes: Vec<u8>,
+    /// In order, each once.
+    objects: Vec<u32>,
+    recent: Box<[u32; RECENT]>,
+}
+
+impl Default for PieceReader {
+    fn default() -> Self {
+        Self { bytes: Vec::new(), objects: Vec::new(), recent: Box::new([0; RECENT]) }
+    }
+}
+
+impl PieceReader {
+    fn read(&mut self, trace: &Trace, events: &ThreadEvents, piece: usize) -> Ticket {
+        self.objects.clear();
+        self.recent.fill(0);
+        let mut last = Ticket(0);
+        if trace.file.load_events(events, piece, &mut self.bytes).is_err() {
+            self.bytes.clear();
+        }
+        let mut at = 0;
+        // What cannot be decoded is left out as it is later.
+        while let Ok(Some((event, len))) = event::decode(&self.bytes[at..]) {
+            at += len;
+            let origin = match event {
+                Event::Ticket(ticket) => {
+                    last = last.max(ticket);
+                    continue;
+                }
+                Event::PutField { origin, .. } => origin.0,
+                Event::PutElement { array, .. } | Event::PutElements { array, .. } => array.0,
+                _ => continue,
+            };
+            let recent = &mut self.recent[origin as usize % RECENT];
+            if *recent != origin {
+                *recent = origin;
+                self.objects.push(origin);
+            }
+        }
+        self.objects.sort_unstable();
+        self.objects.dedup();
+        last
+    }
+}
+
+fn bytes(hashes: &[u32]) -> Vec<u8> {
+    hashes.iter().flat_map(|hash| hash.to_le_bytes()).collect()
+}
+
+fn hashes(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    bytes.as_chunks().0.iter().map(|&hash| u32::from_le_bytes(hash))
+}
