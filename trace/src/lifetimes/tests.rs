@@ -1,5 +1,6 @@
 //! Merlin against brute force: what is reachable after every step, written as the definition says it.
 
+mod binary;
 mod generate;
 mod oracle;
 
@@ -8,12 +9,12 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 
 use super::{Limits, Recorder, Step};
-use crate::record::{Alloc, AllocKind, Record};
+use crate::record::{Alloc, AllocKind, ObjectId, Record};
 use crate::source::{Deaths, Reading, Source};
 use crate::text::{self, Dialect, TextNames, TextTrace, push_record};
 use crate::types::Types;
 use crate::validate::validate;
-use generate::{Program, STRING, program, special};
+use generate::{Program, STRING, program, program_of_events, special};
 use oracle::deaths;
 
 /// So many, or as many as PROPTEST_CASES says.
@@ -62,6 +63,18 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
         run.sort_by_key(|record| record.objects());
     }
     records
+}
+
+/// As [`sorted`]; weak references to one object are cleared in the order of their ids, which are others in a trace.
+fn sorted_by_place(mut records: Vec<Record>) -> Vec<Record> {
+    let clears = |record: &Record| match *record {
+        Record::Update { old, target: ObjectId::NULL, slot, .. } => Some((old, slot)),
+        _ => None,
+    };
+    for run in records.chunk_by_mut(|a, b| clears(a).is_some() && clears(a) == clears(b)) {
+        run.sort_by_key(|record| record.objects());
+    }
+    sorted(records)
 }
 
 /// Records as text, which reads better than a dump of theirs.
@@ -224,6 +237,31 @@ proptest! {
         let text = format!("# Elephant Tracks, dialect et\n{}# lost 0\n", written(&early));
         let breaches = validate(&read(&text), Deaths::Trace, 5).unwrap().breaches;
         prop_assert!(breaches.iter().any(|line| line.contains("is dead") || line.contains("died while")), "{breaches:?}");
+    }
+}
+
+proptest! {
+    #![proptest_config(cases(20_000))]
+    /// From the bytes of a trace to its deaths: events of many threads, and objects whose hashes are used again.
+    #[test]
+    fn deaths_in_a_trace_are_where_brute_force_finds_them(
+        story in binary::story(program_of_events()),
+        piece_bytes in prop_oneof![Just(1usize), 1..400usize],
+        window_steps in prop_oneof![Just(1u64), 1..60u64],
+    ) {
+        let (trace, ids) = binary::written(&story);
+        let limits = Limits { piece_bytes, memory_bytes: u64::MAX, window_steps };
+        let (recording, outcome) = super::record(&trace, limits).unwrap();
+        let odd: Vec<_> = outcome.anomalies.iter().collect();
+        prop_assert_eq!(odd, vec![]);
+        let mut found = Vec::new();
+        recording
+            .replay(|record| {
+                found.extend(binary::translated(record, &trace, &ids));
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        prop_assert_eq!(shown(&sorted_by_place(found)), shown(&sorted_by_place(expected(&story.program))));
     }
 }
 

@@ -14,7 +14,7 @@ pub const CLASS: TypeId = TypeId(2);
 pub const STRING: TypeId = TypeId(3);
 pub const WEAK_REFERENCE: TypeId = TypeId(4);
 pub const FINAL_REFERENCE: TypeId = TypeId(5);
-const ARRAY: TypeId = TypeId(6);
+pub const ARRAY: TypeId = TypeId(6);
 pub const REFERENT: Slot = Slot::Field(FieldId(9));
 
 pub fn special() -> Special {
@@ -101,6 +101,21 @@ pub fn program() -> impl Strategy<Value = Program> {
     })
 }
 
+/// What a runtime can write down: objects that were there at the start, all held by statics, and then no steps that only
+/// stand for the VM.
+pub fn program_of_events() -> impl Strategy<Value = Program> {
+    (0..6u32, prop::collection::vec(draw(), 1..100)).prop_map(|(initial, draws)| {
+        let mut maker = Maker::default();
+        maker.begin(initial);
+        for draw in draws {
+            if !matches!(draw.0, Op::Held | Op::Initial | Op::HoldToTheEnd) {
+                maker.play(draw);
+            }
+        }
+        maker.program
+    })
+}
+
 #[derive(Default)]
 struct Thread {
     frames: Vec<(MethodId, ObjectId)>,
@@ -118,6 +133,22 @@ struct Maker {
 impl Maker {
     fn record(&mut self, record: Record) {
         self.program.steps.push(Step::Record(record));
+    }
+
+    /// A tree of objects that a static field holds.
+    fn begin(&mut self, count: u32) {
+        for id in 1..=count {
+            let (object, kind, thread) = (ObjectId(id.into()), AllocKind::Initial, ThreadId(0));
+            self.objects.push((object, PLAIN));
+            let alloc = Alloc { kind, object, size: 16, ty: PLAIN, site: SiteId(0), length: 0, thread };
+            self.record(Record::Alloc(alloc));
+        }
+        for id in 1..=count {
+            let (origin, field) = if id == 1 { (0, 20) } else { (id / 2, id % 2) };
+            let (origin, target, slot) = (ObjectId(origin.into()), ObjectId(id.into()), Slot::Field(FieldId(field)));
+            self.slots.insert((origin, slot), target);
+            self.program.steps.push(Step::Initial { origin, target, slot, weak: false });
+        }
     }
 
     /// Mostly one of the youngest.

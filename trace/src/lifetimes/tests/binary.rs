@@ -1,0 +1,435 @@
+//! Programs as a runtime writes them down: event buffers of many threads, ordered by tickets, cut into blocks anywhere.
+
+use std::collections::{HashMap, HashSet};
+
+use et_names::{FieldId, FieldRefId, MethodId, SiteId};
+use proptest::prelude::*;
+
+use super::generate::{ARRAY, CLASS, FINAL_REFERENCE, PLAIN, Program, STRING, WEAK_REFERENCE};
+use crate::TraceFile;
+use crate::event::{Event, ObjectHash, Targets, Ticket};
+use crate::file::format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
+use crate::lifetimes::Step;
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
+use crate::trace::Trace;
+use crate::types::TypeId;
+
+/// A method of the programs that is a constructor; the others are below.
+const INIT: MethodId = MethodId(7);
+/// The program's thread that is a virtual one, and the carriers that it runs on by turns.
+const VIRTUAL: ThreadId = ThreadId(3);
+const CARRIERS: [u32; 2] = [4, 5];
+const CONTINUATION: ObjectHash = ObjectHash(0x40);
+const MIRROR: u32 = 0x10;
+/// Fields of the programs by the ids that the names table gives them, from 1.
+const FIELDS: [u32; 7] = [0, 1, 2, 20, 21, 22, 9];
+const CLASSES: [(TypeId, &str, &str); 7] = [
+    (PLAIN, "LPlain;", ""),
+    (CLASS, "Ljava/lang/Class;", ""),
+    (STRING, "Ljava/lang/String;", ""),
+    (TypeId(99), "Ljava/lang/ref/Reference;", ""),
+    (WEAK_REFERENCE, "Ljava/lang/ref/WeakReference;", "Ljava/lang/ref/Reference;"),
+    (FINAL_REFERENCE, "Ljava/lang/ref/FinalReference;", "Ljava/lang/ref/Reference;"),
+    (ARRAY, "[LPlain;", ""),
+];
+
+fn mirror(ty: TypeId) -> ObjectHash {
+    let at = CLASSES.iter().position(|class| class.0 == ty).unwrap();
+    ObjectHash(MIRROR + at as u32)
+}
+
+/// A program, and how it is written down: one number for each step and more.
+#[derive(Clone, Debug)]
+pub struct Story {
+    pub program: Program,
+    choices: Vec<u32>,
+}
+
+pub fn story(program: impl Strategy<Value = Program>) -> impl Strategy<Value = Story> {
+    (program, prop::collection::vec(any::<u32>(), 1..60))
+        .prop_map(|(program, choices)| Story { program: with_constructors(program), choices })
+}
+
+/// Every third plain object has a constructor, unless an exception is in flight, which no method can return from.
+fn with_constructors(mut program: Program) -> Program {
+    let mut in_flight = HashSet::new();
+    let steps = std::mem::take(&mut program.steps);
+    for step in steps {
+        program.steps.push(step);
+        match step {
+            Step::Record(Record::Throw { thread, .. }) => drop(in_flight.insert(thread)),
+            Step::Record(Record::Handle { thread, .. }) => drop(in_flight.remove(&thread)),
+            Step::Record(Record::Alloc(Alloc { kind: AllocKind::New, ty: PLAIN, object, thread, .. }))
+                if object.0.is_multiple_of(3) && !in_flight.contains(&thread) =>
+            {
+                program.steps.push(Step::Record(Record::Entry { method: INIT, receiver: object, thread }));
+                program.steps.push(Step::Record(Record::Exit { method: INIT, receiver: object, thread }));
+            }
+            _ => {}
+        }
+    }
+    program
+}
+
+/// What the trace calls what the program calls otherwise.
+struct Writer<'a> {
+    story: &'a Story,
+    builder: TraceBuilder,
+    /// Events of each buffer that are in no block yet, behind the ticket of the block.
+    open: HashMap<u32, (u64, Vec<Event<'static>>)>,
+    ticket: u64,
+    last_buffer: u32,
+    hashes: HashMap<ObjectId, ObjectHash>,
+    ids: HashMap<ObjectId, ObjectId>,
+    uses: HashMap<ObjectHash, u64>,
+    /// Hashes that no event names any more.
+    free: Vec<ObjectHash>,
+    slots: HashMap<(ObjectId, Slot), ObjectId>,
+}
+
+/// The trace, and the program's names of its objects.
+pub fn written(story: &Story) -> (Trace, HashMap<ObjectId, ObjectId>) {
+    let mut writer = Writer {
+        story,
+        builder: world(),
+        open: HashMap::new(),
+        ticket: 0,
+        last_buffer: 0,
+        hashes: HashMap::new(),
+        ids: HashMap::new(),
+        uses: HashMap::new(),
+        free: Vec::new(),
+        slots: HashMap::new(),
+    };
+    writer.start();
+    let last = last_mentions(&story.program);
+    for (number, step) in story.program.steps.iter().enumerate() {
+        if let Step::Record(record) = step {
+            writer.record(number, record);
+            let objects: HashSet<_> = record.objects().into_iter().collect();
+            let mut done: Vec<_> = objects.into_iter().filter(|object| last.get(object) == Some(&number)).collect();
+            done.sort();
+            writer.free.extend(done.iter().filter_map(|object| writer.hashes.get(object)));
+        }
+    }
+    let mut buffers: Vec<u32> = writer.open.keys().copied().collect();
+    buffers.sort_unstable();
+    buffers.into_iter().for_each(|buffer| writer.close(buffer));
+    let file = TraceFile::from_bytes(writer.builder.finish(), None).unwrap();
+    (Trace::from_file(file).unwrap(), writer.ids)
+}
+
+fn world() -> TraceBuilder {
+    let mut builder = TraceBuilder::new();
+    let methods: Vec<String> = (0..7).map(|n| format!("m{n} ()V")).chain(["<init> ()V".into()]).collect();
+    let methods: Vec<&str> = methods.iter().map(String::as_str).collect();
+    let plain = class("Plain", "java/lang/Object", &methods)
+        .with_fields(&["f0", "f1", "f2", "static s0", "static s1", "static s2"])
+        .with_sites(&[(0, "[LPlain;", 1)]);
+    let reference = class("java/lang/ref/Reference", "java/lang/Object", &[]).with_fields(&["referent"]);
+    builder.names(&table("jdk", 1, &[plain, reference]));
+    for (ty, signature, superclass) in CLASSES {
+        let parent = CLASSES.iter().find(|class| class.1 == superclass);
+        builder.class(&ClassRecord {
+            class: mirror(ty),
+            superclass: parent.map_or(ObjectHash::NULL, |class| mirror(class.0)),
+            instance_size: 16,
+            mirror_size: 112,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+        builder.initial_objects(&[InitialObject { object: mirror(ty), class: mirror(CLASS), size: 112, length: -1 }]);
+    }
+    for thread in [1, 2, CARRIERS[0], CARRIERS[1]] {
+        builder.first_thread(thread, "", vec![]);
+    }
+    builder
+}
+
+/// The step behind which nothing names the object; receivers on stacks are named at the end.
+fn last_mentions(program: &Program) -> HashMap<ObjectId, usize> {
+    let mut last = HashMap::new();
+    let mut stacks: HashMap<ThreadId, Vec<ObjectId>> = HashMap::new();
+    for (number, step) in program.steps.iter().enumerate() {
+        let Step::Record(record) = step else { continue };
+        last.extend(record.objects().map(|object| (object, number)));
+        match *record {
+            Record::Entry { receiver, thread, .. } => stacks.entry(thread).or_default().push(receiver),
+            Record::Exit { thread, .. } | Record::ExitThrow { thread, .. } => {
+                stacks.get_mut(&thread).unwrap().pop();
+            }
+            _ => {}
+        }
+    }
+    for object in stacks.values().flatten() {
+        last.remove(object);
+    }
+    last
+}
+
+impl Writer<'_> {
+    fn choice(&self, number: usize, what: u32) -> u32 {
+        let choices = &self.story.choices;
+        choices[number % choices.len()].rotate_left(what * 5)
+    }
+
+    /// What was there when tracing began.
+    fn start(&mut self) {
+        let mut references = InitialReferences { fields: Vec::new(), references: Vec::new() };
+        for name in ["f0", "f1", "f2", "s0", "s1", "s2"] {
+            let descriptor = "Ljava/lang/Object;".to_owned();
+            references.fields.push(InitialField { class: mirror(PLAIN), name: name.to_owned(), descriptor });
+        }
+        for step in &self.story.program.steps {
+            match *step {
+                Step::Record(Record::Alloc(Alloc { kind: AllocKind::Initial, object, ty, .. })) => {
+                    let hash = self.new_hash(object, false);
+                    let object = InitialObject { object: hash, class: mirror(ty), size: 16, length: -1 };
+                    self.builder.initial_objects(&[object]);
+                }
+                Step::Initial { origin, target, slot, .. } => {
+                    self.slots.insert((origin, slot), target);
+                    let field = FIELDS.iter().position(|&field| field == slot.number()).unwrap() as u32;
+                    let slot = if origin.is_null() { InitialSlot::Static(field) } else { InitialSlot::Field(field) };
+                    let (origin, target) = (self.hash(origin), self.hash(target));
+                    references.references.push(InitialReference { origin, target, slot });
+                }
+                _ => {}
+            }
+        }
+        self.builder.initial_references(&references);
+    }
+
+    fn hash(&self, object: ObjectId) -> ObjectHash {
+        if object.is_null() { ObjectHash::NULL } else { self.hashes[&object] }
+    }
+
+    /// Scattered, as the VM's are; perhaps one that is not needed any more.
+    fn new_hash(&mut self, object: ObjectId, again: bool) -> ObjectHash {
+        let free = self.free.pop().filter(|_| again);
+        let hash = free.unwrap_or(ObjectHash((object.0 as u32).wrapping_mul(0x9E37_79B1) & 0x7fff_ffff | 0x100));
+        let uses = self.uses.entry(hash).or_insert(0);
+        self.ids.insert(ObjectId(*uses << 31 | u64::from(hash.0)), object);
+        *uses += 1;
+        self.hashes.insert(object, hash);
+        hash
+    }
+
+    /// Ends the buffer's block.
+    fn close(&mut self, buffer: u32) {
+        if let Some((ticket, events)) = self.open.remove(&buffer) {
+            self.builder.events(buffer, ticket, &events);
+        }
+    }
+
+    /// Puts events down, under a new ticket unless the thread has the last one.
+    fn put(&mut self, number: usize, thread: ThreadId, events: &[Event<'static>]) {
+        let choice = self.choice(number, 0);
+        let is_virtual = thread == VIRTUAL;
+        let buffer = if is_virtual { CARRIERS[choice as usize % 2] } else { thread.0 };
+        if choice.is_multiple_of(5) {
+            self.close(buffer);
+        }
+        if !self.open.contains_key(&buffer) {
+            self.ticket += 1;
+            self.open.insert(buffer, (self.ticket, Vec::new()));
+        } else if self.last_buffer != buffer || choice.is_multiple_of(7) {
+            self.ticket += 1;
+            self.open.get_mut(&buffer).unwrap().1.push(Event::Ticket(Ticket(self.ticket)));
+        }
+        self.last_buffer = buffer;
+        let into = &mut self.open.get_mut(&buffer).unwrap().1;
+        into.extend(is_virtual.then_some(Event::Switch { owner: CONTINUATION }));
+        into.extend(events);
+        into.extend(is_virtual.then_some(Event::Switch { owner: ObjectHash::NULL }));
+    }
+
+    fn record(&mut self, number: usize, record: &Record) {
+        let choice = self.choice(number, 1);
+        let thread = record.thread();
+        let method = |method: MethodId| MethodId(method.0 + 1);
+        let event = match *record {
+            Record::Alloc(alloc) => return self.alloc(number, &alloc, choice),
+            Record::Update { origin, target, slot, .. } => {
+                self.update(number, thread, origin, slot, target);
+                return self.copy_again(number, thread, origin);
+            }
+            // Comes with its object.
+            Record::Entry { method: INIT, .. } => return,
+            Record::Entry { method: entered, receiver, .. } if receiver.is_null() => {
+                Event::Entry { method: method(entered) }
+            }
+            Record::Entry { method: entered, receiver, .. } => {
+                Event::EntryOn { method: method(entered), receiver: self.hash(receiver) }
+            }
+            Record::Exit { method: left, .. } => Event::Exit { method: method(left) },
+            Record::ExitThrow { method: left, exception, receiver, .. } => {
+                let receiver = if choice.is_multiple_of(2) { ObjectHash::NULL } else { self.hash(receiver) };
+                Event::ExitThrow { method: method(left), exception: self.hash(exception), receiver }
+            }
+            Record::Throw { method: top, exception, .. } => {
+                Event::Throw { method: method(top), exception: self.hash(exception) }
+            }
+            Record::Handle { method: top, exception, .. } => {
+                Event::Handle { method: method(top), exception: self.hash(exception) }
+            }
+            Record::Root { object, .. } => Event::Used { object: self.hash(object) },
+            Record::Death { .. } => unreachable!("they are to be found"),
+        };
+        self.put(number, thread, &[event]);
+    }
+
+    fn is_constructed(&self, number: usize) -> bool {
+        matches!(self.story.program.steps.get(number + 1), Some(Step::Record(Record::Entry { method: INIT, .. })))
+    }
+
+    fn alloc(&mut self, number: usize, alloc: &Alloc, choice: u32) {
+        let class = mirror(alloc.ty);
+        let (length, is_fresh) = (if alloc.ty == ARRAY { 9 } else { -1 }, alloc.kind != AllocKind::Found);
+        if alloc.kind == AllocKind::Initial {
+            return;
+        }
+        let object = self.new_hash(alloc.object, is_fresh && choice.is_multiple_of(3));
+        let new = Event::New { site: SiteId(0), object, class, known: false };
+        match alloc.kind {
+            AllocKind::New if self.is_constructed(number) => {
+                self.put(number, alloc.thread, &[Event::Entry { method: MethodId(INIT.0 + 1) }, new]);
+            }
+            AllocKind::New => self.put(number, alloc.thread, &[new]),
+            AllocKind::Array => {
+                let event = Event::NewArray { depth: 0, site: SiteId(1), object, length: 9 };
+                self.put(number, alloc.thread, &[event]);
+            }
+            AllocKind::Vm => {
+                let constant = alloc.ty == STRING;
+                self.put(number, alloc.thread, &[Event::Made { object, class, length, fresh: true, constant }]);
+            }
+            AllocKind::Found => {
+                let found = Event::Found { object, class, length };
+                // A second sight says nothing new.
+                self.put(number, alloc.thread, &[found, found][..1 + choice as usize % 2]);
+            }
+            AllocKind::Initial => {}
+        }
+    }
+
+    fn update(&mut self, number: usize, thread: ThreadId, origin: ObjectId, slot: Slot, target: ObjectId) {
+        let old = self.slots.insert((origin, slot), target).unwrap_or_default();
+        let changes = old != target;
+        let choice = self.choice(number, 2);
+        let (to, of) = (self.hash(target), self.hash(origin));
+        let event = match slot {
+            Slot::Element(index @ 1..=2) if changes && choice.is_multiple_of(3) => {
+                // With its neighbour, which keeps what it has.
+                let beside = self.slots.get(&(origin, Slot::Element(index - 1))).copied().unwrap_or_default();
+                if self.is_named(beside) {
+                    return self.copy(number, thread, of, index - 1, &[self.hash(beside), to]);
+                }
+                Event::PutElement { index, array: of, target: to }
+            }
+            Slot::Element(index) => Event::PutElement { index, array: of, target: to },
+            Slot::Field(FieldId(field)) => {
+                let field = FieldRefId(FIELDS.iter().position(|&known| known == field).unwrap() as u32 + 1);
+                if origin.is_null() {
+                    Event::PutStatic { field, target: to }
+                } else {
+                    Event::PutField { field, origin: of, target: to, if_changed: changes && choice.is_multiple_of(2) }
+                }
+            }
+        };
+        self.put(number, thread, &[event]);
+    }
+
+    /// Whether its hash leads to it.
+    fn is_named(&self, object: ObjectId) -> bool {
+        if object.is_null() {
+            return true;
+        }
+        let hash = self.hashes[&object];
+        self.ids.get(&ObjectId((self.uses[&hash] - 1) << 31 | u64::from(hash.0))) == Some(&object)
+    }
+
+    fn copy(&mut self, number: usize, thread: ThreadId, array: ObjectHash, start: u32, targets: &[ObjectHash]) {
+        // Events borrow their targets.
+        let bytes: Vec<u8> = targets.iter().flat_map(|target| target.0.to_le_bytes()).collect();
+        let targets = Targets::new(Vec::leak(bytes)).unwrap();
+        self.put(number, thread, &[Event::PutElements { start, array, targets }]);
+    }
+
+    /// Slots that are read back and hold what they held are no record, and no mention.
+    fn copy_again(&mut self, number: usize, thread: ThreadId, origin: ObjectId) {
+        if !self.choice(number, 3).is_multiple_of(4) || origin.is_null() {
+            return;
+        }
+        let mut held: Vec<_> = self.slots.iter().filter(|((of, _), _)| self.hashes.contains_key(of)).collect();
+        held.sort();
+        let at = self.choice(number, 4) as usize % held.len().max(1);
+        let Some(&(&(of, slot), &target)) = held.get(at) else { return };
+        if of.is_null() || !self.is_named(of) || !self.is_named(target) {
+            return;
+        }
+        let (origin, target) = (self.hash(of), self.hash(target));
+        match slot {
+            Slot::Element(index) => self.copy(number, thread, origin, index, &[target]),
+            Slot::Field(FieldId(field)) => {
+                let field = FieldRefId(FIELDS.iter().position(|&known| known == field).unwrap() as u32 + 1);
+                self.put(number, thread, &[Event::PutField { field, origin, target, if_changed: true }]);
+            }
+        }
+    }
+}
+
+/// A record of the trace as the program has it; `None` if it is about a class.
+pub fn translated(record: &Record, trace: &Trace, ids: &HashMap<ObjectId, ObjectId>) -> Option<Record> {
+    if matches!(record, Record::Alloc(alloc) if alloc.object.0 < CONTINUATION.0.into()) {
+        return None;
+    }
+    // An object that the program does not know is seen.
+    let id = |object: ObjectId| {
+        if object.is_null() { object } else { ids.get(&object).copied().unwrap_or(ObjectId(u64::MAX)) }
+    };
+    let at = |thread: ThreadId| if thread.0 == 1 << 31 { VIRTUAL } else { thread };
+    let named = |method: MethodId| MethodId(method.0 - 1);
+    Some(match *record {
+        Record::Alloc(alloc) => {
+            let descriptor = trace.types.descriptor(alloc.ty);
+            let ty = CLASSES.iter().find(|class| class.1 == descriptor).map_or(TypeId::UNKNOWN, |class| class.0);
+            let (object, thread) = (id(alloc.object), at(alloc.thread));
+            Record::Alloc(Alloc { object, thread, ty, size: 16, length: 0, site: SiteId(0), ..alloc })
+        }
+        Record::Update { old, origin, target, slot, thread } => {
+            let slot = match slot {
+                Slot::Field(FieldId(field)) => Slot::Field(FieldId(FIELDS[field as usize - 1])),
+                element => element,
+            };
+            Record::Update { old: id(old), origin: id(origin), target: id(target), slot, thread: at(thread) }
+        }
+        Record::Entry { method, receiver, thread } => {
+            Record::Entry { method: named(method), receiver: id(receiver), thread: at(thread) }
+        }
+        Record::Exit { method, receiver, thread } => {
+            Record::Exit { method: named(method), receiver: id(receiver), thread: at(thread) }
+        }
+        Record::ExitThrow { method, receiver, exception, thread } => Record::ExitThrow {
+            method: named(method),
+            receiver: id(receiver),
+            exception: id(exception),
+            thread: at(thread),
+        },
+        Record::Throw { method, receiver, exception, thread } => Record::Throw {
+            method: named(method),
+            receiver: id(receiver),
+            exception: id(exception),
+            thread: at(thread),
+        },
+        Record::Handle { method, receiver, exception, thread } => Record::Handle {
+            method: named(method),
+            receiver: id(receiver),
+            exception: id(exception),
+            thread: at(thread),
+        },
+        Record::Death { object, thread } => Record::Death { object: id(object), thread: at(thread) },
+        Record::Root { object, thread } => Record::Root { object: id(object), thread: at(thread) },
+    })
+}
