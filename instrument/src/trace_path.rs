@@ -21,6 +21,22 @@ pub fn beside_busy(path: &Path, process: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// So many bytes tell whether a file is the text of a trace.
+pub const TEXT_START: usize = 32;
+
+/// Whether this is how the text of a trace begins, in whatever dialect.
+pub fn starts_text(start: &[u8]) -> bool {
+    let comments: [&[u8]; 4] = [b"# events ", b"# kind ", b"# with holders", b"timestamp,event_type"];
+    let record = |start: &[u8]| {
+        let mut fields = start.split(|&byte| byte == b' ');
+        let letter = fields.next().is_some_and(|field| field.len() == 1 && b"AINPVUMEXTHDRW".contains(&field[0]));
+        let mut numbers = fields.take(2);
+        let is_number = |field: &[u8]| !field.is_empty() && field.iter().all(u8::is_ascii_hexdigit);
+        letter && numbers.next().is_some_and(is_number) && numbers.next().is_some_and(is_number)
+    };
+    comments.iter().any(|comment| start.starts_with(comment)) || record(start)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -30,5 +46,16 @@ mod tests {
         assert_eq!(of_process("/x/%p-%p.zst", 7), "/x/7-7.zst");
         assert_eq!(beside_busy(Path::new("a/b.ettrace"), 7), Path::new("a/b.7.ettrace"));
         assert_eq!(beside_busy(Path::new("b"), 7), Path::new("b.7"));
+    }
+
+    #[test]
+    fn a_text_shows_in_its_first_bytes() {
+        for text in ["I 1a2b 18 Ljava/lang/Object", "# kind I\nN 12 1", "timestamp,event_type,object_id", "M 3 1f 2\nE"]
+        {
+            assert!(starts_text(text.as_bytes()), "{text}");
+        }
+        for other in ["", "#!/bin/sh\n", "# Title", "A day in", "M", "PK\u{3}\u{4}", "I am 12", "127.0.0.1 localhost"] {
+            assert!(!starts_text(other.as_bytes()), "{other}");
+        }
     }
 }

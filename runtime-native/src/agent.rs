@@ -121,7 +121,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
         .map_err(|error| error.to_string())?;
     // At last: what fails before leaves no empty file behind.
-    let sink = Sink::open(&options.target).map_err(|error| error.to_string())?;
+    let sink = Sink::open_as(&options.target, options.text.as_ref()).map_err(|error| error.to_string())?;
     if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
         && wanted != path
     {

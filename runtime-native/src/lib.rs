@@ -25,6 +25,7 @@ pub mod report;
 pub mod sink;
 pub mod slots;
 pub mod start;
+pub mod text;
 pub mod threads;
 pub mod tracer;
 pub mod writer;

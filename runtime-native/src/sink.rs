@@ -1,4 +1,4 @@
-//! Where the bytes of a trace go: a file or a command.
+//! Where the bytes of a trace go: a file, a command, or the program that makes a text of them.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
@@ -12,7 +12,8 @@ use et_trace::file::format::buffers::pipe_name;
 use et_trace::file::progress::{PROGRESS_AT, Progress};
 use thiserror::Error;
 
-use crate::options::Target;
+use crate::options::{Target, Text};
+use crate::text::{Maker, TextOutput, TextTo};
 
 /// Why a trace cannot be written.
 #[derive(Debug, Error)]
@@ -26,10 +27,18 @@ pub enum SinkError {
         error: io::Error,
     },
     /// What is there is no trace.
-    #[error("{path} exists and is not a trace: choose another traceFile, or remove it", path = .path.display())]
+    #[error("{path} exists and is not a {what}: choose another traceFile, or remove it", path = .path.display())]
     Foreign {
         /// Which.
         path: PathBuf,
+        /// What it should be.
+        what: &'static str,
+    },
+    /// Nothing to make the text.
+    #[error("format=text needs the program et-trace, and {why}: name it with traceTool")]
+    Tool {
+        /// What is wrong.
+        why: String,
     },
     /// No shell, no process.
     #[error("cannot start the command of traceFile ({command}): {error}")]
@@ -52,6 +61,14 @@ pub enum SinkError {
     Removed {
         /// Which.
         path: PathBuf,
+    },
+    /// What makes the text ended as it should not.
+    #[error("{tool}, which was to make the text, failed: {status}", tool = .tool.display())]
+    Text {
+        /// Which program.
+        tool: PathBuf,
+        /// How.
+        status: String,
     },
     /// The command came back with a failure.
     #[error("the command of traceFile ({command}) failed: {status}")]
@@ -90,6 +107,30 @@ pub struct Sink {
 enum Output {
     File { file: File, path: PathBuf },
     Command { child: Child, command: String },
+    Text(Box<TextOutput>),
+}
+
+/// What a file may hold that is written over.
+#[derive(Clone, Copy)]
+enum Old {
+    Trace,
+    Text,
+}
+
+impl Old {
+    fn is_it(self, start: &[u8]) -> bool {
+        match self {
+            Self::Trace => FILE_MAGIC.iter().zip(start).all(|(magic, byte)| magic == byte),
+            Self::Text => trace_path::starts_text(start),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Trace => "trace",
+            Self::Text => "text of a trace",
+        }
+    }
 }
 
 impl Sink {
@@ -97,16 +138,25 @@ impl Sink {
     /// program that starts another with the same options) is left alone: this one gets the process id into its
     /// name, as [`Sink::path`] then tells.
     pub fn open(target: &Target) -> Result<Self, SinkError> {
-        let out = match target {
-            Target::File(path) => match open_file(path)? {
-                Some(file) => Output::File { file, path: path.clone() },
-                None => {
-                    let path = trace_path::beside_busy(path, std::process::id());
-                    let busy = || SinkError::Create { path: path.clone(), error: io::ErrorKind::ResourceBusy.into() };
-                    Output::File { file: open_file(&path)?.ok_or_else(busy)?, path }
-                }
-            },
-            Target::Command(command) => {
+        Self::open_as(target, None)
+    }
+
+    /// As [`open`](Self::open); what is written becomes a text on its way.
+    pub fn open_as(target: &Target, text: Option<&Text>) -> Result<Self, SinkError> {
+        let maker = text.map(Maker::find).transpose()?;
+        let out = match (target, maker) {
+            (Target::File(path), None) => {
+                let (file, path) = open_unless_busy(path, Old::Trace)?;
+                Output::File { file, path }
+            }
+            (Target::File(path), Some(maker)) => {
+                let (file, path) = open_unless_busy(path, Old::Text)?;
+                Output::Text(Box::new(TextOutput::new(maker, TextTo::File(file, path))))
+            }
+            (Target::Command(command), Some(maker)) => {
+                Output::Text(Box::new(TextOutput::new(maker, TextTo::Command(command.clone()))))
+            }
+            (Target::Command(command), None) => {
                 let child = Command::new("sh").arg("-c").arg(command).stdin(Stdio::piped()).spawn();
                 let command = command.clone();
                 match child {
@@ -129,6 +179,10 @@ impl Sink {
     pub fn path(&self) -> Option<&Path> {
         match &self.out {
             Output::File { path, .. } => Some(path),
+            Output::Text(text) => match text.to() {
+                TextTo::File(_, path) => Some(path),
+                TextTo::Command(_) => None,
+            },
             Output::Command { .. } => None,
         }
     }
@@ -188,6 +242,7 @@ impl Sink {
                 Some(stdin) => stdin.write_all(blocks),
                 None => Err(io::ErrorKind::BrokenPipe.into()),
             },
+            Output::Text(text) => text.write(blocks),
         };
         match result {
             Ok(()) => {
@@ -207,6 +262,7 @@ impl Sink {
     pub fn close(self) -> Result<(), SinkError> {
         match self.out {
             Output::File { .. } => Ok(()),
+            Output::Text(text) => text.close(),
             Output::Command { mut child, command } => {
                 drop(child.stdin.take());
                 match child.wait() {
@@ -220,7 +276,15 @@ impl Sink {
 
     /// Gives up before anything was written: an empty file is removed.
     pub fn discard(self) {
-        if let Output::File { file, path } = &self.out
+        let file = match &self.out {
+            Output::File { file, path } => Some((file, path)),
+            Output::Text(text) => match text.to() {
+                TextTo::File(file, path) => Some((file, path)),
+                TextTo::Command(_) => None,
+            },
+            Output::Command { .. } => None,
+        };
+        if let Some((file, path)) = file
             && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
         {
             let _ = fs::remove_file(path);
@@ -232,12 +296,23 @@ impl Sink {
         match &self.out {
             Output::File { path, .. } => path.display().to_string(),
             Output::Command { command, .. } => format!("({command})"),
+            Output::Text(_) => "et-trace text".into(),
         }
     }
 }
 
+/// Opens a file, or, if another process is writing it, one with the process id in its name.
+fn open_unless_busy(path: &Path, old: Old) -> Result<(File, PathBuf), SinkError> {
+    if let Some(file) = open_file(path, old)? {
+        return Ok((file, path.to_owned()));
+    }
+    let path = trace_path::beside_busy(path, std::process::id());
+    let busy = || SinkError::Create { path: path.clone(), error: io::ErrorKind::ResourceBusy.into() };
+    Ok((open_file(&path, old)?.ok_or_else(busy)?, path))
+}
+
 /// Opens a trace file; `None` if another process is writing it. The lock lasts as long as the file is open.
-fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
+fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
     let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(create)?;
     if !file.metadata().map_err(create)?.is_file() {
@@ -251,9 +326,10 @@ fn open_file(path: &Path) -> Result<Option<File>, SinkError> {
         Err(TryLockError::Error(_)) => {}
     }
     let mut start = Vec::new();
-    (&mut file).take(FILE_MAGIC.len() as u64).read_to_end(&mut start).map_err(create)?;
-    if !FILE_MAGIC.starts_with(&start) {
-        return Err(SinkError::Foreign { path: path.to_owned() });
+    let enough = FILE_MAGIC.len().max(trace_path::TEXT_START) as u64;
+    (&mut file).take(enough).read_to_end(&mut start).map_err(create)?;
+    if !start.is_empty() && !old.is_it(&start) {
+        return Err(SinkError::Foreign { path: path.to_owned(), what: old.name() });
     }
     file.rewind().map_err(create)?;
     Ok(Some(file))
@@ -308,6 +384,10 @@ mod tests {
         let error = Sink::open(&Target::File(path.clone())).unwrap_err().to_string();
         assert!(error.contains("not a trace"), "{error}");
         assert_eq!(fs::read(&path).unwrap(), b"PK\x03\x04 a jar");
+
+        let text = Text { dialect: "et".into(), names: None, tool: Some("/bin/cat".into()) };
+        let error = Sink::open_as(&Target::File(path.clone()), Some(&text)).unwrap_err().to_string();
+        assert!(error.contains("not a text"), "{error}");
 
         let old = [&FILE_MAGIC[..], b"an old one"].concat();
         fs::write(&path, &old).unwrap();

@@ -1,6 +1,7 @@
 //! The runtime's parts that go into an instrumented JDK: the native library, and `java.lang.HeapProxy`.
 
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use super::proxy_class;
@@ -10,6 +11,9 @@ use crate::input::Input;
 
 /// The stub that the JVM loads.
 pub const NATIVE_LIBRARY: &str = "libet_runtime.so";
+
+/// The reader of traces, as it is installed in `bin`.
+const READER: &str = "et-trace";
 
 /// A folder with the runtime's parts.
 #[derive(Debug)]
@@ -79,8 +83,14 @@ impl RuntimeDir {
         }
     }
 
-    /// Copies the native library into `folder`.
+    /// Copies the native library into `folder`, where it finds the reader of traces by a link, if that is installed.
     pub fn copy_native(&self, folder: &Path) -> Result<u64, Error> {
+        if let Ok(reader) = self.folder.join("../../bin").join(READER).canonicalize() {
+            let link = folder.join(READER);
+            let _ = fs::remove_file(&link);
+            // Without it the runtime looks elsewhere, when somebody wants a text.
+            let _ = symlink(reader, link);
+        }
         let to = folder.join(NATIVE_LIBRARY);
         fs::copy(self.file(NATIVE_LIBRARY)?, &to).map_err(Error::io("write", &to))
     }

@@ -65,10 +65,10 @@ impl TraceFile {
             // A pipe keeps nothing that could be looked at.
             return path.exists() && !path.is_file();
         };
-        let mut magic = Vec::new();
+        let mut start = Vec::new();
         let is_trace =
-            File::open(path).and_then(|file| file.take(TRACE_MAGIC.len() as u64).read_to_end(&mut magic)).is_ok()
-                && magic == TRACE_MAGIC;
+            File::open(path).and_then(|file| file.take(trace_path::TEXT_START as u64).read_to_end(&mut start)).is_ok()
+                && (start.starts_with(&TRACE_MAGIC) || trace_path::starts_text(&start));
         // File systems count time in coarser steps than the clock.
         let is_new = time + Duration::from_secs(2) >= self.started;
         is_trace && is_new && self.before != Some((time, length))

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 9] = [
+pub const OPTIONS: [Described; 13] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -22,6 +22,31 @@ pub const OPTIONS: [Described; 9] = [
         meaning: "where the trace goes; `%p` becomes the process id. `>(command)` hands it to a shell command on its \
             standard input. A trace that is there is replaced; a file that is no trace is not (the JVM does not start); \
             a trace that another process is writing is left alone, and this one gets the process id into its name",
+    },
+    Described {
+        name: "format",
+        value: "trace|text",
+        default: Some("trace"),
+        meaning: "`text`: text records are written in place of the trace, see \
+            [text at once](runtime-options.md#text-at-once)",
+    },
+    Described {
+        name: "dialect",
+        value: "et|replayer|oracle",
+        default: None,
+        meaning: "of the text ([dialects](reading-traces.md#text)), `et` if it is not given",
+    },
+    Described {
+        name: "namesFile",
+        value: "<FILE>",
+        default: None,
+        meaning: "where what the ids in the text mean goes; `%p` becomes the process id",
+    },
+    Described {
+        name: "traceTool",
+        value: "<FILE>",
+        default: None,
+        meaning: "the `et-trace` that makes the text, if not that of the installation",
     },
     Described {
         name: "start",
@@ -74,7 +99,7 @@ pub const OPTIONS: [Described; 9] = [
     },
 ];
 
-/// Options of earlier versions, which are taken with a note, and why they do nothing.
+/// Options of earlier versions, which are taken with a note, and why they do nothing. `namesFile` does something for a text.
 pub const OUTDATED: [(&str, &str); 3] = [
     ("classPath", "classes are rewritten before the run"),
     ("javaPath", "classes are rewritten before the run"),

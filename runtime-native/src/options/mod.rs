@@ -20,6 +20,7 @@ pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
+const DIALECTS: [&str; 3] = ["et", "replayer", "oracle"];
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
@@ -43,6 +44,15 @@ pub enum OptionError {
     /// `traceFile=>…` without the brackets.
     #[error("traceFile={0} is not a command: write traceFile=>(command)")]
     Command(String),
+    /// Neither form.
+    #[error("format={0}: write trace or text")]
+    Format(String),
+    /// No text of that kind.
+    #[error("dialect={0}; there are {list}", list = DIALECTS.join(", "))]
+    Dialect(String),
+    /// It says how the text is to be, and there is none.
+    #[error("option {0} needs format=text")]
+    NoText(&'static str),
     /// Neither a time nor a method nor a file.
     #[error("{name}={value}: {error}")]
     Trigger {
@@ -84,11 +94,24 @@ pub enum Target {
     Command(String),
 }
 
+/// The text to be written in place of the trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Text {
+    /// As `et-trace text` calls it.
+    pub dialect: String,
+    /// Where what the ids mean goes.
+    pub names: Option<PathBuf>,
+    /// The `et-trace` to use.
+    pub tool: Option<PathBuf>,
+}
+
 /// The options of this run.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Where the trace goes.
     pub target: Target,
+    /// The trace is to be written as text.
+    pub text: Option<Text>,
     /// When tracing begins, if not with the program.
     pub start: Option<Trigger>,
     /// When tracing ends, if not with the program.
@@ -202,6 +225,22 @@ impl Given {
                 },
             },
         };
+        let text = match value("format") {
+            None | Some("trace") => None,
+            Some("text") => Some(Text {
+                dialect: match value("dialect") {
+                    None => DIALECTS[0].to_owned(),
+                    Some(dialect) if DIALECTS.contains(&dialect) => dialect.to_owned(),
+                    Some(other) => return Err(OptionError::Dialect(other.to_owned())),
+                },
+                names: value("namesFile").map(|path| trace_path::of_process(path, pid).into()),
+                tool: value("traceTool").map(PathBuf::from),
+            }),
+            Some(other) => return Err(OptionError::Format(other.to_owned())),
+        };
+        if let Some(name) = ["dialect", "traceTool"].into_iter().find(|name| text.is_none() && value(name).is_some()) {
+            return Err(OptionError::NoText(name));
+        }
         let buffer_bytes = match value("bufferSize") {
             None => DEFAULT_BUFFERS,
             Some(text) => size(text)
@@ -231,12 +270,14 @@ impl Given {
         }
         let mut notes = Vec::new();
         for (name, why) in OUTDATED {
-            if self.values.contains_key(name) {
+            // A text has its names beside it, as ever.
+            if self.values.contains_key(name) && (text.is_none() || name != "namesFile") {
                 notes.push(format!("option {name} is no longer needed: {why}"));
             }
         }
         Ok(Options {
             target,
+            text,
             start,
             stop,
             buffer_bytes,
@@ -303,6 +344,20 @@ mod tests {
         let options = agent("traceFile=>(zstd -q > t-%p.zst)@bufferSize=1m").unwrap();
         assert_eq!(options.target, Target::Command("zstd -q > t-77.zst".into()));
         assert!(matches!(agent("traceFile=>zstd"), Err(OptionError::Command(_))));
+    }
+
+    #[test]
+    fn the_trace_may_be_written_as_text() {
+        assert_eq!(agent("format=trace").unwrap().text, None);
+        let options = agent("format=text@traceFile=>(gzip > %p.gz)@namesFile=n-%p").unwrap();
+        let text = Text { dialect: "et".into(), names: Some("n-77".into()), tool: None };
+        assert_eq!((options.text, options.target), (Some(text), Target::Command("gzip > 77.gz".into())));
+        assert!(options.notes.is_empty());
+        let text = agent("format=text@dialect=oracle@traceTool=/opt/et-trace").unwrap().text.unwrap();
+        assert_eq!((text.dialect.as_str(), text.tool), ("oracle", Some("/opt/et-trace".into())));
+        assert!(matches!(agent("format=csv"), Err(OptionError::Format(_))));
+        assert!(agent("format=text@dialect=latin").unwrap_err().to_string().contains("replayer"));
+        assert!(matches!(agent("dialect=et"), Err(OptionError::NoText("dialect"))));
     }
 
     #[test]
