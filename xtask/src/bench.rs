@@ -225,7 +225,7 @@ fn measure(
 
 fn median_cost(costs: &[Cost]) -> Cost {
     let of = |value: fn(&Cost) -> f64| median(costs.iter().map(value).collect());
-    Cost { seconds: of(|cost| cost.seconds), resident: of(|cost| cost.resident) }
+    Cost { seconds: of(|cost| cost.seconds), processor: of(|cost| cost.processor), resident: of(|cost| cost.resident) }
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -366,7 +366,7 @@ mod tests {
         let options =
             Options { programs: vec!["h2".into()], scale: 5, repetitions: 1, jdk: 17, witness: false, markdown: None };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
-        let cost = |seconds| Cost { seconds, resident: 3e8 };
+        let cost = |seconds| Cost { seconds, processor: seconds, resident: 3e8 };
         let variant = |seconds| MeasuredVariant {
             cost: cost(seconds),
             trace_bytes: 30_000_000,

@@ -16,6 +16,8 @@ use crate::command;
 pub struct Cost {
     /// Wall time.
     pub seconds: f64,
+    /// Time of all cores together.
+    pub processor: f64,
     /// The most bytes of memory that one of its processes had at a time.
     pub resident: f64,
 }
@@ -53,8 +55,10 @@ pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     ensure!(status.success(), "{} failed ({status})\n{}", command::shown(run), printed());
     let text = fs::read_to_string(&figures)?;
     let numbers: Vec<f64> = text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
-    let [seconds, resident] = numbers[..] else { anyhow::bail!("no figures of {}: {text:?}", command::shown(run)) };
-    Ok(Cost { seconds, resident })
+    let [seconds, processor, resident] = numbers[..] else {
+        anyhow::bail!("no figures of {}: {text:?}", command::shown(run))
+    };
+    Ok(Cost { seconds, processor, resident })
 }
 
 /// The process between.
@@ -64,6 +68,7 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     let mut child = Command::new(program).args(arguments).spawn()?;
     let done = child.wait4()?;
     let seconds = start.elapsed().as_secs_f64();
-    fs::write(&options.figures, format!("{seconds} {}\n", done.rusage.maxrss))?;
+    let processor = (done.rusage.utime + done.rusage.stime).as_secs_f64();
+    fs::write(&options.figures, format!("{seconds} {processor} {}\n", done.rusage.maxrss))?;
     Ok(if done.status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

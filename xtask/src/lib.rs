@@ -16,6 +16,7 @@ pub mod linking;
 pub mod markdown;
 pub mod plugins;
 pub mod programs;
+pub mod reading;
 pub mod runtime_java;
 pub mod setup;
 pub mod test;

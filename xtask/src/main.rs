@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, programs, setup, test,
+    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, programs, reading, setup, test,
     verify_world,
 };
 
@@ -31,6 +31,8 @@ enum Chore {
     Completeness(completeness::Options),
     /// The deaths of real programs against those that the collector tells of
     Deaths(deaths::Options),
+    /// What et-trace takes to read large traces: time and memory
+    Reading(reading::Options),
     /// Rewrite all classes of four JDKs and of hundreds of jars, and have a JVM verify each
     VerifyWorld(verify_world::Options),
     /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
@@ -69,6 +71,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Programs(options) => programs::run(&layout, &options),
         Chore::Completeness(options) => completeness::run(&layout, &options),
         Chore::Deaths(options) => deaths::run(&layout, &options),
+        Chore::Reading(options) => reading::run(&layout, &options),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Dist(options) => dist::run(&layout, &options),
