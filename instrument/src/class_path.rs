@@ -22,7 +22,7 @@ pub(crate) struct ClassPath {
 }
 
 impl ClassPath {
-    /// A line on those that will be run without hooks, or not be found; `None` if there are none.
+    /// A line on those that are not rewritten, or not found; `None` if there are none.
     pub(crate) fn note(&self, staging: &Staging) -> Option<String> {
         let (mut lost, mut plain) = (Vec::new(), Vec::new());
         for name in &self.names {
@@ -48,7 +48,8 @@ impl ClassPath {
                 counted(lost.len() as u64, "file"),
             )),
             (_, [first, ..]) => Some(format!(
-                "{}: its Class-Path names {} that will run without hooks ({first}): {advice}",
+                "{}: its Class-Path names {} that this command does not rewrite ({first}); that is done while the program \
+                 runs. To do it beforehand, {advice}",
                 self.jar,
                 counted(plain.len() as u64, "file"),
             )),

@@ -354,7 +354,7 @@ fn what_a_class_path_names_is_instrumented_with_it_or_said() {
     let lost = notes(&["dist/app.jar", "-o", "app-et.jar"]);
     assert!(lost.contains("names 2 files, which the output does not have beside it (lib/my%20l.jar)"), "{lost}");
     let plain = notes(&["dist/app.jar", "-o", "dist/app-et.jar"]);
-    assert!(plain.contains("names 1 file that will run without hooks (lib/my%20l.jar)"), "{plain}");
+    assert!(plain.contains("names 1 file that this command does not rewrite (lib/my%20l.jar); "), "{plain}");
     fs::remove_file(dist.join("app-et.jar")).unwrap();
     let together = notes(&["dist", "-o", "dist-et", "--check"]);
     assert!(!together.contains("Class-Path"), "{together}");

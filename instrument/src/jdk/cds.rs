@@ -91,13 +91,29 @@ fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
     if done.status.success() {
         return Ok(said);
     }
-    let line = said.lines().find(|line| line.to_lowercase().contains("error")).or(said.lines().last());
-    Err(fail(format!("{} ({})", line.unwrap_or("it said nothing").trim(), done.status)))
+    Err(fail(format!("{} ({})", reason(&said).unwrap_or("it said nothing"), done.status)))
+}
+
+/// The line that says most.
+fn reason(said: &str) -> Option<&str> {
+    /// What follows is the error.
+    const HEADING: &str = "Error occurred during initialization of VM";
+    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let error = lines.clone().skip_while(|line| !line.to_lowercase().contains("error")).find(|line| *line != HEADING);
+    error.or(lines.next_back())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_line_that_says_most() {
+        let heading = "Error occurred during initialization of VM\n";
+        assert_eq!(reason(&format!("[info][cds] x\n{heading}Could not reserve\n")), Some("Could not reserve"));
+        assert_eq!(reason("[info] x\n[error][cds] no room\ny\n"), Some("[error][cds] no room"));
+        assert_eq!((reason(heading), reason("a\nb\n"), reason("")), (Some(heading.trim()), Some("b"), None));
+    }
 
     #[test]
     fn what_the_dump_would_make_is_left_out_of_the_list() {

@@ -1,7 +1,10 @@
 //! The messages of `docs/troubleshooting.md` are those of the tables: none that nobody says, and all that our programs say.
 
-use anyhow::{Result, ensure};
-use et_tests::pattern::matches;
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context, Result, ensure};
+use et_tests::pattern::{ANYTHING, matches};
 
 use crate::row::Row;
 
@@ -32,5 +35,46 @@ pub fn compare(page: &str, rows: &[Row]) -> Result<()> {
         }
     }
     ensure!(wrong.is_empty(), "{wrong}");
+    Ok(())
+}
+
+/// Where messages of the plugins come from. Running the build tools for each would take minutes, so what does not vary in a
+/// message is looked for in the sources.
+const SOURCES: [&str; 4] =
+    ["gradle-plugin/src/main", "maven-plugin/src/main", "plugin-common", "instrument/src/error.rs"];
+
+/// The messages that the pages of the plugins have in tables headed `message`.
+pub fn plugins(repo: &Path) -> Result<()> {
+    let mut sources = String::new();
+    for source in SOURCES {
+        read_all(&repo.join(source), &mut sources)?;
+    }
+    let mut wrong = String::new();
+    for page in ["docs/gradle.md", "docs/maven.md"] {
+        let text = fs::read_to_string(repo.join(page)).with_context(|| page)?;
+        let tables = text.split("\n\n").filter(|part| part.starts_with("| message |"));
+        let messages: Vec<&str> = tables.flat_map(quoted).collect();
+        ensure!(messages.len() > 4, "{page} has no table of messages");
+        for message in messages {
+            for piece in message.split(ANYTHING).map(str::trim).filter(|piece| !piece.is_empty()) {
+                // A colon before the reason stands by itself in a source.
+                if !sources.contains(piece.trim_start_matches([':', ' ']).trim_end_matches([':', ' '])) {
+                    wrong += &format!("\n{page}: nobody says {piece:?} of `{message}`");
+                }
+            }
+        }
+    }
+    ensure!(wrong.is_empty(), "{wrong}");
+    Ok(())
+}
+
+fn read_all(path: &Path, text: &mut String) -> Result<()> {
+    if path.is_dir() {
+        for entry in fs::read_dir(path)? {
+            read_all(&entry?.path(), text)?;
+        }
+    } else {
+        text.push_str(&fs::read_to_string(path).with_context(|| path.display().to_string())?);
+    }
     Ok(())
 }

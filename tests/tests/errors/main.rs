@@ -61,5 +61,6 @@ fn documented() -> Result<()> {
         all.extend(rows(&layout, table)?);
     }
     let page = fs::read_to_string(layout.repo.join("docs/troubleshooting.md")).context("docs/troubleshooting.md")?;
-    documented::compare(&page, &all)
+    documented::compare(&page, &all)?;
+    documented::plugins(&layout.repo)
 }

@@ -38,7 +38,7 @@ anomalies! {
     /// Objects mentioned before anything was said of them: a `P` was made up.
     unknown_objects: "objects of unknown origin (a P record was made up)",
     /// Method ids that no names table has.
-    unknown_methods: "uses of unknown method ids",
+    unknown_methods: "uses of unknown method ids (a names table was not found: run with -Det.names=JAR)",
     /// Site ids that no names table has.
     unknown_sites: "uses of unknown site ids",
     /// Field references that no names table has.
