@@ -1,5 +1,5 @@
-//! `docs/getting-started.md` to the letter: the commands of its `sh` blocks are run one after the other, and what its `text` blocks
-//! show is what they print.
+//! Pages of the documentation to the letter: the commands of their `sh` blocks are run one after the other, and what their `text`
+//! blocks show is what the commands print.
 
 use std::env;
 use std::fs;
@@ -10,12 +10,29 @@ use et_tests::lab::{self, Lab};
 use et_tests::pattern::matches;
 use xtask::jdks::Jdk;
 
-/// The page's program has a record, and needs javac.
+/// A program has a record, and javac is needed.
 const FEATURE: u32 = 17;
 
+/// What pages suppose to be there.
+const APP: &str = "
+mkdir -p dist/lib classes
+echo 'public class Main { public static void main(String[] a) { System.out.println(new Main() != null); } }' > Main.java
+javac -d classes Main.java
+jar --create --file app.jar --main-class=Main -C classes .
+cp app.jar dist; cp app.jar dist/lib
+";
+
+/// Pages with such blocks, the commands that come before those of the page, and what must be there in the end.
+const PAGES: [(&str, &str, &[&str]); 2] = [
+    ("getting-started", "", &["hello/inbox.ettrace"]),
+    ("instrumenting", APP, &["app.ettrace", "dist-et/app.jar", "dist-et/lib/app.jar"]),
+];
+
 fn main() -> ExitCode {
-    let trial = lab::on_jdk_unless(FEATURE, "getting_started", |_, jdk| no_javac(jdk), page);
-    lab::run(vec![trial]).exit_code()
+    let trials = PAGES.into_iter().map(|(name, before, left)| {
+        lab::on_jdk_unless(FEATURE, name, |_, jdk| no_javac(jdk), move |lab, jdk| page(lab, jdk, name, before, left))
+    });
+    lab::run(trials.collect()).exit_code()
 }
 
 fn no_javac(jdk: &Jdk) -> Option<String> {
@@ -45,13 +62,13 @@ fn steps(page: &str) -> Result<Vec<Step>> {
             other => bail!("a block of {other}"),
         }
     }
-    ensure!(steps.iter().any(|step| !step.shown.is_empty()), "the page shows nothing");
+    ensure!(!steps.is_empty(), "the page has no commands");
     Ok(steps)
 }
 
-fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let page = fs::read_to_string(lab.layout.repo.join("docs/getting-started.md"))?;
-    let folder = lab.folder(jdk, "getting_started")?;
+fn page(lab: &Lab, jdk: &Jdk, name: &str, before: &str, left: &[&str]) -> Result<()> {
+    let page = fs::read_to_string(lab.layout.repo.join("docs").join(name).with_extension("md"))?;
+    let folder = lab.folder(jdk, &format!("page-{name}"))?;
     // Steps share a shell, as they do for the reader; each says where it ends.
     const END: &str = "-- the next step --";
     let steps = steps(&page)?;
@@ -60,16 +77,20 @@ fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let path = env::var_os("PATH").unwrap_or_default();
     let path = env::join_paths([tools, jdk.home.join("bin")].into_iter().chain(env::split_paths(&path)))?;
     let mut shell = Command::new("sh");
-    shell.args(["-e", "-c", &format!("exec 2>&1\n{script}")]).current_dir(&folder).env("PATH", path);
-    for name in ["JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "ET_OPTIONS"] {
+    shell.args(["-e", "-c", &format!("exec 2>&1\n{before}{script}")]).current_dir(&folder).env("PATH", path);
+    for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "ET_OPTIONS"] {
         shell.env_remove(name);
     }
+    shell.env("JAVA_HOME", &jdk.home);
     // A cache of its own: the first run is what the page shows.
     shell.env("XDG_CACHE_HOME", folder.join("cache"));
     let output = shell.stdin(Stdio::null()).output().context("cannot start sh")?;
     let said = String::from_utf8_lossy(&output.stdout);
     ensure!(output.status.success(), "{}: {said}", output.status);
 
+    for path in left {
+        ensure!(folder.join(path).is_file(), "{path} is not there: {said}");
+    }
     for (step, said) in steps.iter().zip(said.split(END)) {
         // Some lines of many, in their order.
         let mut lines = said.lines();
