@@ -26,7 +26,12 @@ pub const TEXT_START: usize = 32;
 
 /// Whether this is how `et-trace text` begins, in whatever dialect.
 pub fn starts_text(start: &[u8]) -> bool {
-    start.starts_with(b"# Elephant Tracks, dialect ") || start.starts_with(b"timestamp,event_type")
+    start.starts_with(b"# Elephant Tracks, dialect ") || starts_oracle(start)
+}
+
+/// Whether it is of dialect `oracle`, which `et-trace` does not read back.
+pub fn starts_oracle(start: &[u8]) -> bool {
+    start.starts_with(b"timestamp,event_type")
 }
 
 #[cfg(test)]

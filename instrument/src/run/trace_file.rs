@@ -1,7 +1,7 @@
 //! Where the trace of a run is: the runtime decides, and says nothing when all is well.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -48,8 +48,13 @@ impl TraceFile {
         match [trace_path::beside_busy(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
             Some(path) => {
                 let size = fs::metadata(&path).map_or(0, |found| found.len());
+                let is_oracle = start(&path).is_ok_and(|start| trace_path::starts_oracle(&start));
                 let path = quoted(&path);
-                [format!("trace: {path} ({:.1} MB)", size as f64 / 1e6), format!("next: et-trace summary {path}")]
+                let next = match is_oracle {
+                    true => "it is a table for other programs: et-trace does not read dialect oracle".to_owned(),
+                    false => format!("next: et-trace summary {path}"),
+                };
+                [format!("trace: {path} ({:.1} MB)", size as f64 / 1e6), next]
             }
             None => [
                 format!("no trace was written to {}", path.display()),
@@ -65,14 +70,19 @@ impl TraceFile {
             // A pipe keeps nothing that could be looked at.
             return path.exists() && !path.is_file();
         };
-        let mut start = Vec::new();
         let is_trace =
-            File::open(path).and_then(|file| file.take(trace_path::TEXT_START as u64).read_to_end(&mut start)).is_ok()
-                && (start.starts_with(&TRACE_MAGIC) || trace_path::starts_text(&start));
+            start(path).is_ok_and(|start| start.starts_with(&TRACE_MAGIC) || trace_path::starts_text(&start));
         // File systems count time in coarser steps than the clock.
         let is_new = time + Duration::from_secs(2) >= self.started;
         is_trace && is_new && self.before != Some((time, length))
     }
+}
+
+/// Enough of a file to tell what it is.
+fn start(path: &Path) -> io::Result<Vec<u8>> {
+    let mut start = Vec::new();
+    File::open(path)?.take(trace_path::TEXT_START as u64).read_to_end(&mut start)?;
+    Ok(start)
 }
 
 /// What tells one state of a file from another.
@@ -131,6 +141,9 @@ mod tests {
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
         fs::write(folder.path().join("my trace-7.7"), TRACE_MAGIC).unwrap();
         assert!(trace.lines(7)[0].contains("my trace-7.7'"));
+        fs::write(folder.path().join("my trace-8"), "timestamp,event_type,object_id,").unwrap();
+        let lines = trace.lines(8);
+        assert!(lines[0].starts_with("trace: '") && lines[1].contains("does not read dialect oracle"), "{lines:?}");
         assert!(TraceFile::new([">(cat)".to_owned()]).lines(1)[0].contains(">(cat)"));
     }
 }

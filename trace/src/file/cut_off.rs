@@ -56,7 +56,7 @@ impl std::fmt::Display for CutOff {
                 stopped.seconds, stopped.why, stopped.lost_events, stopped.lost_chunks
             ),
             (Some(progress), None) => {
-                write!(f, "; the last sign of life came {:.2} s after tracing began", progress.seconds)?;
+                write!(f, "; the last sign of life came {:.2} s after the trace was begun", progress.seconds)?;
                 write!(f, "; {}", self.buffer_file)
             }
             (None, None) => write!(f, "; {}", self.buffer_file),
