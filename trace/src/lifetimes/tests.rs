@@ -65,10 +65,10 @@ fn sorted(mut records: Vec<Record>) -> Vec<Record> {
     records
 }
 
-/// As [`sorted`]; weak references to one object are cleared in the order of their ids, which are others in a trace.
+/// As [`sorted`]; weak references cleared at one step are so in the order of ids, which are others in a trace.
 fn sorted_by_place(mut records: Vec<Record>) -> Vec<Record> {
     let clears = |record: &Record| match *record {
-        Record::Update { old, target: ObjectId::NULL, slot, .. } => Some((old, slot)),
+        Record::Update { target: ObjectId::NULL, slot, .. } => Some(slot),
         _ => None,
     };
     for run in records.chunk_by_mut(|a, b| clears(a).is_some() && clears(a) == clears(b)) {
