@@ -177,10 +177,15 @@ impl Sink {
 
     /// The file, if it is one.
     pub fn path(&self) -> Option<&Path> {
+        self.file().map(|(_, path)| path)
+    }
+
+    /// What is opened, trace or text.
+    fn file(&self) -> Option<(&File, &Path)> {
         match &self.out {
-            Output::File { path, .. } => Some(path),
+            Output::File { file, path } => Some((file, path)),
             Output::Text(text) => match text.to() {
-                TextTo::File(_, path) => Some(path),
+                TextTo::File(file, path) => Some((file, path)),
                 TextTo::Command(_) => None,
             },
             Output::Command { .. } => None,
@@ -276,15 +281,7 @@ impl Sink {
 
     /// Gives up before anything was written: an empty file is removed.
     pub fn discard(self) {
-        let file = match &self.out {
-            Output::File { file, path } => Some((file, path)),
-            Output::Text(text) => match text.to() {
-                TextTo::File(file, path) => Some((file, path)),
-                TextTo::Command(_) => None,
-            },
-            Output::Command { .. } => None,
-        };
-        if let Some((file, path)) = file
+        if let Some((file, path)) = self.file()
             && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
         {
             let _ = fs::remove_file(path);

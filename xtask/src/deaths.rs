@@ -2,18 +2,16 @@
 //! (docs/deaths.md).
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
-use crate::jdks;
 use crate::layout::{Layout, Tools};
-use crate::programs::Tour;
-use crate::workloads;
-use crate::{build, markdown, setup};
+use crate::markdown;
+use crate::programs::{Tour, TourOptions};
 
 /// Options of `cargo xtask deaths`.
 #[derive(Clone, Debug, clap::Args)]
@@ -21,24 +19,14 @@ pub struct Options {
     /// The programs, by name
     #[arg(long, value_delimiter = ',', default_value = "h2,javac,xalan")]
     programs: Vec<String>,
-    /// Size of the work in per cent
-    #[arg(long, default_value_t = 5)]
-    scale: u32,
-    /// Java versions to run on
-    #[arg(long, value_delimiter = ',', default_value = "17,25")]
-    jdk: Vec<u32>,
+    #[command(flatten)]
+    tour: TourOptions,
     /// Size of the young generation: the smaller, the more collections, the closer the comparison
     #[arg(long, default_value = "4m")]
     young: String,
     /// About which objects the collector is asked: gc, or gc/N for one in N
     #[arg(long, default_value = "gc")]
     deaths: String,
-    /// Use the tools as they were built last
-    #[arg(long)]
-    no_build: bool,
-    /// Where to write the tables as well
-    #[arg(long)]
-    markdown: Option<PathBuf>,
     /// Keep the traces
     #[arg(long)]
     keep: bool,
@@ -69,33 +57,19 @@ struct Compared {
 
 /// Runs them all and prints the tables; an error if one failed or the collector freed what its trace holds.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
-    let programs = workloads::chosen(&options.programs)?;
-    setup::programs(layout)?;
-    let tools = build::unless(layout, options.no_build)?;
-    let compiler = jdks::compiler(layout)?;
-    let folder = layout.target.join("deaths");
-    let tour = Tour {
-        layout,
-        tools: &tools,
-        compiler: &compiler,
-        programs: &programs,
-        scale: options.scale,
-        jdks: &options.jdk,
-        folder: &folder,
-        keep: options.keep,
-    };
+    let tour = Tour::new(layout, "deaths", &options.programs, &options.tour, options.keep)?;
     let asked = [format!("-Xmn{}", options.young), format!("-Det.deaths={}", options.deaths)];
     let mut results = Vec::new();
     let notes = tour.run(|stage, workload, name, own| {
         let start = Instant::now();
         let trace = stage.trace(workload, own, &asked)?;
         let seconds = start.elapsed().as_secs_f64();
-        results.push(Compared { name: name.to_owned(), seconds, report: compared(&tools, &trace)? });
+        results.push(Compared { name: name.to_owned(), seconds, report: compared(&tour.tools, &trace)? });
         Ok(())
     })?;
     let text = tables(options, &results, &notes.lines);
     println!("{text}");
-    if let Some(path) = &options.markdown {
+    if let Some(path) = &options.tour.markdown {
         markdown::write(path, &text)?;
     }
     notes.check()?;
@@ -107,7 +81,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 }
 
 fn tables(options: &Options, results: &[Compared], notes: &[String]) -> String {
-    let Options { scale, young, deaths, .. } = options;
+    let Options { tour: TourOptions { scale, .. }, young, deaths, .. } = options;
     let mut text = format!("`cargo xtask deaths --scale {scale} --young {young} --deaths {deaths}`\n\n");
     text += "| program | traced s | collections | objects | dead in both | alive in both | held by definition | errors | held by the collector | share |\n";
     text += "|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n";

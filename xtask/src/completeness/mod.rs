@@ -13,11 +13,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use anyhow::{Context, Result, ensure};
 
 use crate::instrumented;
-use crate::jdks::{self, Jdk};
+use crate::jdks::Jdk;
 use crate::layout::Layout;
-use crate::programs::Tour;
-use crate::workloads;
-use crate::{build, command, markdown, setup};
+use crate::programs::{Tour, TourOptions};
+use crate::{command, markdown};
 
 pub use counts::{Comparison, Counted, Recorded};
 
@@ -27,12 +26,8 @@ pub struct Options {
     /// The programs, by name; all by default
     #[arg(long, value_delimiter = ',')]
     programs: Vec<String>,
-    /// Size of the work in per cent
-    #[arg(long, default_value_t = 5)]
-    scale: u32,
-    /// Java versions to run on
-    #[arg(long, value_delimiter = ',', default_value = "17,25")]
-    jdk: Vec<u32>,
+    #[command(flatten)]
+    tour: TourOptions,
     /// Show where the missing objects are made; slower
     #[arg(long)]
     stacks: bool,
@@ -42,12 +37,6 @@ pub struct Options {
     /// An error if less than this share of the objects, in per cent, is recorded
     #[arg(long)]
     at_least: Option<f64>,
-    /// Use the tools as they were built last
-    #[arg(long)]
-    no_build: bool,
-    /// Where to write the table of programs as well
-    #[arg(long)]
-    markdown: Option<PathBuf>,
 }
 
 /// Compiles the agent that counts.
@@ -84,34 +73,20 @@ pub fn compare(tools: &crate::layout::Tools, trace: &Path, counts: &Path) -> Res
 
 /// Runs them all and prints the tables.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
-    let programs = workloads::chosen(&options.programs)?;
-    setup::programs(layout)?;
-    let tools = build::unless(layout, options.no_build)?;
-    let compiler = jdks::compiler(layout)?;
-    let counter = counter(layout, &compiler)?;
-    let folder = layout.target.join("completeness");
-    let tour = Tour {
-        layout,
-        tools: &tools,
-        compiler: &compiler,
-        programs: &programs,
-        scale: options.scale,
-        jdks: &options.jdk,
-        folder: &folder,
-        keep: false,
-    };
+    let tour = Tour::new(layout, "completeness", &options.programs, &options.tour, false)?;
+    let counter = counter(layout, &tour.compiler)?;
     let mut results = Vec::new();
     let notes = tour.run(|stage, workload, name, own| {
         let counts = own.join("counts.tsv");
         let agents = [counter_option(&counter, &counts, options.stacks)];
-        let comparison = compare(&tools, &stage.trace(workload, own, &agents)?, &counts)?;
+        let comparison = compare(&tour.tools, &stage.trace(workload, own, &agents)?, &counts)?;
         eprintln!("{name}: {}", table::share(comparison.recorded(), comparison.made()));
         results.push((workload.name, stage.jdk.version.clone(), comparison));
         Ok(())
     })?;
     let text = table::overview(options, &results, &notes.lines);
     println!("{text}{}", table::by_class(options, &results));
-    if let Some(path) = &options.markdown {
+    if let Some(path) = &options.tour.markdown {
         markdown::write(path, &text)?;
     }
     notes.check()?;

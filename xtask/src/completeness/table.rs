@@ -12,7 +12,7 @@ pub fn share(part: u64, whole: u64) -> String {
 
 /// Each program's sums: what the docs have.
 pub fn overview(options: &Options, results: &[(&str, String, Comparison)], notes: &[String]) -> String {
-    let mut text = format!("`cargo xtask completeness --scale {}`\n\n", options.scale);
+    let mut text = format!("`cargo xtask completeness --scale {}`\n\n", options.tour.scale);
     text += "| program | JDK | made | recorded | missing | share | found later | not counted |\n";
     text += "|---|---|--:|--:|--:|--:|--:|--:|\n";
     for (program, version, all) in results {

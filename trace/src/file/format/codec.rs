@@ -113,30 +113,27 @@ impl BlockPacker {
                     return self.pack(kind, Codec::Zstd, raw);
                 }
                 self.packed.extend_from_slice(&(self.events.len() as u32).to_le_bytes());
-                let events = std::mem::take(&mut self.events);
-                let is_packed = self.compress(&events);
-                self.events = events;
-                is_packed.then_some(codec)
+                compress(&mut self.zstd, &self.events, &mut self.packed).then_some(codec)
             }
-            Codec::Zstd | Codec::Packed => self.compress(raw).then_some(Codec::Zstd),
+            Codec::Zstd | Codec::Packed => compress(&mut self.zstd, raw, &mut self.packed).then_some(Codec::Zstd),
         }
     }
+}
 
-    /// Appends a zstd frame to `packed`; returns whether there was the memory for that.
-    fn compress(&mut self, raw: &[u8]) -> bool {
-        if self.zstd.is_none() {
-            self.zstd = Compressor::new(ZSTD_LEVEL).ok();
+/// Appends a zstd frame to `packed`; returns whether there was the memory for that.
+fn compress(zstd: &mut Option<Compressor<'static>>, raw: &[u8], packed: &mut Vec<u8>) -> bool {
+    if zstd.is_none() {
+        *zstd = Compressor::new(ZSTD_LEVEL).ok();
+    }
+    let Some(zstd) = zstd else { return false };
+    let start = packed.len();
+    packed.resize(start + zstd::zstd_safe::compress_bound(raw.len()), 0);
+    match zstd.compress_to_buffer(raw, &mut packed[start..]) {
+        Ok(len) => {
+            packed.truncate(start + len);
+            true
         }
-        let Some(zstd) = &mut self.zstd else { return false };
-        let start = self.packed.len();
-        self.packed.resize(start + zstd::zstd_safe::compress_bound(raw.len()), 0);
-        match zstd.compress_to_buffer(raw, &mut self.packed[start..]) {
-            Ok(len) => {
-                self.packed.truncate(start + len);
-                true
-            }
-            Err(_) => false,
-        }
+        Err(_) => false,
     }
 }
 
@@ -191,7 +188,7 @@ impl BlockUnpacker {
             Codec::Lz4 => {
                 lz4_flex::block::decompress_into(stored, raw).map_err(|e| FormatError::Unpack(e.to_string()))?
             }
-            Codec::Zstd => self.decompress(stored, raw)?,
+            Codec::Zstd => decompress(&mut self.zstd, stored, raw)?,
             Codec::Packed => {
                 let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
                 let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
@@ -199,14 +196,11 @@ impl BlockUnpacker {
                 if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * raw_len + LEAST_PACKED {
                     return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
                 }
-                let mut events = std::mem::take(&mut self.events);
-                events.clear();
-                events.resize(len, 0);
-                let found = self.decompress(frame, &mut events)?;
+                self.events.clear();
+                self.events.resize(len, 0);
+                let found = decompress(&mut self.zstd, frame, &mut self.events)?;
                 let unpacker = self.unpacker.get_or_insert_default();
-                let result = unpacker.unpack(&events[..found], raw);
-                self.events = events;
-                result.map_err(|e| FormatError::Unpack(e.to_string()))?;
+                unpacker.unpack(&self.events[..found], raw).map_err(|e| FormatError::Unpack(e.to_string()))?;
                 raw_len
             }
         };
@@ -215,17 +209,16 @@ impl BlockUnpacker {
             false => Err(FormatError::Unpack(format!("{len} bytes instead of {raw_len}"))),
         }
     }
+}
 
-    fn decompress(&mut self, frame: &[u8], into: &mut [u8]) -> Result<usize, FormatError> {
-        let fail = |error: std::io::Error| FormatError::Unpack(error.to_string());
-        if self.zstd.is_none() {
-            self.zstd = Some(Decompressor::new().map_err(fail)?);
-        }
-        match &mut self.zstd {
-            Some(zstd) => zstd.decompress_to_buffer(frame, into).map_err(fail),
-            None => Ok(0),
-        }
-    }
+/// Undoes a zstd frame; returns how many bytes it gave.
+fn decompress(zstd: &mut Option<Decompressor<'static>>, frame: &[u8], into: &mut [u8]) -> Result<usize, FormatError> {
+    let fail = |error: std::io::Error| FormatError::Unpack(error.to_string());
+    let zstd = match zstd {
+        Some(zstd) => zstd,
+        None => zstd.insert(Decompressor::new().map_err(fail)?),
+    };
+    zstd.decompress_to_buffer(frame, into).map_err(fail)
 }
 
 impl BlockHeader {

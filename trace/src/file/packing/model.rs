@@ -47,7 +47,7 @@ pub trait Side {
     fn take(&mut self, word: u32);
 }
 
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Frame {
     method: u32,
     receiver: u32,
@@ -74,7 +74,14 @@ impl<const SIZE: usize> Table<SIZE> {
     }
 }
 
+impl<const SIZE: usize> std::fmt::Debug for Table<SIZE> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Table").finish_non_exhaustive()
+    }
+}
+
 /// The state of foretelling.
+#[derive(Debug)]
 pub struct Model {
     /// By the last few control words: the next.
     by_history: Table<CONTROLS>,
@@ -95,8 +102,8 @@ pub struct Model {
     ticket: u64,
 }
 
-impl Model {
-    pub fn new() -> Self {
+impl Default for Model {
+    fn default() -> Self {
         Self {
             by_history: Table::default(),
             by_control: Table::default(),
@@ -111,7 +118,9 @@ impl Model {
             ticket: 0,
         }
     }
+}
 
+impl Model {
     /// At the start of a block.
     pub fn reset(&mut self) {
         self.by_history.clear();

@@ -7,23 +7,12 @@ use super::streams::{DICTIONARY, ESCAPE, LONGEST_RUN, Streams};
 use crate::event::{WORD, len_words};
 
 /// Packs blocks of events, one after the other.
+#[derive(Debug, Default)]
 pub struct Packer {
     model: Model,
     codes: Codes,
     controls: Literals,
     values: Literals,
-}
-
-impl std::fmt::Debug for Packer {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Packer").finish_non_exhaustive()
-    }
-}
-
-impl Default for Packer {
-    fn default() -> Self {
-        Self { model: Model::new(), codes: Codes::new(), controls: Literals::default(), values: Literals::default() }
-    }
 }
 
 impl Packer {
@@ -61,7 +50,7 @@ impl Packer {
 }
 
 /// Words that were kept.
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Literals {
     /// Room for all words of the block, so that a word can be put there before it is known whether it is to be kept.
     words: Vec<[u8; WORD]>,
@@ -156,6 +145,7 @@ impl Side for Known<'_> {
 }
 
 /// The digits of the events.
+#[derive(Debug)]
 struct Codes {
     bytes: Vec<u8>,
     dictionary: Vec<u8>,
@@ -164,11 +154,13 @@ struct Codes {
     run: u8,
 }
 
-impl Codes {
-    fn new() -> Self {
+impl Default for Codes {
+    fn default() -> Self {
         Self { bytes: Vec::new(), dictionary: Vec::new(), of_digits: Box::new([0; 1 << CODE_BITS]), run: 0 }
     }
+}
 
+impl Codes {
     fn reset(&mut self) {
         self.bytes.clear();
         self.dictionary.clear();

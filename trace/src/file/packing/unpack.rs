@@ -24,20 +24,9 @@ pub enum UnpackError {
 }
 
 /// Unpacks blocks of events, one after the other.
+#[derive(Debug, Default)]
 pub struct Unpacker {
     model: Model,
-}
-
-impl std::fmt::Debug for Unpacker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Unpacker").finish_non_exhaustive()
-    }
-}
-
-impl Default for Unpacker {
-    fn default() -> Self {
-        Self { model: Model::new() }
-    }
 }
 
 impl Unpacker {
