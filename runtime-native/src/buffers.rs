@@ -2,15 +2,15 @@
 //!
 //! A chunk is free, owned by one thread, or full and on its way to the writer. Threads wait for a free one when
 //! the writer lags: memory stays bounded and no event is dropped. What a thread owns it may keep for as long as it
-//! lives, so waiting is only allowed while the writer holds some; otherwise the file grows.
+//! lives, so waiting is only allowed while the writer holds some; otherwise the file grows. Who has which is `pool`'s part.
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use et_trace::event::{self, Ticket};
 use et_trace::file::format::buffers::{
@@ -22,6 +22,9 @@ use memmap2::{MmapOptions, MmapRaw};
 use thiserror::Error;
 
 use crate::journal::Journal;
+use crate::pool::{Pool, Taken};
+
+pub use crate::pool::{FullChunk, NoChunk, ThreadIndex};
 
 /// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
 pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
@@ -44,28 +47,6 @@ pub struct BufferError {
     error: io::Error,
 }
 
-/// Number of a thread in the trace, from 1, never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct ThreadIndex(pub u32);
-
-/// Why a thread got no chunk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoChunk {
-    /// Tracing is over.
-    Stopped,
-    /// All chunks are owned by other threads, and no more can be made.
-    NoSpace,
-}
-
-/// A chunk on its way to the writer.
-#[derive(Debug, PartialEq, Eq)]
-pub struct FullChunk {
-    index: u32,
-    len: usize,
-    /// Whose events these are.
-    pub thread: ThreadIndex,
-}
-
 /// All chunks.
 #[derive(Debug)]
 pub struct Buffers {
@@ -73,22 +54,7 @@ pub struct Buffers {
     file: File,
     path: PathBuf,
     chunk_size: usize,
-    /// Where waiting begins.
-    lag: u32,
-    state: Mutex<State>,
-    freed: Condvar,
-}
-
-#[derive(Debug)]
-struct State {
-    /// Most recently used last: it is the one still in the caches.
-    free: Vec<u32>,
-    /// By chunk.
-    owners: Vec<Option<ThreadIndex>>,
-    /// With the writer.
-    full: u32,
-    handed_out: u64,
-    stopped: bool,
+    pool: Pool,
 }
 
 impl Buffers {
@@ -118,15 +84,7 @@ impl Buffers {
             file,
             path: path.to_owned(),
             chunk_size,
-            lag: (count / 2) as u32,
-            state: Mutex::new(State {
-                free: (0..count as u32).rev().collect(),
-                owners: vec![None; count],
-                full: 0,
-                handed_out: 0,
-                stopped: false,
-            }),
-            freed: Condvar::new(),
+            pool: Pool::new(count as u32, (count / 2) as u32),
         })
     }
 
@@ -159,69 +117,39 @@ impl Buffers {
 
     /// A free chunk for `thread`: the address of its first event. Waits while the writer lags.
     pub fn take(&self, thread: ThreadIndex) -> Result<usize, NoChunk> {
-        let mut state = self.lock();
-        let index = loop {
-            if state.stopped {
-                return Err(NoChunk::Stopped);
-            }
-            if let Some(index) = state.free.pop() {
-                break index;
-            }
-            if state.full < self.lag
-                && let Some(index) = self.grow(&mut state)
-            {
-                break index;
-            }
-            if state.full == 0 {
-                return Err(NoChunk::NoSpace);
-            }
-            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
-        };
-        state.owners[index as usize] = Some(thread);
-        state.handed_out += 1;
-        let sequence = state.handed_out;
-        drop(state);
+        let Taken { index, sequence } = self.pool.take(thread, |index| self.grow(index))?;
         self.sequence_of(index).store(sequence, Ordering::Relaxed);
         self.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
         self.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
         Ok(self.events_at(index) as usize)
     }
 
-    /// Takes the chunk back that its thread has written up to the address `end`. None if it was taken already.
-    pub fn hand_in(&self, end: usize) -> Option<FullChunk> {
-        let offset = end.checked_sub(self.map.as_mut_ptr() as usize + CHUNKS_AT)?;
+    /// Takes the chunk back that its thread has written up to the address `end`, and does `give` with it, which hands it to
+    /// the writer. False if it was taken already.
+    pub fn hand_in(&self, end: usize, give: impl FnOnce(FullChunk)) -> bool {
+        let Some(offset) = end.checked_sub(self.map.as_mut_ptr() as usize + CHUNKS_AT) else { return false };
         let index = (offset / self.chunk_size) as u32;
-        let len = (offset % self.chunk_size).checked_sub(CHUNK_HEADER)?;
-        let mut state = self.lock();
-        let thread = state.owners.get_mut(index as usize)?.take()?;
-        self.mark_full(&mut state, index);
-        Some(FullChunk { index, len, thread })
+        let Some(len) = (offset % self.chunk_size).checked_sub(CHUNK_HEADER) else { return false };
+        self.pool.hand_in(index, |thread| {
+            self.mark_full(index);
+            give(FullChunk { index, len, thread });
+        })
     }
 
     /// Ends it: takes all chunks back, in the state that their threads have just reached. Nobody gets one anymore.
     pub fn hand_in_all(&self) -> Vec<FullChunk> {
-        let mut state = self.lock();
-        state.stopped = true;
-        self.freed.notify_all();
-        let mut chunks = Vec::new();
-        for index in 0..state.owners.len() as u32 {
-            if let Some(thread) = state.owners[index as usize].take() {
-                self.mark_full(&mut state, index);
-                chunks.push(FullChunk { index, len: event::used_bytes(self.chunk(index)), thread });
-            }
-        }
-        chunks
+        let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
+        taken.map(|(index, thread)| FullChunk { index, len: event::used_bytes(self.chunk(index)), thread }).collect()
     }
 
     /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
     pub fn is_short(&self) -> bool {
-        self.lock().full > self.lag / 2
+        self.pool.is_short()
     }
 
     /// Nobody gets a chunk anymore, and who waits goes away.
     pub fn stop(&self) {
-        self.lock().stopped = true;
-        self.freed.notify_all();
+        self.pool.stop();
     }
 
     /// The events of a chunk.
@@ -237,11 +165,7 @@ impl Buffers {
         // SAFETY: inside the chunk; its thread has handed it in.
         unsafe { self.events_at(chunk.index).write_bytes(0, used) };
         self.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
-        let mut state = self.lock();
-        state.free.push(chunk.index);
-        state.full -= 1;
-        drop(state);
-        self.freed.notify_one();
+        self.pool.release(chunk.index);
     }
 
     /// Removes the file. The memory stays: late threads may still write to it.
@@ -249,24 +173,17 @@ impl Buffers {
         let _ = std::fs::remove_file(&self.path);
     }
 
-    fn mark_full(&self, state: &mut State, index: u32) {
-        state.full += 1;
+    fn mark_full(&self, index: u32) {
         self.header_word(index, CHUNK_STATE_AT).store(STATE_FULL, Ordering::Release);
     }
 
-    fn grow(&self, state: &mut State) -> Option<u32> {
-        let index = state.owners.len() as u32;
+    fn grow(&self, index: u32) -> bool {
         let start = CHUNKS_AT + index as usize * self.chunk_size;
         if start + self.chunk_size > self.map.len() || allocate(&self.file, start, self.chunk_size).is_err() {
-            return None;
+            return false;
         }
-        state.owners.push(None);
         self.word(CHUNK_COUNT_AT).store(index + 1, Ordering::Release);
-        Some(index)
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        true
     }
 
     fn events_at(&self, index: u32) -> *mut u8 {
@@ -348,6 +265,12 @@ mod tests {
         (folder, buffers)
     }
 
+    fn hand_in(buffers: &Buffers, end: usize) -> Option<FullChunk> {
+        let mut full = None;
+        buffers.hand_in(end, |chunk| full = Some(chunk)).then_some(())?;
+        full
+    }
+
     fn write(at: usize, words: &[u32]) -> usize {
         for (index, word) in words.iter().enumerate() {
             // SAFETY: tests write into chunks they own.
@@ -361,10 +284,10 @@ mod tests {
         let (_folder, buffers) = buffers(64 << 10);
         let at = buffers.take(ONE).unwrap();
         let end = write(at, &[4, 8, 12]);
-        let chunk = buffers.hand_in(end).unwrap();
+        let chunk = hand_in(&buffers, end).unwrap();
         assert_eq!(buffers.events(&chunk).len(), 12);
         assert_eq!(chunk.thread, ONE);
-        assert!(buffers.hand_in(end).is_none(), "it is no longer the thread's");
+        assert!(hand_in(&buffers, end).is_none(), "it is no longer the thread's");
         buffers.release(chunk);
         assert_eq!(buffers.take(ONE).unwrap(), at, "the last one freed is taken first");
         let all = buffers.hand_in_all();
@@ -377,7 +300,7 @@ mod tests {
         let (_folder, buffers) = buffers(64 << 10);
         let mut full: Vec<_> = std::iter::repeat_with(|| {
             let at = buffers.take(ONE).unwrap();
-            buffers.hand_in(at).unwrap()
+            hand_in(&buffers, at).unwrap()
         })
         .take_while(|_| !buffers.is_short())
         .collect();
@@ -418,7 +341,7 @@ mod tests {
         let mut full = Vec::new();
         for _ in 0..MIN_CHUNKS {
             let at = buffers.take(ONE).unwrap();
-            full.push(buffers.hand_in(at).unwrap());
+            full.push(hand_in(&buffers, at).unwrap());
         }
         let waiting = std::thread::spawn({
             let buffers = Arc::clone(&buffers);

@@ -4,7 +4,7 @@
 //! its holder.
 
 use std::collections::VecDeque;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
 use et_names::NamesTable;
@@ -15,6 +15,7 @@ use et_trace::file::format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRe
 
 use crate::buffers::FullChunk;
 use crate::journal::Journal;
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What waits to be written.
 #[derive(Debug, Default)]

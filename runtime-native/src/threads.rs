@@ -63,11 +63,7 @@ impl Threads {
         // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
         env.has_exception();
         let at = tracer.proxy.take_position(env, thread);
-        if at != 0
-            && let Some(chunk) = tracer.buffers.hand_in(at)
-        {
-            tracer.queue.chunk(chunk);
-        }
+        tracer.hand_in(at);
         let object = tracer.hotspot.identity_hash(env, thread);
         let (index, nameless) = {
             let mut state = self.lock();

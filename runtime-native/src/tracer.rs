@@ -161,11 +161,7 @@ impl Tracer {
     /// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
     /// first event, 0 if tracing is over.
     pub fn next_chunk(&self, env: Env, thread: Object, at: usize) -> usize {
-        if at != 0
-            && let Some(chunk) = self.buffers.hand_in(at)
-        {
-            self.queue.chunk(chunk);
-        }
+        self.hand_in(at);
         if self.ended.load(Ordering::Acquire) {
             return 0;
         }
@@ -179,6 +175,13 @@ impl Tracer {
                 }
                 0
             }
+        }
+    }
+
+    /// Hands in the chunk that its thread has filled up to `at`; 0: none.
+    pub fn hand_in(&self, at: usize) {
+        if at != 0 {
+            self.buffers.hand_in(at, |chunk| self.queue.chunk(chunk));
         }
     }
 

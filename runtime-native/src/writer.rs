@@ -309,9 +309,8 @@ mod tests {
                 unsafe {
                     (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
                 };
-                match buffers.hand_in(at + events.len()) {
-                    Some(chunk) => queue.chunk(chunk),
-                    None => break,
+                if !buffers.hand_in(at + events.len(), |chunk| queue.chunk(chunk)) {
+                    break;
                 }
             }
             queue.finish(
@@ -410,7 +409,9 @@ mod tests {
             unsafe {
                 (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
             };
-            buffers.hand_in(at + events.len()).unwrap()
+            let mut full = None;
+            assert!(buffers.hand_in(at + events.len(), |chunk| full = Some(chunk)));
+            full.unwrap()
         };
         let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
         let chunks = [10, 500, 30].map(chunk);

@@ -13,6 +13,7 @@ pub mod instrumented;
 pub mod jdks;
 pub mod layout;
 pub mod linking;
+pub mod loom;
 pub mod markdown;
 pub mod plugins;
 pub mod programs;

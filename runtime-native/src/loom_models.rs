@@ -1,0 +1,172 @@
+//! The hand-over of chunks in all orders in which threads may come: `cargo xtask loom`.
+//!
+//! `Pool` and `Queue` are the real ones. The memory of a chunk is one number here, read and written without any order of
+//! its own: what keeps it in order must be the hand-over.
+
+use std::collections::BTreeMap;
+
+use et_trace::event::Ticket;
+use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use loom::thread;
+
+use crate::pool::{FullChunk, NoChunk, Pool, ThreadIndex};
+use crate::queue::{Counters, Finish, Queue};
+
+/// More switches between threads than that in one run find nothing new, and take hours.
+const SWITCHES: usize = 3;
+
+struct Model {
+    pool: Pool,
+    queue: Queue,
+    memory: Vec<AtomicU32>,
+    /// Chunks that there may be.
+    limit: u32,
+}
+
+impl Model {
+    fn new(count: u32, lag: u32, limit: u32) -> Arc<Self> {
+        let memory = (0..limit).map(|_| AtomicU32::new(0)).collect();
+        Arc::new(Self { pool: Pool::new(count, lag), queue: Queue::default(), memory, limit })
+    }
+
+    fn take(&self, thread: u32) -> Result<u32, NoChunk> {
+        let taken = self.pool.take(ThreadIndex(thread), |index| index < self.limit)?;
+        assert_eq!(self.memory[taken.index as usize].load(Relaxed), 0, "it is somebody's, or was not emptied");
+        Ok(taken.index)
+    }
+
+    /// As a thread does whose chunk is full. False if it was no longer the thread's.
+    fn hand_in(&self, index: u32) -> bool {
+        let full = |thread| self.queue.chunk(FullChunk { index, len: 0, thread });
+        self.pool.hand_in(index, full)
+    }
+
+    /// Takes a chunk, writes to it, hands it in.
+    fn fill(&self, thread: u32, value: u32) -> bool {
+        let Ok(index) = self.take(thread) else { return false };
+        self.memory[index as usize].store(value, Relaxed);
+        self.hand_in(index)
+    }
+
+    /// As the writer does until the end: the values in the order in which they came, by thread.
+    fn write(&self) -> BTreeMap<u32, Vec<u32>> {
+        let mut written: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
+        while let Some(work) = self.queue.next(None, 0) {
+            if let Some(FullChunk { index, thread, .. }) = work.chunk {
+                let value = self.memory[index as usize].load(Relaxed);
+                if value != 0 {
+                    written.entry(thread.0).or_default().push(value);
+                }
+                self.memory[index as usize].store(0, Relaxed);
+                self.pool.release(index);
+            }
+            self.queue.written();
+            if work.end.is_some() {
+                break;
+            }
+        }
+        self.queue.writer_is_gone();
+        written
+    }
+
+    /// As at the end of the program.
+    fn finish(&self) {
+        for (index, thread) in self.pool.hand_in_all(|_| ()) {
+            self.queue.chunk(FullChunk { index, len: 0, thread });
+        }
+        self.queue.finish(Finish { reason: "end", end_ticket: Ticket(0), counters: Counters::default() }, None);
+    }
+}
+
+fn spawn<T: 'static>(model: &Arc<Model>, run: impl FnOnce(&Model) -> T + 'static) -> thread::JoinHandle<T> {
+    let model = Arc::clone(model);
+    thread::spawn(move || run(&model))
+}
+
+fn check(model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(SWITCHES);
+    builder.check(model);
+}
+
+/// Two threads with two chunks between them, while the writer empties and gives back.
+#[test]
+fn loom_nothing_is_lost_and_nothing_comes_twice() {
+    check(|| {
+        let model = Model::new(2, 1, 2);
+        let writer = spawn(&model, Model::write);
+        let other = spawn(&model, |model| assert!(model.fill(2, 21)));
+        assert!(model.fill(1, 11) && model.fill(1, 12));
+        other.join().unwrap();
+        model.finish();
+        assert_eq!(writer.join().unwrap(), BTreeMap::from([(1, vec![11, 12]), (2, vec![21])]));
+    });
+}
+
+/// Two threads wait, and each keeps what it gets: who could have a new one must not wait for that of the other.
+#[test]
+fn loom_all_that_wait_are_woken() {
+    check(|| {
+        let model = Model::new(1, 1, 2);
+        assert!(model.fill(1, 11));
+        let waiting = [2, 3].map(|thread| spawn(&model, move |model| model.take(thread)));
+        let FullChunk { index, .. } = model.queue.next(None, 0).unwrap().chunk.unwrap();
+        model.memory[index as usize].store(0, Relaxed);
+        model.pool.release(index);
+        let mut got: Vec<_> = waiting.into_iter().map(|waiting| waiting.join().unwrap().unwrap()).collect();
+        got.sort_unstable();
+        assert_eq!(got, [0, 1]);
+    });
+}
+
+/// The last chunk comes back and another thread gets it: who waits learns that there will be none.
+#[test]
+fn loom_who_can_get_none_does_not_wait_for_ever() {
+    check(|| {
+        let model = Model::new(1, 1, 1);
+        assert!(model.fill(1, 11));
+        let waiting = [2, 3].map(|thread| spawn(&model, move |model| model.take(thread)));
+        let FullChunk { index, .. } = model.queue.next(None, 0).unwrap().chunk.unwrap();
+        model.memory[index as usize].store(0, Relaxed);
+        model.pool.release(index);
+        let got = waiting.map(|waiting| waiting.join().unwrap());
+        assert!(got.contains(&Ok(0)) && got.contains(&Err(NoChunk::NoSpace)), "{got:?}");
+    });
+}
+
+/// A thread hands a chunk in, gets the next one, leaves something in it, all while the trace ends.
+#[test]
+fn loom_what_comes_while_the_trace_ends_is_in_it() {
+    check(|| {
+        let model = Model::new(2, 2, 2);
+        let writer = spawn(&model, Model::write);
+        let late = spawn(&model, |model| {
+            let index = model.take(1).ok()?;
+            model.memory[index as usize].store(11, Relaxed);
+            Some(model.hand_in(index))
+        });
+        model.finish();
+        let (late, written) = (late.join().unwrap(), writer.join().unwrap());
+        match late {
+            Some(true) => assert_eq!(written, BTreeMap::from([(1, vec![11])])),
+            // Its chunk was taken from it, with what it had written so far.
+            Some(false) => assert!(written.get(&1).is_none_or(|values| *values == [11]), "{written:?}"),
+            None => assert_eq!(written, BTreeMap::new()),
+        }
+    });
+}
+
+/// Tracing stops while threads wait.
+#[test]
+fn loom_who_waits_goes_away_when_tracing_stops() {
+    check(|| {
+        let model = Model::new(1, 1, 1);
+        assert!(model.fill(1, 11));
+        let waiting = [2, 3].map(|thread| spawn(&model, move |model| model.take(thread)));
+        model.pool.stop();
+        for waiting in waiting {
+            assert_eq!(waiting.join().unwrap(), Err(NoChunk::Stopped));
+        }
+    });
+}

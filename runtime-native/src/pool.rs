@@ -1,0 +1,209 @@
+//! Who has which chunk: the bookkeeping of the event buffers, without their memory.
+//!
+//! A chunk is free, owned by one thread, or full and with the writer.
+
+use std::sync::PoisonError;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+/// Number of a thread in the trace, from 1, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ThreadIndex(pub u32);
+
+/// Why a thread got no chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NoChunk {
+    /// Tracing is over.
+    Stopped,
+    /// All chunks are owned by other threads, and no more can be made.
+    NoSpace,
+}
+
+/// A chunk that a thread has just got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Which.
+    pub index: u32,
+    /// How many were handed out, with this one.
+    pub sequence: u64,
+}
+
+/// A chunk on its way to the writer.
+#[derive(Debug, PartialEq, Eq)]
+pub struct FullChunk {
+    pub(crate) index: u32,
+    /// Bytes of its events.
+    pub(crate) len: usize,
+    /// Whose events these are.
+    pub thread: ThreadIndex,
+}
+
+/// All chunks.
+#[derive(Debug)]
+pub struct Pool {
+    /// Where waiting begins.
+    lag: u32,
+    state: Mutex<State>,
+    freed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    /// Most recently used last: it is the one still in the caches.
+    free: Vec<u32>,
+    /// By chunk.
+    owners: Vec<Option<ThreadIndex>>,
+    /// With the writer.
+    full: u32,
+    handed_out: u64,
+    stopped: bool,
+}
+
+impl Pool {
+    /// `count` chunks, all free. With `lag` of them at the writer, threads wait instead of getting new ones.
+    pub fn new(count: u32, lag: u32) -> Self {
+        let state = State {
+            free: (0..count).rev().collect(),
+            owners: vec![None; count as usize],
+            full: 0,
+            handed_out: 0,
+            stopped: false,
+        };
+        Self { lag, state: Mutex::new(state), freed: Condvar::new() }
+    }
+
+    /// A free chunk for `thread`. Waits while the writer lags; otherwise `grow` makes another, whose index it is given, if
+    /// it can.
+    pub fn take(&self, thread: ThreadIndex, grow: impl Fn(u32) -> bool) -> Result<Taken, NoChunk> {
+        let mut state = self.lock();
+        let index = loop {
+            if state.stopped {
+                return Err(NoChunk::Stopped);
+            }
+            if let Some(index) = state.free.pop() {
+                break index;
+            }
+            let new = state.owners.len() as u32;
+            if state.full < self.lag && grow(new) {
+                state.owners.push(None);
+                break new;
+            }
+            if state.full == 0 {
+                return Err(NoChunk::NoSpace);
+            }
+            state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        };
+        state.owners[index as usize] = Some(thread);
+        state.handed_out += 1;
+        Ok(Taken { index, sequence: state.handed_out })
+    }
+
+    /// Takes a chunk back from its thread and gives it to the writer, which is what `give` does. False if it was taken
+    /// already.
+    ///
+    /// Both under one lock: a chunk that [`hand_in_all`](Self::hand_in_all) no longer finds has reached the writer
+    /// before the end does.
+    pub fn hand_in(&self, index: u32, give: impl FnOnce(ThreadIndex)) -> bool {
+        let mut state = self.lock();
+        let Some(thread) = state.owners.get_mut(index as usize).and_then(Option::take) else { return false };
+        state.full += 1;
+        give(thread);
+        true
+    }
+
+    /// Takes all chunks back that threads have, for the writer. Nobody gets one anymore.
+    pub fn hand_in_all(&self, mark: impl Fn(u32)) -> Vec<(u32, ThreadIndex)> {
+        let mut state = self.lock();
+        state.stopped = true;
+        self.freed.notify_all();
+        let mut taken = Vec::new();
+        for index in 0..state.owners.len() as u32 {
+            if let Some(thread) = state.owners[index as usize].take() {
+                state.full += 1;
+                mark(index);
+                taken.push((index, thread));
+            }
+        }
+        taken
+    }
+
+    /// Whether so much is with the writer that it should hurry. Threads wait only when twice as much is.
+    pub fn is_short(&self) -> bool {
+        self.lock().full > self.lag / 2
+    }
+
+    /// Nobody gets a chunk anymore, and who waits goes away.
+    pub fn stop(&self) {
+        self.lock().stopped = true;
+        self.freed.notify_all();
+    }
+
+    /// The writer is done with a chunk.
+    pub fn release(&self, index: u32) {
+        let mut state = self.lock();
+        state.free.push(index);
+        state.full -= 1;
+        let writer_lags = state.full >= self.lag;
+        drop(state);
+        if writer_lags {
+            self.freed.notify_one();
+        } else {
+            // All of them may have a new one now, or learn that there is none. Who gets this one may keep it, and wait for the
+            // others to do something.
+            self.freed.notify_all();
+        }
+    }
+
+    /// How many chunks there are.
+    pub fn count(&self) -> usize {
+        self.lock().owners.len()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::mpsc;
+    use std::time::Duration;
+
+    /// `cargo xtask loom` found it: with one thread woken, the other waited until the first was done with its chunk.
+    #[test]
+    fn all_that_wait_go_on_when_there_may_be_new_chunks() {
+        let pool = Pool::new(1, 1);
+        let index = pool.take(ThreadIndex(1), |_| false).unwrap().index;
+        assert!(pool.hand_in(index, |_| ()));
+        let (got, all) = mpsc::channel();
+        std::thread::scope(|scope| {
+            for thread in [2, 3] {
+                let (got, pool) = (got.clone(), &pool);
+                scope.spawn(move || got.send(pool.take(ThreadIndex(thread), |index| index < 2)));
+            }
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(all.try_recv().is_err(), "the writer has the only chunk");
+            pool.release(index);
+            let patience = Duration::from_secs(20);
+            let mut indexes = [(); 2].map(|()| all.recv_timeout(patience).map(|taken| taken.unwrap().index));
+            // A test that fails must not wait for its threads.
+            pool.stop();
+            indexes.sort_unstable_by_key(|index| *index.as_ref().unwrap_or(&u32::MAX));
+            assert_eq!(indexes, [Ok(0), Ok(1)]);
+        });
+    }
+
+    /// `cargo xtask loom` found it, too: the end came between, and the chunk behind the end.
+    #[test]
+    fn a_chunk_reaches_the_writer_before_anybody_learns_that_its_thread_has_it_no_longer() {
+        let pool = Pool::new(1, 1);
+        let index = pool.take(ThreadIndex(1), |_| false).unwrap().index;
+        assert!(pool.hand_in(index, |thread| {
+            assert_eq!(thread, ThreadIndex(1));
+            assert!(pool.state.try_lock().is_err(), "the trace could end now, without this chunk");
+        }));
+        assert_eq!(pool.hand_in_all(|_| ()), []);
+        assert!(!pool.hand_in(index, |_| unreachable!("nobody has it")));
+    }
+}
