@@ -122,6 +122,7 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     // At last: what fails before leaves no empty file behind.
     let sink = Sink::open_as(&options.target, options.text.as_ref()).map_err(|error| error.to_string())?;
+    let sink = sink.discarding_events(options.discard);
     if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
         && wanted != path
     {

@@ -6,6 +6,7 @@ pub mod buffers;
 pub mod classes;
 pub mod collector;
 pub mod control;
+pub mod cpu_time;
 pub mod dynamic;
 pub mod dynamic_ids;
 pub mod heap;

@@ -98,6 +98,8 @@ pub struct Sink {
     whole: u64,
     /// Not a pipe, a device or a command.
     is_plain: bool,
+    /// Events are not written at all, only counted: what is measured then is all but the writing.
+    discards_events: bool,
     /// Stands for a full disk.
     #[cfg(test)]
     pub limit: Option<u64>,
@@ -170,6 +172,7 @@ impl Sink {
             out,
             whole: 0,
             is_plain,
+            discards_events: false,
             #[cfg(test)]
             limit: None,
         })
@@ -190,6 +193,16 @@ impl Sink {
             },
             Output::Command { .. } => None,
         }
+    }
+
+    /// Whether events are to be thrown away.
+    pub fn discarding_events(self, discards_events: bool) -> Self {
+        Self { discards_events, ..self }
+    }
+
+    /// See [`discarding_events`](Self::discarding_events).
+    pub fn discards_events(&self) -> bool {
+        self.discards_events
     }
 
     /// Where the buffer file lies: beside the trace, or in the temporary folder when that is not a plain file.

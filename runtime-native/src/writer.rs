@@ -6,10 +6,11 @@
 use std::time::{Duration, Instant};
 
 use et_trace::event::{self, Event, Ticket};
-use et_trace::file::format::{self, BlockKind, BlockPacker, Codec, End, GcRecord, file_header};
+use et_trace::file::format::{self, BlockKind, BlockPacker, Codec, End, GcRecord, Problem, file_header};
 use et_trace::file::progress::{Progress, RunId, Stopped};
 
 use crate::buffers::Buffers;
+use crate::cpu_time;
 use crate::queue::{Counters, Finish, Queue, Work};
 use crate::sink::{Sink, SinkError};
 
@@ -19,6 +20,8 @@ const EVENTS_CODEC: Codec = Codec::Packed;
 const HURRIED_CODEC: Codec = Codec::Zstd;
 /// All other blocks are few.
 const OTHER_CODEC: Codec = Codec::Zstd;
+/// Of a trace that is none.
+const DISCARDED: &str = "events were thrown away instead of written (discard=on): this is not the trace of the run";
 /// How old the last known counts of a killed run may be.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -86,6 +89,8 @@ struct Writer<'a, H> {
     stopped: Option<Stopped>,
     blocks: u64,
     event_bytes: u64,
+    /// Events that were thrown away instead of written, if that is wanted.
+    discarded: Option<u64>,
     packer: BlockPacker,
     /// Blocks on their way out.
     packed: Vec<u8>,
@@ -96,6 +101,7 @@ impl<'a, H: Host> Writer<'a, H> {
     fn new(run: RunId, sink: Sink, buffers: &'a Buffers, host: &'a H, start: Instant) -> Self {
         let mut packed = file_header(run).to_vec();
         packed.extend_from_slice(&Progress::default().fixed_block());
+        let discarded = sink.discards_events().then_some(0);
         Self {
             buffers,
             host,
@@ -104,6 +110,7 @@ impl<'a, H: Host> Writer<'a, H> {
             stopped: None,
             blocks: 1,
             event_bytes: 0,
+            discarded,
             packer: BlockPacker::default(),
             packed,
             last_progress: start,
@@ -158,6 +165,10 @@ impl<'a, H: Host> Writer<'a, H> {
         if events.is_empty() || self.stopped.is_some() {
             return;
         }
+        if let Some(discarded) = &mut self.discarded {
+            *discarded += event::count(events);
+            return;
+        }
         let first_ticket = match event::decode(events) {
             Ok(Some((Event::Ticket(ticket), _))) => ticket,
             _ => Ticket(0),
@@ -196,7 +207,7 @@ impl<'a, H: Host> Writer<'a, H> {
             ticket: self.buffers.last_ticket(),
             event_bytes: self.event_bytes,
             blocks: if self.stopped.is_some() { 0 } else { self.blocks },
-            lost_events,
+            lost_events: lost_events + self.discarded.unwrap_or_default(),
             overflows,
             dynamic,
             stopped: self.stopped.clone(),
@@ -211,13 +222,18 @@ impl<'a, H: Host> Writer<'a, H> {
         if self.stopped.is_some() {
             return Ok(());
         }
+        if let Some(discarded) = self.discarded {
+            let problem = Problem { what: DISCARDED.into(), count: discarded };
+            self.pack(BlockKind::Problem, &format::encode_json(&problem));
+        }
         let end = End {
             reason: finish.reason.into(),
             end_ticket: finish.end_ticket,
             event_bytes: self.event_bytes,
             blocks: self.blocks + 1,
-            lost_events: finish.counters.lost_events,
+            lost_events: finish.counters.lost_events + self.discarded.unwrap_or_default(),
             seconds: self.start.elapsed().as_secs_f64(),
+            writer_cpu_seconds: cpu_time::of_this_thread().map(|time| time.as_secs_f64()),
             dynamic: finish.counters.dynamic,
         };
         self.pack(BlockKind::End, &format::encode_json(&end));
@@ -245,7 +261,7 @@ impl<'a, H: Host> Writer<'a, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::ThreadIndex;
+    use crate::buffers::{FullChunk, ThreadIndex};
     use crate::options::Target;
     use et_names::MethodId;
     use et_trace::file::format::{BLOCK_HEADER, BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
@@ -283,6 +299,22 @@ mod tests {
         }
         assert!(rest.is_empty());
         blocks
+    }
+
+    /// A chunk with so many events, and a ticket.
+    fn chunk_of(buffers: &Buffers, count: u32) -> FullChunk {
+        let at = buffers.take(ThreadIndex(1)).unwrap();
+        let mut events = Vec::new();
+        event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
+        (0..count).for_each(|id| event::encode(&Event::Exit { method: MethodId(1 + id * 7919 % 10_007) }, &mut events));
+        #[allow(unsafe_code)]
+        // SAFETY: the chunk is ours and has room.
+        unsafe {
+            (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
+        };
+        let mut full = None;
+        assert!(buffers.hand_in(at + events.len(), |chunk| full = Some(chunk)));
+        full.unwrap()
     }
 
     fn traced(target: &Target, fake: &Fake, chunks: u32) -> u64 {
@@ -344,6 +376,28 @@ mod tests {
     }
 
     #[test]
+    fn discarded_events_are_lost_events() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let fake = Fake::default();
+        let sink = Sink::open(&Target::File(path.clone())).unwrap().discarding_events(true);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
+        for count in [10, 500] {
+            let chunk = Some(chunk_of(&buffers, count));
+            writer.write(Work { chunk, ..Work::default() }).unwrap();
+        }
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        let blocks = blocks(&path);
+        assert!(blocks.iter().all(|(header, _)| header.kind != BlockKind::Events));
+        let end: End = decode_json(&blocks.last().unwrap().1).unwrap();
+        assert_eq!((end.lost_events, end.event_bytes), (510, 0));
+        assert!(end.writer_cpu_seconds.is_some());
+        let problem: Problem = decode_json(&blocks[blocks.len() - 2].1).unwrap();
+        assert_eq!((problem.count, problem.what.contains("discard=on")), (510, true));
+    }
+
+    #[test]
     fn a_full_disk_stops_tracing_once_and_does_not_hang() {
         let fake = Fake::default();
         traced(&Target::File("/dev/full".into()), &fake, 1000);
@@ -398,23 +452,8 @@ mod tests {
         let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
         sink.limit = Some(1400);
         let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
-        let chunk = |count: u32| {
-            let at = buffers.take(ThreadIndex(1)).unwrap();
-            let mut events = Vec::new();
-            event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
-            (0..count)
-                .for_each(|id| event::encode(&Event::Exit { method: MethodId(1 + id * 7919 % 10_007) }, &mut events));
-            #[allow(unsafe_code)]
-            // SAFETY: the chunk is ours and has room.
-            unsafe {
-                (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
-            };
-            let mut full = None;
-            assert!(buffers.hand_in(at + events.len(), |chunk| full = Some(chunk)));
-            full.unwrap()
-        };
         let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
-        let chunks = [10, 500, 30].map(chunk);
+        let chunks = [10, 500, 30].map(|count| chunk_of(&buffers, count));
         for chunk in chunks {
             writer.write(work(chunk)).unwrap();
         }

@@ -59,6 +59,7 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
         blocks: writer.sequence + 1,
         lost_events: file.lost_events(),
         seconds: last.seconds,
+        writer_cpu_seconds: None,
         dynamic: last.dynamic,
     };
     writer.json(BlockKind::End, &end)?;

@@ -212,6 +212,7 @@ impl TraceBuilder {
             blocks: self.sequence + 1,
             lost_events: self.lost,
             seconds: 1.5,
+            writer_cpu_seconds: None,
             dynamic: self.dynamic,
         };
         self.block(BlockKind::End, 0, Ticket(0), &encode_json(&end));

@@ -15,6 +15,7 @@ pub mod layout;
 pub mod linking;
 pub mod loom;
 pub mod markdown;
+pub mod memory;
 pub mod plugins;
 pub mod programs;
 pub mod reading;

@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, programs, reading, setup,
-    test, verify_world,
+    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs, reading,
+    setup, test, verify_world,
 };
 
 /// The project's chores.
@@ -40,6 +40,8 @@ enum Chore {
     /// Run a command and write down what it took; `bench` does it
     #[command(hide = true)]
     Cost(cost::Options),
+    /// Whether memory grows in a program that runs for long
+    Memory(memory::Options),
     /// The hand-over of events to the writer, in all orders in which threads may come
     Loom,
     /// Make an archive to unpack anywhere, and a Debian package
@@ -74,6 +76,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Completeness(options) => completeness::run(&layout, &options),
         Chore::Deaths(options) => deaths::run(&layout, &options),
         Chore::Reading(options) => reading::run(&layout, &options),
+        Chore::Memory(options) => memory::run(&layout, &options),
         Chore::Loom => loom::run(&layout),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),

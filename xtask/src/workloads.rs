@@ -96,7 +96,7 @@ pub const LANGUAGES: [Workload; 7] = [
     Workload { name: "java1", driver: Some("Old"), compiler_jars: &["eclipse-jdt-core"], ..BARE },
 ];
 
-/// The nine programs, in the order in which tests and benchmarks run them.
+/// The nine programs and one of them with more threads, in the order in which tests and benchmarks run them.
 pub const ALL: [Workload; 10] = [
     Workload { name: "javac", output: Some("javac"), ..BARE },
     Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], ..BARE },
@@ -152,7 +152,12 @@ pub fn in_tests(feature: u32) -> Vec<Workload> {
     ALL.into_iter().filter(|workload| names.contains(&workload.name)).collect()
 }
 
-/// Those of the given names; the nine if there are none.
+/// The nine themselves: one of them is there once more, with more threads.
+pub fn nine() -> Vec<Workload> {
+    ALL.into_iter().filter(|workload| workload.name != "tomcat_threads").collect()
+}
+
+/// Those of the given names; all if there are none.
 pub fn chosen(names: &[String]) -> Result<Vec<Workload>> {
     if names.is_empty() { Ok(ALL.to_vec()) } else { names.iter().map(|name| Workload::named(name)).collect() }
 }

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 13] = [
+pub const OPTIONS: [Described; 14] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -96,6 +96,12 @@ pub const OPTIONS: [Described; 13] = [
         default: Some("trace"),
         meaning: "`gc`: the collector is asked as well which objects it freed, which makes the run slower; `gc/N`: about \
             one in N objects. For [`et-trace compare-deaths`](deaths.md)",
+    },
+    Described {
+        name: "discard",
+        value: "on|off",
+        default: Some("off"),
+        meaning: "for measuring: events are thrown away when a buffer is full, and counted as lost. What is left is not the             trace of anything",
     },
 ];
 

@@ -66,6 +66,9 @@ pub enum OptionError {
     /// Neither on nor off.
     #[error("dynamic={0}: write on or off")]
     Dynamic(String),
+    /// Neither on nor off.
+    #[error("discard={0}: write on or off")]
+    Discard(String),
     /// Neither of the ways.
     #[error("deaths={0}: write trace, gc, or gc/N to ask the collector about one object in N")]
     Deaths(String),
@@ -126,6 +129,8 @@ pub struct Options {
     pub dynamic_filter: Filter,
     /// The collector is asked which objects it freed: of one in so many.
     pub collector: Option<NonZeroU32>,
+    /// Events are thrown away instead of written.
+    pub discard: bool,
     /// What was given, for the trace.
     pub given: BTreeMap<String, String>,
     /// What the user should know about what was given.
@@ -260,6 +265,11 @@ impl Given {
             Some("off") => false,
             Some(other) => return Err(OptionError::Dynamic(other.to_owned())),
         };
+        let discard = match value("discard") {
+            None | Some("off") => false,
+            Some("on") => true,
+            Some(other) => return Err(OptionError::Discard(other.to_owned())),
+        };
         let collector = match value("deaths") {
             None | Some("trace") => None,
             Some(text) => Some(share(text).ok_or_else(|| OptionError::Deaths(text.to_owned()))?),
@@ -285,6 +295,7 @@ impl Given {
             dynamic,
             dynamic_filter,
             collector,
+            discard,
             given: self.values,
             notes,
         })

@@ -157,6 +157,9 @@ pub struct Summary {
     pub event_bytes: u64,
     /// When they were packed, but not compressed yet.
     pub packed_event_bytes: u64,
+    /// What the thread that wrote the trace took of a processor, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer_cpu_seconds: Option<f64>,
     /// What the classes have hooks for.
     pub events: Vec<&'static str>,
     /// Objects made while tracing was on.
@@ -324,6 +327,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         bytes_per_record: 0.0,
         event_bytes: 0,
         packed_event_bytes: 0,
+        writer_cpu_seconds: None,
         events: source.events().names().collect(),
         allocated: tally.allocated(),
         kinds: AllocKind::ALL
@@ -373,6 +377,7 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
     summary.trace_bytes = file.size();
     summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
     summary.packed_event_bytes = file.packed_event_bytes();
+    summary.writer_cpu_seconds = file.end().and_then(|end| end.writer_cpu_seconds);
     summary.program = Program {
         command: meta.command.clone(),
         pid: meta.pid,

@@ -202,6 +202,7 @@ fn told_by_text(source: &Source) -> serde_json::Value {
         "bytesPerRecord",
         "eventBytes",
         "packedEventBytes",
+        "writerCpuSeconds",
         "threads",
         "gcs",
     ] {

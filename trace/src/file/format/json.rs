@@ -65,6 +65,9 @@ pub struct End {
     pub blocks: u64,
     pub lost_events: u64,
     pub seconds: f64,
+    /// What the thread that wrote the trace took of a processor; none if it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer_cpu_seconds: Option<f64>,
     /// None if classes made at run time were not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamic: Option<DynamicCounts>,

@@ -1,0 +1,280 @@
+//! `cargo xtask bench`: slowdown, memory, rewriting speed and trace size in one run.
+
+mod figures;
+mod machine;
+mod rewriting;
+mod table;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+use crate::cost::{self, Cost};
+use crate::instrumented::{self, InstrumentedJdk};
+use crate::jdks::{self, Jdk};
+use crate::layout::{Layout, Tools};
+use crate::workloads::{self, RewrittenParts, Runner, Workload};
+use crate::{build, command, markdown};
+
+use figures::{Measured, Run, TraceFigures, median, median_cost};
+use machine::Bandwidth;
+
+/// Options of `cargo xtask bench`.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Options {
+    /// The workloads, by name; the nine if none is named
+    #[arg(long, value_delimiter = ',')]
+    programs: Vec<String>,
+    /// Size of the work in per cent
+    #[arg(long, default_value_t = 20)]
+    scale: u32,
+    /// Runs of each kind; the median counts
+    #[arg(long, default_value_t = 3)]
+    repetitions: usize,
+    /// Java versions to run on
+    #[arg(long, value_delimiter = ',', default_value = "17")]
+    jdk: Vec<u32>,
+    /// Measure kinds of witnesses instead of kinds of events
+    #[arg(long)]
+    witness: bool,
+    /// Use the tools as they were built last
+    #[arg(long)]
+    no_build: bool,
+    /// Where to write the tables as well, such as docs/performance.md's own part
+    #[arg(long)]
+    markdown: Option<PathBuf>,
+}
+
+/// How much is hooked, and whether it is written.
+const VARIANTS: &[Variant] = &[
+    Variant { name: "all events", ..Variant::ALL },
+    Variant { name: "all events, not written", discards: true, ..Variant::ALL },
+    Variant { name: "allocations only", folder: "alloc", options: &["--events", "alloc"], ..Variant::ALL },
+];
+
+/// The same with `--witness`.
+const WITNESSES: &[Variant] = &[
+    Variant { name: "no witnesses", ..Variant::ALL },
+    Variant { name: "witnesses: refs", folder: "refs", options: &["--witness", "refs"], ..Variant::ALL },
+    Variant { name: "witnesses: all", folder: "uses", options: &["--witness", "all"], ..Variant::ALL },
+];
+
+#[derive(Clone, Copy)]
+struct Variant {
+    name: &'static str,
+    /// Of what is rewritten.
+    folder: &'static str,
+    /// Of the rewriter.
+    options: &'static [&'static str],
+    /// Full buffers are emptied, not written.
+    discards: bool,
+}
+
+impl Variant {
+    const ALL: Self = Self { name: "", folder: "all", options: &[], discards: false };
+}
+
+impl Options {
+    fn variants(&self) -> &'static [Variant] {
+        if self.witness { WITNESSES } else { VARIANTS }
+    }
+
+    /// As it can be given again.
+    fn command(&self) -> String {
+        let joined = |versions: &[u32]| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let mut command = "cargo xtask bench".to_owned();
+        if self.witness {
+            command += " --witness";
+        }
+        if !self.programs.is_empty() {
+            command += &format!(" --programs {}", self.programs.join(","));
+        }
+        command + &format!(" --jdk {} --scale {} --repetitions {}", joined(&self.jdk), self.scale, self.repetitions)
+    }
+}
+
+/// What was measured on a JDK.
+struct OnJdk {
+    jdk: Jdk,
+    measured: Vec<Measured>,
+    /// Seconds: plain, on the copy with its hooks off, traced.
+    start_up: [f64; 3],
+}
+
+/// What runs on a JDK.
+struct Bench<'a> {
+    options: &'a Options,
+    tools: &'a Tools,
+    folder: &'a Path,
+    jdk: &'a Jdk,
+    runner: Runner,
+    /// By kind of run.
+    traced: Vec<InstrumentedJdk>,
+}
+
+/// Measures, prints the tables, writes the figures.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    ensure!(options.repetitions > 0, "--repetitions must be at least 1");
+    let programs = match &options.programs[..] {
+        [] => workloads::nine(),
+        names => workloads::chosen(names)?,
+    };
+    let tools = build::unless(layout, options.no_build)?;
+    let compiler = jdks::compiler(layout)?;
+    let found = |feature| jdks::of_feature(layout, feature).with_context(|| jdks::missing(feature));
+    let jdks: Vec<Jdk> = options.jdk.iter().map(|&feature| found(feature)).collect::<Result<_>>()?;
+    let folder = layout.target.join("bench");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let bandwidth = Bandwidth::measure();
+
+    let mut rewriting = Vec::new();
+    let mut benches = Vec::new();
+    for jdk in &jdks {
+        rewriting.push(rewriting::jdk(&tools, jdk, &folder)?);
+        let instrument = |variant: &Variant| InstrumentedJdk::of(layout, &tools, jdk, variant.options);
+        let traced = options.variants().iter().map(instrument).collect::<Result<_>>()?;
+        let runner = Runner::new(layout, &folder, options.scale, &compiler, jdk)?;
+        benches.push(Bench { options, tools: &tools, folder: &folder, jdk, runner, traced });
+    }
+    let mut measured: Vec<Vec<Measured>> = benches.iter().map(|_| Vec::new()).collect();
+    for workload in &programs {
+        if let Some(jars) = rewriting::jars(&tools, workload, &folder)? {
+            rewriting.push(jars);
+        }
+        measure(&benches, workload, &mut measured)?;
+    }
+    let mut all = Vec::new();
+    for (bench, measured) in benches.iter().zip(measured) {
+        let start_up = start_up(layout, &compiler, bench.jdk, &bench.traced[0], &folder, options.repetitions)?;
+        all.push(OnJdk { jdk: bench.jdk.clone(), measured, start_up });
+    }
+
+    let tables = table::markdown(options, &all, &rewriting, bandwidth);
+    println!("{tables}");
+    if let Some(path) = &options.markdown {
+        markdown::write(path, &tables)?;
+    }
+    let versions: Vec<_> = jdks.iter().map(|jdk| jdk.version.as_str()).collect();
+    let figures = folder.join(format!("jdk-{}-scale-{}.json", versions.join("-"), options.scale));
+    fs::write(&figures, format!("{:#}\n", table::as_json(options, &all, &rewriting, bandwidth)))?;
+    eprintln!("figures: {}", figures.display());
+    Ok(())
+}
+
+/// Runs of all kinds and on all JDKs take turns, so that a busy spell of the machine hits all alike.
+fn measure(benches: &[Bench<'_>], workload: &Workload, into: &mut [Vec<Measured>]) -> Result<()> {
+    let mut ready = Vec::new();
+    for (bench, into) in benches.iter().zip(into) {
+        if let Some(obstacle) = bench.runner.obstacle(workload, bench.jdk) {
+            eprintln!("skipped {} on JDK {}: {obstacle}", workload.name, bench.jdk.version);
+            continue;
+        }
+        bench.runner.prepare(workload, &bench.jdk.java())?;
+        ready.push((bench, bench.rewrite(workload)?, vec![Vec::new(); bench.traced.len() + 1], into));
+    }
+    let Some(repetitions) = benches.first().map(|bench| bench.options.repetitions) else { return Ok(()) };
+    for repetition in 1..=repetitions {
+        eprintln!("{}: run {repetition} of {repetitions}", workload.name);
+        for (bench, parts, costs, _) in &mut ready {
+            bench.run_each(workload, parts, costs)?;
+        }
+    }
+    for (bench, _, costs, into) in ready {
+        into.push(bench.figures(workload, &costs)?);
+    }
+    Ok(())
+}
+
+impl Bench<'_> {
+    fn place(&self, workload: &Workload, variant: &Variant) -> PathBuf {
+        self.folder.join("rewritten").join(&self.jdk.version).join(workload.name).join(variant.folder)
+    }
+
+    fn trace(&self, workload: &Workload, index: usize) -> PathBuf {
+        self.folder.join(format!("{}-{}-{index}.ettrace", workload.name, self.jdk.version))
+    }
+
+    fn rewrite(&self, workload: &Workload) -> Result<Vec<RewrittenParts>> {
+        let rewrite = |variant: &Variant| {
+            let into = self.place(workload, variant);
+            self.runner.instrument(workload, self.tools, &into, variant.options)
+        };
+        self.options.variants().iter().map(rewrite).collect()
+    }
+
+    /// One run of each kind, plain first.
+    fn run_each(&self, workload: &Workload, parts: &[RewrittenParts], costs: &mut [Vec<Cost>]) -> Result<()> {
+        costs[0].push(cost::of(&self.runner.plain(workload, &self.jdk.java()), self.folder)?);
+        for (index, variant) in self.options.variants().iter().enumerate() {
+            let trace = self.trace(workload, index);
+            let _ = fs::remove_file(&trace);
+            let mut options = self.traced[index].options(&trace);
+            if variant.discards {
+                options.push("-Det.discard=on".to_owned());
+            }
+            let run = self.runner.rewritten(workload, &self.traced[index].java(), &parts[index], &options);
+            costs[index + 1].push(cost::of(&run, self.folder)?);
+        }
+        Ok(())
+    }
+
+    /// Of all runs of a workload; removes the traces, of which the last ones are left.
+    fn figures(&self, workload: &Workload, costs: &[Vec<Cost>]) -> Result<Measured> {
+        let [plain, traced @ ..] = costs else { anyhow::bail!("nothing was run") };
+        let mut runs = Vec::new();
+        for (index, (variant, costs)) in self.options.variants().iter().zip(traced).enumerate() {
+            let path = self.trace(workload, index);
+            let last = costs.last().copied().unwrap_or_default();
+            let trace = if variant.discards { None } else { Some(self.trace_figures(&path, last)?) };
+            fs::remove_file(&path)?;
+            runs.push(Run { cost: median_cost(costs), trace });
+        }
+        Ok(Measured { program: workload.name.to_owned(), plain: median_cost(plain), runs })
+    }
+
+    fn trace_figures(&self, path: &Path, cost: Cost) -> Result<TraceFigures> {
+        let summary = instrumented::summary(self.tools, path, 1)?;
+        let number = |value: &Value| value.as_u64().context("the summary lacks a number");
+        let writer = summary["writerCpuSeconds"].as_f64().context("the trace does not tell the writer's time")?;
+        Ok(TraceFigures {
+            trace_bytes: number(&summary["traceBytes"])?,
+            event_bytes: number(&summary["eventBytes"])?,
+            packed_bytes: number(&summary["packedEventBytes"])?,
+            records: number(&summary["records"]["total"])?,
+            writer_share: writer / cost.processor,
+        })
+    }
+}
+
+/// Start-up: a program that does nothing, plain, on the copy with its hooks off, and traced.
+fn start_up(
+    layout: &Layout,
+    compiler: &Jdk,
+    jdk: &Jdk,
+    traced: &InstrumentedJdk,
+    folder: &Path,
+    repetitions: usize,
+) -> Result<[f64; 3]> {
+    let classes = folder.join("nothing");
+    fs::create_dir_all(&classes)?;
+    let source = layout.target.join("bench/Nothing.java");
+    fs::write(&source, "public class Nothing { public static void main(String[] args) { System.out.println(); } }\n")?;
+    command::quiet(
+        Command::new(compiler.home.join("bin/javac")).args(["--release", "11", "-d"]).arg(&classes).arg(&source),
+    )?;
+    let trace = folder.join("nothing.ettrace");
+    let mut seconds = [const { Vec::new() }; 3];
+    // They are short, and the first of each finds nothing in the page cache.
+    for _ in 0..repetitions * 5 + 1 {
+        let mut java = [Command::new(jdk.java()), Command::new(traced.java()), Command::new(traced.java())];
+        java[2].args(traced.options(&trace));
+        for (java, seconds) in java.iter_mut().zip(&mut seconds) {
+            seconds.push(cost::of(java.arg("-cp").arg(&classes).arg("Nothing"), folder)?.seconds);
+        }
+    }
+    fs::remove_file(&trace)?;
+    Ok(seconds.map(median))
+}
