@@ -101,7 +101,8 @@ pub const OPTIONS: [Described; 14] = [
         name: "discard",
         value: "on|off",
         default: Some("off"),
-        meaning: "for measuring: events are thrown away when a buffer is full, and counted as lost. What is left is not the             trace of anything",
+        meaning: "for measuring: events are thrown away when a buffer is full, and counted as lost. What is left is \
+            not the trace of anything",
     },
 ];
 
