@@ -3,10 +3,11 @@
 //! The JVM checks only the *size* of `lib/modules` against the archive, so a stale one would run the old classes
 //! in silence: archives are never copied, and a new one is dumped from the rewritten image.
 //!
-//! The archive must hold no heap objects. Archived objects carry identity hashes drawn at the dump, from the same
-//! generator that a run starts anew, so two objects of a run would have the same id. No flag leaves them out; the
-//! collector decides: up to JDK 24 only G1 archives objects, from 25 on all that compress references do. There only
-//! ZGC is left, whose archive serves runs with ZGC, and all others start without one.
+//! Its heap objects carry identity hashes drawn at the dump, which a run must not draw again. From JDK 21 on the dump
+//! therefore starts from another place of the sequence (`seed`). Where that cannot be done, and before (JDK 17 has archived
+//! objects with hashes that no walk of the heap comes to, and which hooks would take for known), the archive must hold
+//! no heap objects. No flag leaves them out; the collector decides: up to JDK 24 only G1 archives objects, from 25 on all that
+//! compress references do. There only ZGC is left, whose archive serves runs with ZGC, and all others start without one.
 //!
 //! Nor must it hold what the dump would make anew: lambdas, and the `Holder` classes of method handles. None of them
 //! would have hooks. Without them a run makes its lambdas itself, and the runtime rewrites them.
@@ -17,6 +18,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::args_file;
+use super::seed::MovedSeed;
 use crate::error::Error;
 
 /// What the JVM logs when an archive gets no heap objects.
@@ -33,10 +35,19 @@ pub struct Archive {
     pub time: Duration,
 }
 
-/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one without heap objects.
+/// From here on a walk of the heap comes to all archived objects: the VM holds them by a root.
+const OBJECTS_FROM: u16 = 21;
+
+/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique.
 pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
     let start = Instant::now();
     strip_class_list(home)?;
+    if let Some(_until_dumped) = (feature >= OBJECTS_FROM).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten() {
+        run(home, feature, "G1")?;
+        if let Some(path) = dumped(home) {
+            return Ok(Some(Archive { path, for_default_collector: true, time: start.elapsed() }));
+        }
+    }
     // For 25 the first is known to be in vain.
     let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
     for (attempt, collector) in collectors.iter().enumerate() {
@@ -46,8 +57,7 @@ pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
             Err(Error::Cds { .. }) if attempt > 0 => return Ok(None),
             Err(error) => return Err(error),
         };
-        let archives = ["classes.jsa", "classes_nocoops.jsa"].map(|name| home.join("lib/server").join(name));
-        let Some(path) = archives.into_iter().find(|path| path.is_file()) else { continue };
+        let Some(path) = dumped(home) else { continue };
         if log.contains(NO_HEAP) {
             let for_default_collector = *collector != "Z";
             return Ok(Some(Archive { path, for_default_collector, time: start.elapsed() }));
@@ -55,6 +65,12 @@ pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
         fs::remove_file(&path).map_err(Error::io("remove", &path))?;
     }
     Ok(None)
+}
+
+/// The archive that a dump has left.
+fn dumped(home: &Path) -> Option<PathBuf> {
+    let archives = ["classes.jsa", "classes_nocoops.jsa"].map(|name| home.join("lib/server").join(name));
+    archives.into_iter().find(|path| path.is_file())
 }
 
 /// Takes what is made at the dump out of the JDK's list of classes to archive. A list given by option would not do: JDK 21

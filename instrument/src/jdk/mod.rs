@@ -9,6 +9,7 @@ mod jars;
 mod patch;
 mod proxy_class;
 mod runtime_dir;
+mod seed;
 
 use std::path::{Path, PathBuf};
 

@@ -4,19 +4,21 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-use jni_sys::{JNIEnv, jint, jlong, jobject};
+use jni_sys::{JNI_TRUE, JNIEnv, jboolean, jint, jlong, jobject};
 
 use super::env::{Env, Object};
 use super::handles::Handles;
 use crate::writer::HeapUse;
 
 type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
+type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean) -> jobject;
 type Memory = unsafe extern "system" fn() -> jlong;
 
 /// Functions and data of the running libjvm.
 #[derive(Clone, Copy, Debug)]
 pub struct HotSpot {
     identity_hash: IdentityHash,
+    declared_fields: DeclaredFields,
     total_memory: Memory,
     free_memory: Memory,
     handles: Option<Handles>,
@@ -65,6 +67,9 @@ impl HotSpot {
         unsafe {
             Some(Self {
                 identity_hash: std::mem::transmute::<*mut c_void, IdentityHash>(library.symbol(c"JVM_IHashCode")?),
+                declared_fields: std::mem::transmute::<*mut c_void, DeclaredFields>(
+                    library.symbol(c"JVM_GetClassDeclaredFields")?,
+                ),
                 total_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_TotalMemory")?),
                 free_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_FreeMemory")?),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
@@ -77,6 +82,16 @@ impl HotSpot {
     pub fn identity_hash(&self, env: Env, object: Object) -> u32 {
         // SAFETY: environment and object are the JVM's.
         unsafe { (self.identity_hash)(env.raw(), object.raw()) as u32 }
+    }
+
+    /// Links a class without initialising it.
+    pub fn link(&self, env: Env, class: Object) {
+        env.frame(1, |env| {
+            // Of those that link and do no more, this looks for the least.
+            // SAFETY: environment and class are the JVM's.
+            unsafe { (self.declared_fields)(env.raw(), class.raw(), JNI_TRUE) };
+            env.clear_exception();
+        });
     }
 
     /// Where a class mirror says how many static fields of reference types the class has.

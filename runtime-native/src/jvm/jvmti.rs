@@ -267,6 +267,7 @@ struct RawHeapCallbacks {
 
 const VISIT_OBJECTS: jint = 0x100;
 /// Leaves out objects without a tag.
+const FILTER_TAGGED: jint = 0x4;
 const FILTER_UNTAGGED: jint = 0x8;
 
 /// An environment of JVMTI.
@@ -554,6 +555,15 @@ impl Jvmti {
         Ok(self.vec(fields, count).into_iter().map(FieldId).collect())
     }
 
+    /// Whether it is loaded and no more: its fields and interfaces cannot be asked for.
+    pub fn is_unlinked(self, class: Object) -> Result<bool> {
+        /// Prepared, erroneous, an array, primitive.
+        const OTHER: jint = 2 | 8 | 16 | 32;
+        let mut status = 0;
+        jvmti!(self, 49 GetClassStatus(jclass, *mut jint), class.raw(), &mut status)?;
+        Ok(status & OTHER == 0)
+    }
+
     /// The interfaces that it names itself.
     pub fn interfaces<'a>(self, env: Env<'a>, class: Object) -> Result<Vec<Object<'a>>> {
         let (mut count, mut interfaces) = (0, ptr::null_mut());
@@ -641,6 +651,14 @@ impl Jvmti {
             ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
     }
 
+    /// Gives that tag to every object in the heap that has none, whether it can be reached or not.
+    pub fn tag_the_rest(self, mut tag: jlong) -> Result<()> {
+        let callbacks =
+            RawHeapCallbacks { heap_iteration: Some(tag_object), heap_reference: None, others: [ptr::null(); 14] };
+        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), FILTER_TAGGED,
+            ptr::null_mut(), &callbacks, (&raw mut tag).cast_const().cast())
+    }
+
     /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
     pub fn tags<F: FnMut(jlong)>(self, mut visit: F) -> Result<()> {
         let callbacks =
@@ -664,6 +682,18 @@ unsafe extern "system" fn on_object<F: FnMut(jlong)>(
 ) -> jint {
     // SAFETY: JVMTI hands over what `tags` gave it, and a valid place.
     unsafe { (*visit.cast::<F>())(*tag) };
+    VISIT_OBJECTS
+}
+
+unsafe extern "system" fn tag_object(
+    _class_tag: jlong,
+    _size: jlong,
+    tag: *mut jlong,
+    _length: jint,
+    wanted: *mut c_void,
+) -> jint {
+    // SAFETY: JVMTI hands over what `tag_the_rest` gave it, and a valid place.
+    unsafe { *tag = *wanted.cast::<jlong>() };
     VISIT_OBJECTS
 }
 
