@@ -1,8 +1,8 @@
 //! What exists when tracing begins: objects, the references between them, and the frames of running threads.
 //!
 //! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. So
-//! it is gone through twice: once as it lies, to mark all objects, whose hashes then become their tags, and once by the
-//! references, to write them down; and again if objects have come to be meanwhile. Such must not be left out: in newer JVMs (25) every object that a walk
+//! it is done twice: once to mark all objects, whose hashes then become their tags, and once to write them down; and
+//! again if objects have come to be meanwhile. Such must not be left out: in newer JVMs (25) every object that a walk
 //! has seen has a hash, which is how hooks tell the objects that they need not announce.
 //! Tags live in an environment of their own and go with it.
 
@@ -59,7 +59,6 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object], uniq
         // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
         let mut mirrors = primitives(env);
         let classes = walker.loaded_classes(env)?;
-        link_archived(tracer, env, walker, &classes)?;
         mirrors.extend_from_slice(&classes);
         // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
         let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
@@ -87,14 +86,16 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object], uniq
 }
 
 /// Links the boot loader's classes. The VM can have objects of theirs from a CDS archive before it does, and
-/// would not tell the fields of these.
-fn link_archived(tracer: &Tracer, env: Env, walker: Jvmti, classes: &[Object]) -> Result<(), JvmtiError> {
-    for class in classes {
-        if walker.is_unlinked(*class)? && walker.class_loader(env, *class)?.is_none() {
-            tracer.hotspot.link(env, *class);
+/// would not tell the fields of these. To be called while all threads run: one may be about to link a class itself.
+pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
+    env.frame(LOCALS, |env| {
+        for class in tracer.jvmti.loaded_classes(env)? {
+            if tracer.jvmti.is_unlinked(class)? && tracer.jvmti.class_loader(env, class)?.is_none() {
+                tracer.hotspot.link(env, class);
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    })
 }
 
 /// The mirrors of primitive types, which the VM lists nowhere.
@@ -106,16 +107,18 @@ fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
     PRIMITIVES.into_iter().filter_map(mirror).collect()
 }
 
-/// Walks the heap until every object on the way has its id. That takes one walk, more if objects come to be before
-/// it. Returns the last walk's result, and how many objects share their id with another.
+/// Walks the heap until every object on the way has its id. That takes two walks, more if objects come to be between
+/// them. Returns the last walk's result, and how many objects share their id with another.
 fn identified(tracer: &Tracer, env: Env, walker: Jvmti, unique: bool) -> Result<(Picture, usize), JvmtiError> {
     let mut taken = FxHashSet::default();
     let mut shared = 0;
     let mut left = MAX_WALKS;
-    // A look at all that lies in the heap is cheaper than following references. The dead among it get ids as well, but
-    // the walk does not come to them.
-    walker.tag_the_rest(MARKED)?;
-    shared += identify_marked(tracer, env, walker, &mut taken, unique)?;
+    // What the first calls make would cost another walk.
+    draw(tracer, env);
+    tracer.proxy.skip_hashes(env, 1);
+    if let Some(thread) = env.find_class(c"java/lang/Thread") {
+        tracer.proxy.peek_hash(env, thread);
+    }
     loop {
         let picture = Picture::take(walker)?;
         if picture.marked == 0 {
@@ -131,20 +134,6 @@ fn identified(tracer: &Tracer, env: Env, walker: Jvmti, unique: bool) -> Result<
         shared += give_ids(tracer, env, walker, &objects, &mut taken, unique)?;
         objects.into_iter().for_each(|object| env.delete_local(object));
     }
-}
-
-/// Gives ids to the objects that are marked, as `give_ids`.
-fn identify_marked(
-    tracer: &Tracer,
-    env: Env,
-    walker: Jvmti,
-    taken: &mut FxHashSet<u32>,
-    unique: bool,
-) -> Result<usize, JvmtiError> {
-    let objects = walker.objects_with_tag(env, MARKED)?;
-    let shared = give_ids(tracer, env, walker, &objects, taken, unique)?;
-    objects.into_iter().for_each(|object| env.delete_local(object));
-    Ok(shared)
 }
 
 /// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
@@ -356,6 +345,11 @@ impl<'a> FieldLists<'a> {
     fn field(&mut self, class: u32, index: u32) -> Result<Option<u32>, JvmtiError> {
         if !self.slots.contains_key(&class) {
             let slots = match self.classes.get(&class) {
+                Some(object) if self.tracer.jvmti.is_unlinked(*object)? => {
+                    let line = "classes that were not linked: what their objects refer to at the start is missing";
+                    self.tracer.queue.problem(line, 1);
+                    Vec::new()
+                }
                 Some(object) => self.all(*object)?,
                 None => Vec::new(),
             };

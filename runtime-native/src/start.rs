@@ -191,6 +191,7 @@ pub fn record_what_exists(
     let jvmti = tracer.jvmti;
     let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
     walker.add_capabilities(&[Capability::TagObjects])?;
+    heap::link_archived(tracer, env)?;
     let mut threads = jvmti.all_threads(env)?;
     threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
     let is_current = |other: Object| thread.is_some_and(|thread| env.is_same(other, thread));

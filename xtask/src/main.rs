@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
     bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs, reading,
-    setup, test, verify_world,
+    setup, startup, test, verify_world,
 };
 
 /// The project's chores.
@@ -25,6 +25,8 @@ enum Chore {
     Test(test::Options),
     /// Measure slowdown, rewriting speed and trace size
     Bench(bench::Options),
+    /// Measure what a program that does next to nothing takes, plain and traced
+    Startup(startup::Options),
     /// Real programs, plain and rewritten: same output, valid traces
     Programs(programs::Options),
     /// What traces hold of the objects that the VM says it made
@@ -72,6 +74,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Demo => demo::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),
         Chore::Bench(options) => bench::run(&layout, &options),
+        Chore::Startup(options) => startup::run(&layout, &options),
         Chore::Programs(options) => programs::run(&layout, &options),
         Chore::Completeness(options) => completeness::run(&layout, &options),
         Chore::Deaths(options) => deaths::run(&layout, &options),

@@ -267,7 +267,6 @@ struct RawHeapCallbacks {
 
 const VISIT_OBJECTS: jint = 0x100;
 /// Leaves out objects without a tag.
-const FILTER_TAGGED: jint = 0x4;
 const FILTER_UNTAGGED: jint = 0x8;
 
 /// An environment of JVMTI.
@@ -651,14 +650,6 @@ impl Jvmti {
             ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
     }
 
-    /// Gives that tag to every object in the heap that has none, whether it can be reached or not.
-    pub fn tag_the_rest(self, mut tag: jlong) -> Result<()> {
-        let callbacks =
-            RawHeapCallbacks { heap_iteration: Some(tag_object), heap_reference: None, others: [ptr::null(); 14] };
-        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), FILTER_TAGGED,
-            ptr::null_mut(), &callbacks, (&raw mut tag).cast_const().cast())
-    }
-
     /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
     pub fn tags<F: FnMut(jlong)>(self, mut visit: F) -> Result<()> {
         let callbacks =
@@ -682,18 +673,6 @@ unsafe extern "system" fn on_object<F: FnMut(jlong)>(
 ) -> jint {
     // SAFETY: JVMTI hands over what `tags` gave it, and a valid place.
     unsafe { (*visit.cast::<F>())(*tag) };
-    VISIT_OBJECTS
-}
-
-unsafe extern "system" fn tag_object(
-    _class_tag: jlong,
-    _size: jlong,
-    tag: *mut jlong,
-    _length: jint,
-    wanted: *mut c_void,
-) -> jint {
-    // SAFETY: JVMTI hands over what `tag_the_rest` gave it, and a valid place.
-    unsafe { *tag = *wanted.cast::<jlong>() };
     VISIT_OBJECTS
 }
 

@@ -1,6 +1,6 @@
 //! `cargo xtask bench`: slowdown, memory, rewriting speed and trace size in one run.
 
-mod figures;
+pub(crate) mod figures;
 mod machine;
 mod rewriting;
 mod table;
