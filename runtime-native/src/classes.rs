@@ -40,7 +40,7 @@ impl Classes {
     /// The id of `class`, whose record is written if it was not. Tickets of classes that were there when tracing
     /// began are 0.
     pub fn define(&self, tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
-        let id = tracer.hotspot.identity_hash(env, class);
+        let id = tracer.id(env, class);
         if self.lock().contains(&id) {
             return ObjectHash(id);
         }
@@ -92,7 +92,7 @@ fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Resul
     let jvmti = tracer.jvmti;
     let signature = jvmti.class_signature(class)?;
     let loader = match jvmti.class_loader(env, class)? {
-        Some(loader) => ObjectHash(tracer.hotspot.identity_hash(env, loader)),
+        Some(loader) => ObjectHash(tracer.id(env, loader)),
         None => ObjectHash::NULL,
     };
     let (mut flags, mut instance_size) = (0, 0);

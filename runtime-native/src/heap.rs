@@ -52,9 +52,8 @@ pub struct Found {
     pub shared_ids: usize,
 }
 
-/// Gives every object its id and writes all to the trace. `unique` says that identity hashes do not repeat. The threads
-/// of the program stand still meanwhile.
-pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object], unique: bool) -> Result<Found, JvmtiError> {
+/// Gives every object its id and writes all to the trace. The threads of the program stand still meanwhile.
+pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> Result<Found, JvmtiError> {
     env.frame(LOCALS, |env| {
         // All that runs Java code or makes objects comes first: what the last walk does not find has no record.
         let mut mirrors = primitives(env);
@@ -62,7 +61,7 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object], uniq
         mirrors.extend_from_slice(&classes);
         // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
         let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
-        let (picture, shared_ids) = identified(tracer, env, walker, unique)?;
+        let (picture, shared_ids) = identified(tracer, env, walker)?;
         let mut by_id = FxHashMap::default();
         for class in mirrors {
             by_id.insert(tracer.classes.define(tracer, env, class, true).0, class);
@@ -109,7 +108,7 @@ fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
 
 /// Walks the heap until every object on the way has its id. That takes two walks, more if objects come to be between
 /// them. Returns the last walk's result, and how many objects share their id with another.
-fn identified(tracer: &Tracer, env: Env, walker: Jvmti, unique: bool) -> Result<(Picture, usize), JvmtiError> {
+fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
     let mut taken = FxHashSet::default();
     let mut shared = 0;
     let mut left = MAX_WALKS;
@@ -131,7 +130,7 @@ fn identified(tracer: &Tracer, env: Env, walker: Jvmti, unique: bool) -> Result<
             return Ok((picture, shared));
         }
         let objects = walker.objects_with_tag(env, MARKED)?;
-        shared += give_ids(tracer, env, walker, &objects, &mut taken, unique)?;
+        shared += give_ids(tracer, env, walker, &objects, &mut taken)?;
         objects.into_iter().for_each(|object| env.delete_local(object));
     }
 }
@@ -143,21 +142,20 @@ fn give_ids(
     walker: Jvmti,
     objects: &[Object],
     taken: &mut FxHashSet<u32>,
-    unique: bool,
 ) -> Result<usize, JvmtiError> {
-    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.proxy.peek_hash(env, *object)).collect();
+    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.id_if_any(env, *object)).collect();
     let mut shared = 0;
     for id in ids.iter().filter(|id| **id != 0) {
         shared += usize::from(!taken.insert(*id));
     }
     // Objects without an id get one only now: what is drawn from here on is nobody's. Where the generator has got to
     // must be asked: in newer JVMs the walk has drawn hashes itself, to find tags by.
-    if let Some(drawn) = unique.then(|| draw(tracer, env)).flatten() {
+    if let Some(drawn) = draw(tracer, env).filter(|_| tracer.tags.get().is_none()) {
         tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken) as i32);
     }
     for (object, id) in objects.iter().zip(&mut ids) {
         if *id == 0 {
-            *id = tracer.hotspot.identity_hash(env, *object);
+            *id = tracer.id(env, *object);
             shared += usize::from(!taken.insert(*id));
         }
         walker.set_tag(*object, (*id).into())?;
@@ -305,7 +303,7 @@ fn write_references(
         }
     }
     if let Some(mirrors) = mirrors {
-        let class = ObjectHash(tracer.hotspot.identity_hash(fields.env, mirrors.class));
+        let class = ObjectHash(tracer.id(fields.env, mirrors.class));
         let first = fields.list.len() as u32;
         fields.list.extend(mirrors.fields.iter().map(|(_, name, descriptor)| InitialField {
             class,
@@ -380,7 +378,7 @@ impl<'a> FieldLists<'a> {
     /// Collects the interfaces of a class, of its superclasses and of these interfaces.
     fn interfaces(&self, class: Object<'a>, found: &mut FxHashMap<u32, Object<'a>>) -> Result<(), JvmtiError> {
         for interface in self.tracer.jvmti.interfaces(self.env, class)? {
-            if found.insert(self.tracer.hotspot.identity_hash(self.env, interface), interface).is_none() {
+            if found.insert(self.tracer.id(self.env, interface), interface).is_none() {
                 self.interfaces(interface, found)?;
             }
         }
@@ -391,7 +389,7 @@ impl<'a> FieldLists<'a> {
     }
 
     fn own(&mut self, class: Object) -> Result<Vec<u32>, JvmtiError> {
-        let id = self.tracer.hotspot.identity_hash(self.env, class);
+        let id = self.tracer.id(self.env, class);
         if let Some(own) = self.own.get(&id) {
             return Ok(own.clone());
         }

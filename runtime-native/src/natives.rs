@@ -1,11 +1,11 @@
 //! The native methods of HeapProxy. The VM finds them by their names.
 #![allow(unsafe_code, reason = "entry points from the VM, with its raw pointers")]
 
-use jni_sys::{JNIEnv, jclass, jint, jlong, jobject};
+use jni_sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject};
 
 use crate::agent::guarded;
 use crate::jvm::env::{Env, Object};
-use crate::{slots, tracer};
+use crate::{ids, slots, tracer};
 
 /// `HeapProxy.nextChunk(Thread, long)`.
 ///
@@ -23,6 +23,40 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
     guarded(env, 0, || match (tracer::get(), env, thread) {
         (_, _, None) => -1,
         (Some(tracer), Some(env), Some(thread)) => tracer.next_chunk(env, thread, at as usize) as jlong,
+        _ => 0,
+    })
+}
+
+/// `HeapProxy.moreIds()`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_moreIds(env: *mut JNIEnv, _class: jclass) -> jlong {
+    // SAFETY: as the VM hands it over.
+    let env = unsafe { Env::new(env) };
+    guarded(env, 0, || match (tracer::get(), env) {
+        (Some(tracer), Some(env)) => ids::more(tracer, env).to_bits(),
+        _ => 0,
+    })
+}
+
+/// `HeapProxy.tag0(Object, boolean)`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_tag0(
+    env: *mut JNIEnv,
+    _class: jclass,
+    object: jobject,
+    give: jboolean,
+) -> jint {
+    // SAFETY: as the VM hands them over.
+    let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
+    guarded(env, 0, || match (tracer::get(), env, object) {
+        (Some(tracer), Some(env), Some(object)) if give => tracer.id(env, object) as jint,
+        (Some(tracer), Some(env), Some(object)) => tracer.id_if_any(env, object) as jint,
         _ => 0,
     })
 }

@@ -6,11 +6,15 @@ use et_instrument::rewrite::EventSet;
 use et_trace::file::format::ArrayLayout;
 use jni_sys::jvalue;
 
+use crate::ids::Block;
 use crate::jni_table;
 use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
-use crate::jvm::hotspot::Layout;
+use crate::jvm::hotspot::{HotSpot, Layout};
 use crate::prepared::Mirrors;
 use crate::slots::HiddenStores;
+
+/// The bits of an identity hash.
+const HASH: i32 = 0x7fff_ffff;
 
 /// The class, its fields and its methods.
 #[derive(Clone, Copy, Debug)]
@@ -19,6 +23,7 @@ pub struct Proxy {
     on: StaticField,
     position: Field,
     end: Field,
+    ids: Field,
     layout_helper: StaticMethod,
     klass: StaticMethod,
     /// `HeapProxyPlatform.word`.
@@ -68,7 +73,8 @@ impl Proxy {
         let thread = env.find_class(c"java/lang/Thread")?;
         // What the rewriter adds to Thread: a HeapProxy beside a plain Thread would fail at its first event.
         let field = |name: &CStr| env.field(thread, name, c"J");
-        let (position, end, _ticket) = (field(c"etPos")?, field(c"etEnd")?, field(c"etTicket")?);
+        let (position, end, ids) = (field(c"etPos")?, field(c"etEnd")?, field(c"etIds")?);
+        field(c"etTicket")?;
         env.field(thread, c"etSite", c"I")?;
         let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
         let release = env.find_class(c"java/lang/HeapProxyRelease")?;
@@ -80,6 +86,7 @@ impl Proxy {
             on: env.static_field(class, c"on", c"Z")?,
             position,
             end,
+            ids,
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
             klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
             word: (env.global(platform)?, env.static_method(platform, c"word", c"(Ljava/lang/Object;J)J")?),
@@ -138,8 +145,39 @@ impl Proxy {
         // A failed call returns 0, which is no shift either.
         let found = (shift > 0).then_some(shift);
         self.set_int(env, c"hashShift", found.unwrap_or(0));
-        self.set_int(env, c"hashMask", if found.is_some() { 0x7fff_ffff } else { 0 });
+        self.set_int(env, c"hashMask", if found.is_some() { HASH } else { 0 });
         found
+    }
+
+    /// Has hooks write ids of ours into mark words from now on, if the VM takes them for hashes of its own: free, locked, and
+    /// free again.
+    pub fn write_ids(&self, env: Env, hotspot: &HotSpot, shift: i32) -> bool {
+        // The low bits are 001 in a word that holds a hash, and not a lock's address.
+        self.set_long(env, c"unhashed", (HASH as u64) << shift | 7);
+        let works = env.frame(4, |env| self.try_writing(env, hotspot)).unwrap_or(false);
+        if !works {
+            self.set_long(env, c"unhashed", 0);
+        }
+        works
+    }
+
+    /// Has hooks ask for every id.
+    pub fn use_tags(&self, env: Env) {
+        self.set_int(env, c"hashMask", 0);
+        if let Some(field) = env.static_field(self.class(), c"tagged", c"Z") {
+            env.set_static_boolean(self.class(), field, true);
+        }
+    }
+
+    fn try_writing(&self, env: Env, hotspot: &HotSpot) -> Option<bool> {
+        let probe = env.static_method(self.class(), c"probeWriting", c"(Ljava/lang/Object;)I")?;
+        let object = env.new_byte_array(0)?;
+        let id = env.call_static_int(self.class(), probe, &[jvalue { l: object.raw() }]) as u32;
+        let is_hash = || hotspot.identity_hash(env, object) == id;
+        let free = id != 0 && is_hash();
+        // A lock of JNI's is always inflated: the mark word moves to the monitor.
+        let locked = env.locked(object, is_hash)?;
+        Some(free && locked && is_hash() && self.peek_hash(env, object) == id)
     }
 
     fn set_int(&self, env: Env, name: &CStr, value: i32) {
@@ -293,6 +331,13 @@ impl Proxy {
     /// Uses up hashes.
     pub fn skip_hashes(&self, env: Env, count: i32) {
         env.call_static_void(self.class(), self.skip_hashes, &[jvalue { i: count }]);
+    }
+
+    /// Takes the ids off the thread that it has not used.
+    pub fn take_ids(&self, env: Env, thread: Object) -> Block {
+        let ids = env.get_long(thread, self.ids);
+        env.set_long(thread, self.ids, 0);
+        Block::from_bits(ids)
     }
 
     /// Takes the thread's buffer off it: where it ends, 0 if it has none.

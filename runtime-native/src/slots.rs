@@ -183,7 +183,7 @@ impl Slots {
     }
 
     fn layout(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError> {
-        let id = tracer.hotspot.identity_hash(env, class);
+        let id = tracer.id(env, class);
         if let Some(layout) = self.lock().layouts.get(&id) {
             return Ok(layout.clone());
         }
@@ -197,7 +197,7 @@ impl Slots {
     }
 
     fn own(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError> {
-        let id = tracer.hotspot.identity_hash(env, class);
+        let id = tracer.id(env, class);
         if let Some(own) = self.lock().own.get(&id) {
             return Ok(own.clone());
         }

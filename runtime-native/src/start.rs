@@ -16,7 +16,7 @@ use crate::collector::Collector;
 use crate::control::Control;
 use crate::dynamic::{self, Dynamic};
 use crate::heap;
-use crate::ids;
+use crate::ids::{self, Scheme};
 use crate::jni_table;
 use crate::jvm::env::{Env, Global, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
@@ -92,10 +92,25 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     proxy.set_mirrors(env, mirrors);
     let drawn = draw(env, &hotspot, 6);
     let unique = ids::is_full_period(&drawn);
-    let control = Control::new(options.start.clone(), options.stop.clone(), unique);
+    let ids = ids::space(drawn.last().copied().unwrap_or(1));
+    let control = Control::new(options.start.clone(), options.stop.clone());
     let collector = options.collector.map(Collector::new);
-    let parts =
-        Parts { run, vm, jvmti, hotspot, proxy, sizes_known, slots, buffers, sink, dynamic, control, collector, start };
+    let parts = Parts {
+        run,
+        vm,
+        jvmti,
+        hotspot,
+        proxy,
+        sizes_known,
+        slots,
+        buffers,
+        sink,
+        dynamic,
+        control,
+        collector,
+        ids,
+        start,
+    };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
         env,
@@ -110,6 +125,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     );
     proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
     let hash_shift = proxy.probe_hash_shift(env);
+    let scheme = ids::begin(tracer, env, options.ids, unique, hash_shift);
     let meta = Meta {
         tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
         pid: std::process::id(),
@@ -118,17 +134,18 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         java_home: java_home.clone(),
         command: property(c"sun.java.command"),
         options: options.given.clone(),
-        id_scheme: if unique { "hashCode=0" } else { "default" }.into(),
+        id_scheme: scheme.name().into(),
         array_layout,
         start_ticket: Ticket(0),
     };
     tracer.queue.block(BlockKind::Meta, encode_json(&meta));
-    if !unique {
-        let line = "object ids may repeat: run java with -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
+    if scheme == Scheme::Tags && options.ids != Scheme::Tags {
+        let line = "identity hashes may repeat, so every object is tagged, which is slow: run java with \
+             -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
         say(line);
         tracer.queue.problem(line, 1);
     }
-    if hash_shift.is_none() {
+    if hash_shift.is_none() && scheme != Scheme::Tags {
         tracer.queue.problem("identity hashes do not show in object headers, every id is asked for", 1);
     }
     if !sizes_known {
@@ -186,7 +203,6 @@ pub fn record_what_exists(
     env: Env,
     thread: Option<Object>,
     own: &[Global],
-    unique: bool,
 ) -> Result<(), StartError> {
     let jvmti = tracer.jvmti;
     let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
@@ -207,7 +223,7 @@ pub fn record_what_exists(
             None
         }
     };
-    let found = heap::record(tracer, env, walker, &threads, unique);
+    let found = heap::record(tracer, env, walker, &threads);
     walker.dispose();
     let found = found?;
     if found.shared_ids > 0 {

@@ -8,6 +8,7 @@ use et_trace::file::format::{InitialFrame, ThreadRecord, thread_flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::buffers::ThreadIndex;
+use crate::ids;
 use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::ThreadInfo;
 use crate::tracer::Tracer;
@@ -50,7 +51,7 @@ impl Threads {
     pub fn started(&self, tracer: &Tracer, env: Env, thread: Object) {
         CURRENT.set(0);
         let index = self.register(tracer, env, thread);
-        let object = tracer.hotspot.identity_hash(env, thread);
+        let object = tracer.id(env, thread);
         let nameless = self.lock().nameless.remove(&object);
         if nameless {
             let info = info(tracer, env, thread);
@@ -64,7 +65,8 @@ impl Threads {
         env.has_exception();
         let at = tracer.proxy.take_position(env, thread);
         tracer.hand_in(at);
-        let object = tracer.hotspot.identity_hash(env, thread);
+        ids::give_back(tracer, tracer.proxy.take_ids(env, thread));
+        let object = tracer.id(env, thread);
         let (index, nameless) = {
             let mut state = self.lock();
             (state.live.remove(&object), state.nameless.remove(&object))
@@ -79,7 +81,7 @@ impl Threads {
 
     fn register(&self, tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
         // First the JVM, then the lock: see `writer`.
-        let object = tracer.hotspot.identity_hash(env, thread);
+        let object = tracer.id(env, thread);
         let (index, new) = self.index(object);
         CURRENT.set(index.0);
         if new {
@@ -106,7 +108,7 @@ impl Threads {
 
     /// A thread that was running when tracing began.
     pub fn initial(&self, tracer: &Tracer, env: Env, thread: Object, frames: Vec<InitialFrame>) {
-        let object = tracer.hotspot.identity_hash(env, thread);
+        let object = tracer.id(env, thread);
         let (index, _) = self.index(object);
         let info = info(tracer, env, thread);
         if let ThreadRecord::Start { thread, object, flags, name, .. } = start(Ticket(0), index, object, &info) {

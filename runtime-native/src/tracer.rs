@@ -15,6 +15,7 @@ use crate::collector::Collector;
 use crate::control::Control;
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
+use crate::ids::{IdSpace, Tags};
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
 use crate::jvm::jvmti::Jvmti;
@@ -61,6 +62,10 @@ pub struct Tracer {
     pub threads: Threads,
     /// Which classes have their record.
     pub classes: Classes,
+    /// Ids of objects that are ours to give out.
+    pub ids: IdSpace,
+    /// Where ids are, if not in identity hashes.
+    pub tags: OnceLock<Tags>,
     /// Static ids that are given out as the program runs.
     pub dynamic_ids: DynamicIds,
     /// The collection that is going on.
@@ -101,6 +106,7 @@ pub struct Parts {
     pub dynamic: Option<Dynamic>,
     pub control: Control,
     pub collector: Option<Collector>,
+    pub ids: IdSpace,
     pub start: Instant,
 }
 
@@ -125,6 +131,7 @@ impl Tracer {
             dynamic,
             control,
             collector,
+            ids,
             start,
         } = parts;
         let tracer = Self {
@@ -140,6 +147,8 @@ impl Tracer {
             queue: Queue::default(),
             threads: Threads::default(),
             classes: Classes::default(),
+            ids,
+            tags: OnceLock::new(),
             dynamic_ids: DynamicIds::default(),
             gc: Mutex::new(None),
             dynamic,
@@ -216,6 +225,22 @@ impl Tracer {
         }
     }
 
+    /// The id of an object, which gets one if it has none. It is not told of.
+    pub fn id(&self, env: Env, object: Object) -> u32 {
+        match self.tags.get() {
+            Some(tags) => tags.give(&self.ids, object),
+            None => self.hotspot.identity_hash(env, object),
+        }
+    }
+
+    /// As above; 0 if it has none, as far as can be seen.
+    pub fn id_if_any(&self, env: Env, object: Object) -> u32 {
+        match self.tags.get() {
+            Some(tags) => tags.of(object),
+            None => self.proxy.peek_hash(env, object),
+        }
+    }
+
     /// Asks the collector about an object that the trace tells of.
     pub fn tag(&self, object: Object, id: u32) {
         if let Some(collector) = &self.collector {
@@ -263,6 +288,9 @@ impl Tracer {
         let counters = self.count(env);
         if counters.overflows > 0 {
             self.queue.problem(OVERFLOWS, counters.overflows);
+        }
+        if self.ids.is_used_up() {
+            self.queue.problem("object ids were used up, some are those of other objects", 1);
         }
         self.queue.finish(Finish { reason, end_ticket: self.buffers.last_ticket(), counters }, patience);
     }

@@ -87,6 +87,10 @@ pub struct Setup<'a> {
     pub both: &'a [&'a str],
     /// Options for java, of the traced run only.
     pub traced: &'a [&'a str],
+    /// Options behind those of `et.args`.
+    pub after: &'a [&'a str],
+    /// Variables of the traced run.
+    pub environment: &'a [(&'a str, &'a str)],
 }
 
 impl Run {
@@ -144,6 +148,8 @@ impl Run {
             .args(setup.both)
             .args(setup.traced)
             .args(traced_jdk.options(&trace))
+            .args(setup.after)
+            .envs(setup.environment.iter().copied())
             .args(&library)
             .args(&source.java)
             .arg("-cp")

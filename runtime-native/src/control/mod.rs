@@ -28,8 +28,6 @@ const POLL: Duration = Duration::from_millis(20);
 pub struct Control {
     start: Option<Trigger>,
     stop: Option<Trigger>,
-    /// Whether identity hashes do not repeat.
-    unique: bool,
     /// The threads of the VM's that are ours.
     own: Mutex<Vec<Global>>,
     phase: Mutex<Phase>,
@@ -48,12 +46,11 @@ enum Phase {
 
 impl Control {
     /// As the options say.
-    pub fn new(start: Option<Trigger>, stop: Option<Trigger>, unique: bool) -> Self {
+    pub fn new(start: Option<Trigger>, stop: Option<Trigger>) -> Self {
         let breakpoints = Breakpoints::new([&start, &stop].into_iter().flatten());
         Self {
             start,
             stop,
-            unique,
             own: Mutex::default(),
             phase: Mutex::new(Phase::Waiting),
             is_tracing: AtomicBool::new(false),
@@ -97,7 +94,7 @@ impl Control {
         let own = lock(&self.own).clone();
         self.is_tracing.store(true, Ordering::Release);
         // A frame of our own: more references are made than a callback may count on.
-        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own, self.unique));
+        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own));
         match began {
             Ok(()) => *phase = Phase::Tracing { since: Instant::now() },
             Err(_) => self.is_tracing.store(false, Ordering::Release),

@@ -431,6 +431,17 @@ impl<'a> Env<'a> {
         NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)
     }
 
+    /// Runs `body` with the object's monitor held; none if the VM refuses that.
+    pub fn locked<R>(self, object: Object, body: impl FnOnce() -> R) -> Option<R> {
+        if jni!(self, MonitorEnter, object.raw()) != JNI_OK {
+            self.clear_exception();
+            return None;
+        }
+        let result = body();
+        jni!(self, MonitorExit, object.raw());
+        Some(result)
+    }
+
     /// Runs `body` in a frame of local references of its own: those that it makes end with it.
     pub fn frame<R>(self, capacity: i32, body: impl FnOnce(Env<'_>) -> R) -> R {
         struct Pop<'a>(Env<'a>, bool);

@@ -24,6 +24,11 @@ pub struct JvmtiError {
     pub code: jint,
 }
 
+impl JvmtiError {
+    /// The VM has no other environment to give: `JVMTI_ERROR_NOT_AVAILABLE`, as we call it.
+    pub const NO_ENVIRONMENT: Self = Self { function: "GetEnv", code: 98 };
+}
+
 type Result<T> = std::result::Result<T, JvmtiError>;
 
 /// Numbers of the capabilities that are used: bits of `jvmtiCapabilities`, in the order of the specification.
@@ -652,9 +657,18 @@ impl Jvmti {
 
     /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
     pub fn tags<F: FnMut(jlong)>(self, mut visit: F) -> Result<()> {
+        self.iterate(FILTER_UNTAGGED, |tag| visit(*tag))
+    }
+
+    /// Visits every object in the heap, whether it can be reached or not, and gives it the tag that `next` says. As above.
+    pub fn tag_all<F: FnMut() -> jlong>(self, mut next: F) -> Result<()> {
+        self.iterate(0, |tag| *tag = next())
+    }
+
+    fn iterate<F: FnMut(&mut jlong)>(self, filter: jint, mut visit: F) -> Result<()> {
         let callbacks =
             RawHeapCallbacks { heap_iteration: Some(on_object::<F>), heap_reference: None, others: [ptr::null(); 14] };
-        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), FILTER_UNTAGGED,
+        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), filter,
             ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
     }
 
@@ -664,15 +678,15 @@ impl Jvmti {
     }
 }
 
-unsafe extern "system" fn on_object<F: FnMut(jlong)>(
+unsafe extern "system" fn on_object<F: FnMut(&mut jlong)>(
     _class_tag: jlong,
     _size: jlong,
     tag: *mut jlong,
     _length: jint,
     visit: *mut c_void,
 ) -> jint {
-    // SAFETY: JVMTI hands over what `tags` gave it, and a valid place.
-    unsafe { (*visit.cast::<F>())(*tag) };
+    // SAFETY: JVMTI hands over what `iterate` gave it, and a valid place.
+    unsafe { (*visit.cast::<F>())(&mut *tag) };
     VISIT_OBJECTS
 }
 

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 14] = [
+pub const OPTIONS: [Described; 15] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -103,6 +103,13 @@ pub const OPTIONS: [Described; 14] = [
         default: Some("off"),
         meaning: "for measuring: events are thrown away when a buffer is full, and counted as lost. What is left is \
             not the trace of anything",
+    },
+    Described {
+        name: "ids",
+        value: "auto|mark|hash|tags",
+        default: Some("auto"),
+        meaning: "how objects get their [ids](runtime-options.md#object-ids); `auto` takes the first of the three that \
+            works",
     },
 ];
 

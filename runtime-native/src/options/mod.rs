@@ -12,6 +12,7 @@ use et_instrument::trace_path;
 use thiserror::Error;
 
 use crate::control::{NoTrigger, Trigger};
+use crate::ids::Scheme;
 
 pub use list::{Described, OPTIONS, OUTDATED};
 
@@ -69,6 +70,9 @@ pub enum OptionError {
     /// Neither on nor off.
     #[error("discard={0}: write on or off")]
     Discard(String),
+    /// None of the ways.
+    #[error("ids={0}: write auto, mark, hash or tags")]
+    Ids(String),
     /// Neither of the ways.
     #[error("deaths={0}: write trace, gc, or gc/N to ask the collector about one object in N")]
     Deaths(String),
@@ -125,6 +129,8 @@ pub struct Options {
     pub names: Vec<PathBuf>,
     /// Whether classes made at run time are rewritten.
     pub dynamic: bool,
+    /// How objects are to get their ids, if that works.
+    pub ids: Scheme,
     /// Which of them.
     pub dynamic_filter: Filter,
     /// The collector is asked which objects it freed: of one in so many.
@@ -274,6 +280,12 @@ impl Given {
             None | Some("trace") => None,
             Some(text) => Some(share(text).ok_or_else(|| OptionError::Deaths(text.to_owned()))?),
         };
+        let ids = match value("ids") {
+            None | Some("auto" | "mark") => Scheme::MarkWord,
+            Some("hash") => Scheme::Drawn,
+            Some("tags") => Scheme::Tags,
+            Some(other) => return Err(OptionError::Ids(other.into())),
+        };
         let mut dynamic_filter = Filter::default();
         for pattern in value("dynamicExclude").into_iter().flat_map(|list| list.split(',')) {
             dynamic_filter.push(false, pattern.trim())?;
@@ -294,6 +306,7 @@ impl Given {
             names,
             dynamic,
             dynamic_filter,
+            ids,
             collector,
             discard,
             given: self.values,
@@ -416,6 +429,9 @@ mod tests {
         assert!(agent("").unwrap().dynamic && agent("dynamic=on").unwrap().dynamic);
         assert!(!agent("dynamic=off").unwrap().dynamic);
         assert!(matches!(agent("dynamic=no"), Err(OptionError::Dynamic(_))));
+        assert_eq!(agent("").unwrap().ids, Scheme::MarkWord);
+        assert_eq!(agent("ids=tags").unwrap().ids, Scheme::Tags);
+        assert!(matches!(agent("ids=none"), Err(OptionError::Ids(_))));
         let filter = agent("dynamicExclude=com.acme.gen.**, *Proxy").unwrap().dynamic_filter;
         assert!(!filter.hooks("com/acme/gen/A") && !filter.hooks("a/FooProxy") && filter.hooks("com/acme/A"));
         assert!(matches!(agent("dynamicExclude=a["), Err(OptionError::Pattern(_))));

@@ -15,6 +15,11 @@ final class HeapProxyPlatform {
         return unsafe.getLong(object, 0L);
     }
 
+    /** Exchanges the first word of the object's header; false if it is not the expected one. */
+    static boolean setMark(Object object, long expected, long mark) {
+        return unsafe.compareAndSwapLong(object, 0L, expected, mark);
+    }
+
     /** The last ticket given out, read after everything that the caller has read before. */
     static long lastTicket(long counter) {
         unsafe.loadFence();

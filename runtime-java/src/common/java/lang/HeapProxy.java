@@ -28,6 +28,13 @@ public final class HeapProxy {
     static int hashShift;
     /** 0x7fffffff, or 0 if the mark word could not be made out: then every id is asked for. */
     static int hashMask;
+    /**
+     * What an object must have 001 and zeros in, in its mark word, to be given an id of our own: the low bits and the hash's.
+     * 0, which no word passes, if ids are what the VM draws.
+     */
+    static long unhashed;
+    /** Whether ids are tags of JVMTI's, and every id is asked for. */
+    static boolean tagged;
     /** Address of a table of ids of objects that were announced, see {@link HeapProxyObjects}. */
     static long known;
     /** Address of the table of classes that have their record, see {@link HeapProxyObjects}. */
@@ -174,9 +181,9 @@ public final class HeapProxy {
         if (on) {
             // A hash that was there before: of what Unsafe.allocateInstance or JNI made.
             int kind = HeapProxyObjects.hasId(object) ? HeapProxyBuffer.NEW_KNOWN : HeapProxyBuffer.NEW;
-            int fresh = System.identityHashCode(object);
-            int type = HeapProxyObjects.classId(object.getClass());
             Thread thread = HeapProxyRelease.thread();
+            int fresh = HeapProxyObjects.identify(thread, object);
+            int type = HeapProxyObjects.classId(object.getClass());
             int site = thread.etSite;
             thread.etSite = 0;
             HeapProxyBuffer.write(thread, kind, site, fresh, type);
@@ -275,7 +282,7 @@ public final class HeapProxy {
         Thread thread = HeapProxyRelease.thread();
         long at = HeapProxyBuffer.room(thread);
         // Last: an array with an id counts as told of.
-        int fresh = HeapProxyObjects.draw(array);
+        int fresh = HeapProxyObjects.draw(thread, array);
         if (at != 0L) {
             HeapProxyPlatform.put(at, depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
             thread.etPos = at + 16L;
@@ -372,6 +379,8 @@ public final class HeapProxy {
         defineClass0(null);
         layout0(null);
         ask0(null, 0);
+        moreIds();
+        tag0(null, false);
         staticFieldAt0(null, 0L);
         return nextChunk(null, 0L) == -1L ? 1 : 0;
     }
@@ -414,13 +423,20 @@ public final class HeapProxy {
         return shift;
     }
 
+    /** Gives a fresh object an id of ours; 0 if its mark word could not be written. */
+    static int probeWriting(Object object) {
+        Thread thread = HeapProxyRelease.thread();
+        int id = HeapProxyObjects.identify(thread, object);
+        return HeapProxyObjects.nextId(id) == (int) thread.etIds ? id : 0;
+    }
+
     /** The identity hash if the object has one already, else 0; draws one only if the mark word does not tell. */
     static int peekHash(Object object) {
         long mark = HeapProxyPlatform.mark(object);
         if ((mark & 7L) == 1L && hashMask != 0) {
             return (int) (mark >>> hashShift) & hashMask;
         }
-        return System.identityHashCode(object);
+        return tagged ? tag0(object, false) : System.identityHashCode(object);
     }
 
     /** Draws identity hashes that nobody will have. */
@@ -446,6 +462,12 @@ public final class HeapProxy {
      * is none, -1 for no thread.
      */
     static native long nextChunk(Thread thread, long at);
+
+    /** The tag that is the object's id; 0 if it has none and {@code give} does not have it get one. */
+    static native int tag0(Object object, boolean give);
+
+    /** The first of the ids that are the caller's from now on, and above bit 32 how many they are; 0: there are none. */
+    static native long moreIds();
 
     /** Asks the collector about an object that an event was just written for. */
     static void ask(Object object, int id) {

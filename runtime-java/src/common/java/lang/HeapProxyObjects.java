@@ -59,6 +59,9 @@ final class HeapProxyObjects {
 
     /** Whether the object has no id yet. False if the mark word does not tell. */
     static boolean isNew(Object object) {
+        if (HeapProxy.tagged) {
+            return HeapProxy.tag0(object, false) == 0;
+        }
         long mark = HeapProxyPlatform.mark(object);
         return (mark & 7L) == 1L && HeapProxy.hashMask != 0
             && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) == 0;
@@ -67,15 +70,16 @@ final class HeapProxyObjects {
     /** Whether the object surely has an id. */
     static boolean hasId(Object object) {
         long mark = HeapProxyPlatform.mark(object);
-        return (mark & 7L) == 1L && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) != 0;
+        return (mark & 7L) == 1L && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) != 0
+            || HeapProxy.tagged && HeapProxy.tag0(object, false) != 0;
     }
 
     private static int askId(Object object, int kind, int depth) {
         boolean isNew = isNew(object);
         // A locked object may well be known. Which are is not recorded for all, so some are announced again.
         if (!isNew) {
-            int known = System.identityHashCode(object);
-            if (isKnown(known)) {
+            int known = ask(object);
+            if (HeapProxy.tagged || isKnown(known)) {
                 return known;
             }
         }
@@ -96,7 +100,7 @@ final class HeapProxyObjects {
         int length = length(object);
         Thread thread = HeapProxyRelease.thread();
         long at = HeapProxyBuffer.room(thread);
-        int hash = draw(object);
+        int hash = draw(thread, object);
         if (at != 0L) {
             HeapProxyPlatform.put(at, kind, hash, type, length);
             thread.etPos = at + 16L;
@@ -110,19 +114,55 @@ final class HeapProxyObjects {
     }
 
     /**
-     * The identity hash, drawn with more of the stack in use than it takes to write an event: if there is room for the
-     * one, there is for the other.
+     * {@link #identify}, with more of the stack in use than it takes to write an event: if there is room for the one, there
+     * is for the other.
      */
-    static int draw(Object object) {
-        return draw(object, 0L, 0L, 0L);
+    static int draw(Thread thread, Object object) {
+        return draw(thread, object, 0L, 0L, 0L);
     }
 
-    private static int draw(Object object, long a, long b, long c) {
-        return draw(object, a, b, c, 0L, 0L);
+    private static int draw(Thread thread, Object object, long a, long b, long c) {
+        return draw(thread, object, a, b, c, 0L, 0L);
     }
 
-    private static int draw(Object object, long a, long b, long c, long d, long e) {
-        return System.identityHashCode(object);
+    private static int draw(Thread thread, Object object, long a, long b, long c, long d, long e) {
+        return identify(thread, object);
+    }
+
+    /**
+     * Gives the object an id if it has none: the thread's next one, written into the mark word as its identity hash, which
+     * takes a fraction of the time that the VM takes to draw one. Where the word cannot be written the VM draws.
+     *
+     * <p>Others may have the object, too, so that the word is only exchanged for what was read. It also keeps C2 from leaving
+     * out an object that nothing but a store into its mark word is done with, and from making it again without.
+     */
+    static int identify(Thread thread, Object object) {
+        long mark = HeapProxyPlatform.mark(object);
+        if ((mark & HeapProxy.unhashed) == 1L) {
+            long ids = thread.etIds;
+            if (ids >>> 32 == 0L) {
+                ids = HeapProxy.moreIds();
+                thread.etIds = ids;
+            }
+            int id = (int) ids;
+            if (id != 0 && HeapProxyPlatform.setMark(object, mark, mark | (long) id << HeapProxy.hashShift)) {
+                thread.etIds = (ids >>> 32) - 1L << 32 | nextId(id);
+                return id;
+            }
+        }
+        return ask(object);
+    }
+
+    /** The id of an object whose mark word does not tell it, given only now perhaps. */
+    static int ask(Object object) {
+        return HeapProxy.tagged ? HeapProxy.tag0(object, true) : System.identityHashCode(object);
+    }
+
+    /** Park and Miller's generator, as the stub has it, which gives out parts of its sequence: times 16807, modulo 2^31-1. */
+    static int nextId(int id) {
+        long product = 16807L * id;
+        int sum = (int) (product & 0x7fffffffL) + (int) (product >>> 31);
+        return (sum & 0x7fffffff) + (sum >>> 31);
     }
 
     /**
@@ -258,7 +298,7 @@ final class HeapProxyObjects {
                 return hash;
             }
         }
-        return System.identityHashCode(object);
+        return ask(object);
     }
 
     /**

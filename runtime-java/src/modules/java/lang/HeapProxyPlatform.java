@@ -13,6 +13,11 @@ final class HeapProxyPlatform {
         return Unsafe.getUnsafe().getLong(object, 0L);
     }
 
+    /** Exchanges the first word of the object's header; false if it is not the expected one. */
+    static boolean setMark(Object object, long expected, long mark) {
+        return Unsafe.getUnsafe().compareAndSetLong(object, 0L, expected, mark);
+    }
+
     /** The last ticket given out, read after everything that the caller has read before. */
     static long lastTicket(long counter) {
         Unsafe.getUnsafe().loadFence();

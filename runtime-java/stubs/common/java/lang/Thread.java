@@ -6,6 +6,7 @@ public class Thread {
     long etEnd;
     long etTicket;
     int etSite;
+    long etIds;
     static int etEvents;
 
     public static native Thread currentThread();

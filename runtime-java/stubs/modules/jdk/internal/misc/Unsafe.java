@@ -21,6 +21,8 @@ public final class Unsafe {
 
     public native long getAndAddLong(Object base, long offset, long delta);
 
+    public native boolean compareAndSetLong(Object base, long offset, long expected, long value);
+
     public native void loadFence();
 
     public native Object getReference(Object base, long offset);

@@ -1,9 +1,9 @@
-//! Object ids are identity hashes, and identity hashes should not repeat.
+//! The generator that identity hashes come from with `-XX:hashCode=0`: HotSpot's `os::random`, that of Park and Miller
+//! (multiplier 16807, modulus 2^31-1), which runs through all 2^31-2 values before it repeats one.
 //!
-//! With `-XX:hashCode=0` HotSpot draws them from `os::random`, the Park-Miller generator (multiplier 16807, modulus
-//! 2^31-1), which runs through all 2^31-2 values before it repeats one. What can still repeat are the hashes of
-//! objects in a CDS archive: they were drawn by the process that made the archive, from the start of the same
-//! sequence. So the runtime looks where in the sequence the hashes of existing objects lie ahead, and skips that far.
+//! What can still repeat are the hashes of objects in a CDS archive: they were drawn by the process that made the
+//! archive, from the start of the same sequence. So the runtime looks where in the sequence the hashes of existing
+//! objects lie ahead, and skips that far.
 
 use rustc_hash::FxHashSet;
 
@@ -14,8 +14,25 @@ const GAP: u32 = 64;
 /// How far ahead an archive's hashes are looked for. Making one draws a few ten thousand.
 const HORIZON: u32 = 1 << 18;
 
-fn next(hash: u32) -> u32 {
+/// How many values there are: from 1 to 2^31-2.
+pub const PERIOD: u32 = 0x7fff_fffe;
+
+/// The value after that one.
+pub fn next(hash: u32) -> u32 {
     (u64::from(hash) * MULTIPLIER % MODULUS) as u32
+}
+
+/// The value so many steps after that one.
+pub fn after(hash: u32, steps: u32) -> u32 {
+    let (mut value, mut power, mut left) = (u64::from(hash), MULTIPLIER, steps);
+    while left > 0 {
+        if left & 1 == 1 {
+            value = value * power % MODULUS;
+        }
+        power = power * power % MODULUS;
+        left >>= 1;
+    }
+    value as u32
 }
 
 /// Whether hashes drawn one after the other come from the generator that does not repeat.
@@ -55,6 +72,14 @@ mod tests {
     fn the_generator_is_park_millers() {
         // The check value of Park and Miller's paper: the 10000th number after 1.
         assert_eq!(sequence(1, 10001)[10000], 1_043_618_065);
+    }
+
+    #[test]
+    fn many_steps_at_once_lead_to_the_same_place() {
+        for steps in [0, 1, 2, 999] {
+            assert_eq!(after(1_234_567, steps), sequence(1_234_567, 1000)[steps as usize]);
+        }
+        assert_eq!(after(77, PERIOD), 77);
     }
 
     #[test]

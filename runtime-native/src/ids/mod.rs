@@ -1,0 +1,109 @@
+//! The ids of objects, which are their identity hashes and must not repeat.
+
+mod generator;
+mod live;
+mod space;
+mod tags;
+
+use std::env;
+
+pub use generator::{draws_to_skip, is_full_period};
+pub use space::{Block, IdSpace};
+pub use tags::Tags;
+
+use crate::jvm::env::Env;
+use crate::tracer::Tracer;
+
+/// Where ids are used again after so many, for tests of that.
+const LAP_VARIABLE: &str = "ET_TEST_ID_LAP";
+
+/// How objects get their ids, the best way first. The choice is made once, by trying ([`Scheme::choose`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scheme {
+    /// Hooks write ids of ours into the mark words of fresh objects; for the others the VM draws from the same sequence.
+    #[default]
+    MarkWord,
+    /// The VM draws all of them, from a sequence that does not repeat: `-XX:hashCode=0`.
+    Drawn,
+    /// The VM draws at random and hashes repeat: objects are tagged instead.
+    Tags,
+}
+
+impl Scheme {
+    /// The first one that works, from the wanted one on. `unique` says that the VM's hashes do not repeat; `write` has mark words
+    /// written, if that works.
+    pub fn choose(wanted: Self, unique: bool, write: impl FnOnce() -> bool) -> Self {
+        match wanted {
+            Self::MarkWord if unique && write() => Self::MarkWord,
+            Self::MarkWord | Self::Drawn if unique => Self::Drawn,
+            _ => Self::Tags,
+        }
+    }
+
+    /// As the trace has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MarkWord => "mark word",
+            Self::Drawn => "hashCode=0",
+            Self::Tags => "tags",
+        }
+    }
+}
+
+/// Chooses the way, and sets everything for it.
+pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift: Option<i32>) -> Scheme {
+    let write = || hash_shift.is_some_and(|shift| tracer.proxy.write_ids(env, &tracer.hotspot, shift));
+    let scheme = Scheme::choose(wanted, unique, write);
+    if scheme == Scheme::Tags {
+        match Tags::new(tracer.vm) {
+            Ok(tags) => {
+                tracer.tags.get_or_init(|| tags);
+                tracer.proxy.use_tags(env);
+            }
+            Err(error) => tracer.queue.problem(format!("object ids may repeat: {error}"), 1),
+        }
+    }
+    scheme
+}
+
+/// The ids that are the runtime's to give out. `drawn` is the last hash that the VM drew.
+pub fn space(drawn: u32) -> IdSpace {
+    let lap = env::var(LAP_VARIABLE).ok().and_then(|lap| lap.parse().ok());
+    IdSpace::new(drawn, lap)
+}
+
+thread_local! {
+    /// Its address tells live threads apart.
+    static HERE: u8 = const { 0 };
+}
+
+/// Which thread the current one is.
+fn holder() -> usize {
+    HERE.with(|here| std::ptr::from_ref(here) as usize)
+}
+
+/// More ids for the current thread.
+pub fn more(tracer: &Tracer, env: Env) -> Block {
+    tracer.ids.take(holder(), || live::ids(tracer, env))
+}
+
+/// The current thread ends, and leaves these.
+pub fn give_back(tracer: &Tracer, left: Block) {
+    tracer.ids.give_back(holder(), left);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_way_that_works_is_taken() {
+        let choose = |wanted, unique, works| Scheme::choose(wanted, unique, || works);
+        assert_eq!(choose(Scheme::default(), true, true), Scheme::MarkWord);
+        assert_eq!(choose(Scheme::default(), true, false), Scheme::Drawn);
+        assert_eq!(choose(Scheme::Drawn, true, true), Scheme::Drawn);
+        assert_eq!(choose(Scheme::Tags, true, true), Scheme::Tags);
+        // What the VM draws for locked objects would meet ours.
+        assert_eq!(choose(Scheme::MarkWord, false, true), Scheme::Tags);
+    }
+}
