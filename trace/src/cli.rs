@@ -70,6 +70,9 @@ enum Command {
     Info {
         /// The trace, or - for standard input
         trace: PathBuf,
+        /// The sizes as JSON, for programs
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -227,6 +230,8 @@ enum CliError {
     SameFile { path: PathBuf },
     #[error("{path} is a text: it has no names of its own to write", path = path.display())]
     NoNames { path: PathBuf },
+    #[error("{path} is a text: --json is for traces of the runtime's", path = path.display())]
+    NoSizes { path: PathBuf },
     #[error("{path} is a text: what the collector said is only in a trace of the runtime's", path = path.display())]
     NoCollector { path: PathBuf },
     #[error(transparent)]
@@ -257,7 +262,7 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => run_validate(args),
         Command::CompareDeaths(args) => run_compare_deaths(args),
         Command::Recover(args) => run_recover(args),
-        Command::Info { trace } => run_info(trace),
+        Command::Info { trace, json } => run_info(trace, *json),
     };
     match done {
         Ok(code) => ExitCode::from(code),
@@ -430,9 +435,13 @@ fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
     Ok(OK)
 }
 
-fn run_info(path: &Path) -> Result<u8, CliError> {
+fn run_info(path: &Path, json: bool) -> Result<u8, CliError> {
     let source = Source::open(path, None)?;
     match &source {
+        Source::Trace(trace) if json => {
+            print(&(serde_json::to_string_pretty(&summary::sizes(trace)).unwrap_or_default() + "\n"))?;
+        }
+        Source::Text(_) if json => return Err(CliError::NoSizes { path: path.to_owned() }),
         Source::Trace(trace) => print(&summary::info(trace))?,
         Source::Text(text) => print(&summary::text_info(text))?,
     }

@@ -222,6 +222,12 @@ fn lost_events_are_code_4() {
         assert_eq!(output.status.code(), Some(4), "{command}");
         assert!(text(&output.stderr).contains("17 events that the runtime had no buffer for"), "{command}");
     }
+    let sizes = tool(&["info", "--json", "lost.ettrace"], folder.path());
+    let sizes: serde_json::Value = serde_json::from_slice(&sizes.stdout).unwrap();
+    assert_eq!((sizes["lostEvents"].as_u64(), sizes["eventBytes"].as_u64()), (Some(17), Some(32)), "{sizes}");
+    fs::write(folder.path().join("a.txt"), "# Elephant Tracks, dialect et\n").unwrap();
+    let text_has_none = tool(&["info", "--json", "a.txt"], folder.path());
+    assert!(text(&text_has_none.stderr).contains("a.txt is a text: --json is for traces"), "{text_has_none:?}");
 }
 
 #[test]

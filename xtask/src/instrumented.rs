@@ -114,6 +114,13 @@ fn content_hash(tools: &Tools, jdk: &Jdk) -> Result<u64> {
     Ok(hasher.finish())
 }
 
+/// What `et-trace info --json` tells of a trace, whatever is missing in it.
+pub fn sizes(tools: &Tools, trace: &Path) -> Result<serde_json::Value> {
+    let mut command = Command::new(tools.et_trace());
+    let output = command.args(["info", "--json"]).arg(trace).output().context("cannot start et-trace")?;
+    serde_json::from_slice(&output.stdout).context("et-trace info --json did not print JSON")
+}
+
 /// What `et-trace summary --json` tells of a trace, deaths apart; `top` cuts its lists.
 pub fn summary(tools: &Tools, trace: &Path, top: usize) -> Result<serde_json::Value> {
     let mut command = Command::new(tools.et_trace());

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use serde::Serialize;
+
 use super::render::{bytes, counted, number};
 use crate::file::format::BlockKind;
 use crate::text::{Radix, TextTrace};
@@ -76,6 +78,38 @@ pub fn info(trace: &Trace) -> String {
         let _ = writeln!(out, "{name:<18} {:>9} {:>12} {:>12} {ratio:>7.2}", number(count), bytes(stored), bytes(raw));
     }
     out
+}
+
+/// What a trace takes, without a look at the events; `et-trace info --json` prints this.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Sizes {
+    /// The file.
+    pub trace_bytes: u64,
+    /// Events as the hooks left them.
+    pub event_bytes: u64,
+    /// Events, packed but not compressed.
+    pub packed_event_bytes: u64,
+    /// Events that are not in the trace; none if it does not say.
+    pub lost_events: Option<u64>,
+    /// From the start of tracing to its end; none if it was cut off.
+    pub seconds: Option<f64>,
+    /// What the thread that wrote took of a processor.
+    pub writer_cpu_seconds: Option<f64>,
+}
+
+/// As above.
+pub fn sizes(trace: &Trace) -> Sizes {
+    let (file, end) = (&trace.file, trace.file.end());
+    let events = file.blocks().iter().filter(|block| block.header.kind == BlockKind::Events);
+    Sizes {
+        trace_bytes: file.size(),
+        event_bytes: events.map(|block| u64::from(block.header.raw_len)).sum(),
+        packed_event_bytes: file.packed_event_bytes(),
+        lost_events: end.map(|end| end.lost_events),
+        seconds: end.map(|end| end.seconds),
+        writer_cpu_seconds: end.and_then(|end| end.writer_cpu_seconds),
+    }
 }
 
 /// The text of `et-trace info` of a text.

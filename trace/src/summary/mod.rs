@@ -13,7 +13,7 @@ use et_names::SiteId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
-pub use info::{info, text_info};
+pub use info::{Sizes, info, sizes, text_info};
 pub use lifetimes::{LifetimeLine, LifetimesPart};
 pub(crate) use render::counted;
 pub use render::render;

@@ -25,14 +25,15 @@ pub struct TraceFigures {
     pub event_bytes: u64,
     /// Of the events, packed but not compressed.
     pub packed_bytes: u64,
-    pub records: u64,
+    /// Events, or records, which nearly all events are one of.
+    pub events: u64,
     /// Of the time on processors of that run, all its threads together, the share of the thread that writes.
     pub writer_share: f64,
 }
 
 impl TraceFigures {
-    pub fn per_record(&self, bytes: u64) -> f64 {
-        bytes as f64 / self.records.max(1) as f64
+    pub fn per_event(&self, bytes: u64) -> f64 {
+        bytes as f64 / self.events.max(1) as f64
     }
 }
 

@@ -7,7 +7,6 @@ mod table;
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -17,9 +16,9 @@ use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
 use crate::workloads::{self, RewrittenParts, Runner, Workload};
-use crate::{build, command, markdown};
+use crate::{build, markdown};
 
-use figures::{Measured, Run, TraceFigures, median, median_cost};
+use figures::{Measured, Run, TraceFigures, median_cost};
 use machine::Bandwidth;
 
 /// Options of `cargo xtask bench`.
@@ -100,8 +99,6 @@ impl Options {
 struct OnJdk {
     jdk: Jdk,
     measured: Vec<Measured>,
-    /// Seconds: plain, on the copy with its hooks off, traced.
-    start_up: [f64; 3],
 }
 
 /// What runs on a JDK.
@@ -148,8 +145,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     }
     let mut all = Vec::new();
     for (bench, measured) in benches.iter().zip(measured) {
-        let start_up = start_up(layout, &compiler, bench.jdk, &bench.traced[0], &folder, options.repetitions)?;
-        all.push(OnJdk { jdk: bench.jdk.clone(), measured, start_up });
+        all.push(OnJdk { jdk: bench.jdk.clone(), measured });
     }
 
     let tables = table::markdown(options, &all, &rewriting, bandwidth);
@@ -224,57 +220,47 @@ impl Bench<'_> {
     /// Of all runs of a workload; removes the traces, of which the last ones are left.
     fn figures(&self, workload: &Workload, costs: &[Vec<Cost>]) -> Result<Measured> {
         let [plain, traced @ ..] = costs else { anyhow::bail!("nothing was run") };
+        let variants = self.options.variants();
         let mut runs = Vec::new();
-        for (index, (variant, costs)) in self.options.variants().iter().zip(traced).enumerate() {
-            let path = self.trace(workload, index);
+        for (index, (variant, costs)) in variants.iter().zip(traced).enumerate() {
             let last = costs.last().copied().unwrap_or_default();
-            let trace = if variant.discards { None } else { Some(self.trace_figures(&path, last)?) };
-            fs::remove_file(&path)?;
+            let counted = variants.iter().position(|other| other.discards && other.folder == variant.folder);
+            let trace = match counted {
+                Some(counted) if counted == index => None,
+                Some(counted) => Some(self.trace_figures(workload, index, last, Some(counted))?),
+                None => Some(self.trace_figures(workload, index, last, None)?),
+            };
             runs.push(Run { cost: median_cost(costs), trace });
+        }
+        for index in 0..variants.len() {
+            fs::remove_file(self.trace(workload, index))?;
         }
         Ok(Measured { program: workload.name.to_owned(), plain: median_cost(plain), runs })
     }
 
-    fn trace_figures(&self, path: &Path, cost: Cost) -> Result<TraceFigures> {
-        let summary = instrumented::summary(self.tools, path, 1)?;
-        let number = |value: &Value| value.as_u64().context("the summary lacks a number");
-        let writer = summary["writerCpuSeconds"].as_f64().context("the trace does not tell the writer's time")?;
+    /// Of the trace of a kind of run. `counted` is the kind that counts the same events instead of writing them: to count the
+    /// records of a trace takes longer than to make it. The tickets of threads count with them.
+    fn trace_figures(
+        &self,
+        workload: &Workload,
+        index: usize,
+        cost: Cost,
+        counted: Option<usize>,
+    ) -> Result<TraceFigures> {
+        let path = self.trace(workload, index);
+        let sizes = instrumented::sizes(self.tools, &path)?;
+        let number = |value: &Value| value.as_u64().context("et-trace info lacks a number");
+        let writer = sizes["writerCpuSeconds"].as_f64().context("the trace does not tell the writer's time")?;
+        let events = match counted {
+            Some(counted) => number(&instrumented::sizes(self.tools, &self.trace(workload, counted))?["lostEvents"])?,
+            None => instrumented::records(self.tools, &path)?,
+        };
         Ok(TraceFigures {
-            trace_bytes: number(&summary["traceBytes"])?,
-            event_bytes: number(&summary["eventBytes"])?,
-            packed_bytes: number(&summary["packedEventBytes"])?,
-            records: number(&summary["records"]["total"])?,
+            trace_bytes: number(&sizes["traceBytes"])?,
+            event_bytes: number(&sizes["eventBytes"])?,
+            packed_bytes: number(&sizes["packedEventBytes"])?,
+            events,
             writer_share: writer / cost.processor,
         })
     }
-}
-
-/// Start-up: a program that does nothing, plain, on the copy with its hooks off, and traced.
-fn start_up(
-    layout: &Layout,
-    compiler: &Jdk,
-    jdk: &Jdk,
-    traced: &InstrumentedJdk,
-    folder: &Path,
-    repetitions: usize,
-) -> Result<[f64; 3]> {
-    let classes = folder.join("nothing");
-    fs::create_dir_all(&classes)?;
-    let source = layout.target.join("bench/Nothing.java");
-    fs::write(&source, "public class Nothing { public static void main(String[] args) { System.out.println(); } }\n")?;
-    command::quiet(
-        Command::new(compiler.home.join("bin/javac")).args(["--release", "11", "-d"]).arg(&classes).arg(&source),
-    )?;
-    let trace = folder.join("nothing.ettrace");
-    let mut seconds = [const { Vec::new() }; 3];
-    // They are short, and the first of each finds nothing in the page cache.
-    for _ in 0..repetitions * 5 + 1 {
-        let mut java = [Command::new(jdk.java()), Command::new(traced.java()), Command::new(traced.java())];
-        java[2].args(traced.options(&trace));
-        for (java, seconds) in java.iter_mut().zip(&mut seconds) {
-            seconds.push(cost::of(java.arg("-cp").arg(&classes).arg("Nothing"), folder)?.seconds);
-        }
-    }
-    fs::remove_file(&trace)?;
-    Ok(seconds.map(median))
 }

@@ -18,7 +18,6 @@ pub fn markdown(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], band
         for (index, variant) in options.variants().iter().enumerate().filter(|(_, variant)| !variant.discards) {
             text += &traces(variant, index, &on.measured, bandwidth);
         }
-        text += &start_up(on.start_up);
     }
     text += &limit(bandwidth);
     text + &rewritten(rewriting)
@@ -65,29 +64,29 @@ fn of_all(runs: usize, measured: &[Measured], ratio: impl Fn(&Measured, &Run) ->
 
 fn traces(variant: &Variant, index: usize, measured: &[Measured], bandwidth: Bandwidth) -> String {
     let mut text = format!(
-        "\n| {} | M records | M records/s | memory would take | bytes/record in memory | packed | on disk | MB/s packed | MB/s to disk | of the CPU time, the writer's |\n\
+        "\n| {} | M events | M events/s | memory would take | bytes/event in memory | packed | on disk | MB/s packed | MB/s to disk | of the CPU time, the writer's |\n\
          |---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n",
         variant.name
     );
     for program in measured {
         let Run { cost, trace: Some(trace) } = &program.runs[index] else { continue };
-        let TraceFigures { trace_bytes, event_bytes, packed_bytes, records, writer_share } = *trace;
-        let in_memory = trace.per_record(event_bytes);
+        let TraceFigures { trace_bytes, event_bytes, packed_bytes, events, writer_share } = *trace;
+        let in_memory = trace.per_event(event_bytes);
         text += &format!(
             "| {} | {:.1} | {:.1} | {:.0} | {in_memory:.2} | {:.2} | {:.2} | {:.1} | {:.1} | {:.0} % |\n",
             program.program,
-            records as f64 / 1e6,
-            records as f64 / 1e6 / cost.seconds,
+            events as f64 / 1e6,
+            events as f64 / 1e6 / cost.seconds,
             bandwidth.one_thread / in_memory / 1e6,
-            trace.per_record(packed_bytes),
-            trace.per_record(trace_bytes),
+            trace.per_event(packed_bytes),
+            trace.per_event(trace_bytes),
             packed_bytes as f64 / 1e6 / cost.seconds,
             trace_bytes as f64 / 1e6 / cost.seconds,
             writer_share * 100.0
         );
     }
     let traces = || measured.iter().filter_map(|program| program.runs[index].trace.as_ref());
-    let mean = |bytes: fn(&TraceFigures) -> u64| geometric_mean(traces().map(|trace| trace.per_record(bytes(trace))));
+    let mean = |bytes: fn(&TraceFigures) -> u64| geometric_mean(traces().map(|trace| trace.per_event(bytes(trace))));
     text += &format!(
         "| geometric mean | | | | {:.2} | {:.2} | {:.2} | | | |\n",
         mean(|trace| trace.event_bytes),
@@ -100,21 +99,12 @@ fn traces(variant: &Variant, index: usize, measured: &[Measured], bandwidth: Ban
 fn limit(bandwidth: Bandwidth) -> String {
     format!(
         "\nThis machine's memory takes {:.1} GB/s from one thread that does nothing but store, {:.1} GB/s from {} threads. \"Memory would \
-         take\" is how many million records of that size one thread could store in a second if nothing else had to be done: \
+         take\" is how many million events of that size one thread could store in a second if nothing else had to be done: \
          neither the program's own work nor reading them again to pack them.\n",
         bandwidth.one_thread / 1e9,
         bandwidth.all_threads / 1e9,
         bandwidth.threads
     )
-}
-
-fn start_up(start: [f64; 3]) -> String {
-    let [plain, off, on] = start.map(|seconds| seconds * 1e3);
-    let mut text = "\n| a program that does nothing | ms | over plain |\n|---|--:|--:|\n".to_owned();
-    for (what, time) in [("plain", plain), ("instrumented JDK, no agent", off), ("traced", on)] {
-        text += &format!("| {what} | {time:.0} | {:.1}x |\n", time / plain);
-    }
-    text
 }
 
 fn rewritten(rewriting: &[Rewriting]) -> String {
@@ -131,7 +121,7 @@ fn rewritten(rewriting: &[Rewriting]) -> String {
 pub fn as_json(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandwidth: Bandwidth) -> serde_json::Value {
     let run = |(run, kind): (&Run, &Variant)| {
         let trace = run.trace.as_ref().map(|trace| {
-            json!({ "traceBytes": trace.trace_bytes, "eventBytes": trace.event_bytes, "packedEventBytes": trace.packed_bytes, "records": trace.records, "writerShare": trace.writer_share })
+            json!({ "traceBytes": trace.trace_bytes, "eventBytes": trace.event_bytes, "packedEventBytes": trace.packed_bytes, "events": trace.events, "writerShare": trace.writer_share })
         });
         json!({ "name": kind.name, "seconds": run.cost.seconds, "cpuSeconds": run.cost.processor, "residentBytes": run.cost.resident, "trace": trace })
     };
@@ -141,7 +131,7 @@ pub fn as_json(options: &Options, jdks: &[OnJdk], rewriting: &[Rewriting], bandw
     };
     let on_jdk = |on: &OnJdk| {
         let programs: Vec<_> = on.measured.iter().map(program).collect();
-        json!({ "jdk": on.jdk.version, "startUpSeconds": on.start_up, "programs": programs })
+        json!({ "jdk": on.jdk.version, "programs": programs })
     };
     let row = |row: &Rewriting| json!({ "what": row.what, "classes": row.classes, "megabytes": row.megabytes, "seconds": row.seconds });
     json!({
@@ -168,7 +158,7 @@ mod tests {
             trace_bytes: 30_000_000,
             event_bytes: 40_000_000,
             packed_bytes: 35_000_000,
-            records: 10_000_000,
+            events: 10_000_000,
             writer_share: 0.25,
         };
         let program = |program: &str, seconds| Measured {
@@ -181,7 +171,7 @@ mod tests {
             ],
         };
         let jdk = Jdk { home: PathBuf::new(), version: "17.0.1".into(), feature: 17 };
-        let on = OnJdk { jdk, measured: vec![program("h2", 8.0), program("ecj", 16.0)], start_up: [0.04, 0.06, 0.1] };
+        let on = OnJdk { jdk, measured: vec![program("h2", 8.0), program("ecj", 16.0)] };
         let rewriting = [Rewriting { what: "h2's jars".into(), classes: 7, megabytes: 3.0, seconds: 0.5 }];
         let bandwidth = Bandwidth { one_thread: 8e9, all_threads: 12e9, threads: 2 };
         let table = markdown(&options, std::slice::from_ref(&on), &rewriting, bandwidth);
@@ -191,7 +181,6 @@ mod tests {
             "| worst | | ecj | 8.00x | ecj | 2.00x | ecj | 1.25x |",
             "| h2 | 300 | 150 | 1.50x | 150 | 1.50x | 0 | 1.00x |",
             "| h2 | 10.0 | 1.2 | 2000 | 4.00 | 3.50 | 3.00 | 4.4 | 3.8 | 25 % |",
-            "| traced | 100 | 2.5x |",
             "| h2's jars | 7 | 3.0 | 0.50 | 6.0 |",
             "8.0 GB/s from one thread that does nothing but store, 12.0 GB/s from 2 threads",
         ] {
