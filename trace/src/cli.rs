@@ -1,5 +1,6 @@
 //! The command line of `et-trace`.
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::os::unix::fs::MetadataExt;
@@ -248,6 +249,11 @@ impl CliError {
     }
 }
 
+/// A line on standard error. If nobody reads it there is nobody to tell.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr(), "et-trace: {line}");
+}
+
 /// What the command line is made of, for its manual.
 pub fn command() -> clap::Command {
     Cli::command()
@@ -269,7 +275,7 @@ pub fn main() -> ExitCode {
         // Whoever reads us has seen enough.
         Err(error) if error.is_broken_pipe() => ExitCode::from(OK),
         Err(error) => {
-            eprintln!("et-trace: {error}");
+            say(format_args!("{error}"));
             ExitCode::from(FAILED)
         }
     }
@@ -293,7 +299,7 @@ fn completeness(source: &Source, lost: Lost) -> u8 {
         (_, Some(_)) => DAMAGED,
     };
     let said: Vec<String> = [lost, cut].into_iter().flatten().collect();
-    eprintln!("et-trace: {}: {}", source.path().display(), said.join("; "));
+    say(format_args!("{}: {}", source.path().display(), said.join("; ")));
     code
 }
 
@@ -307,7 +313,7 @@ fn lost_events(source: &Source) -> u64 {
 /// Tells what is odd in a text.
 fn warn(source: &Source, warnings: &[String]) {
     for warning in warnings {
-        eprintln!("et-trace: {}: warning: {warning}", source.path().display());
+        say(format_args!("{}: warning: {warning}", source.path().display()));
     }
 }
 
@@ -399,7 +405,7 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     print(&out)?;
     if !report.is_clean() && cut_off == OK {
         let kept = counted(report.breach_count, "promise");
-        eprintln!("et-trace: {}: not kept: {kept}", source.path().display());
+        say(format_args!("{}: not kept: {kept}", source.path().display()));
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
 }

@@ -275,3 +275,20 @@ fn a_reader_that_has_seen_enough_ends_us_quietly() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
 }
+
+#[test]
+fn a_closed_standard_error_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("lost.ettrace"), trace_with(3, 17)).unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
+        .args(["summary", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stderr.take());
+    let trace = fs::read(folder.path().join("lost.ettrace")).unwrap();
+    child.stdin.take().unwrap().write_all(&trace).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(4));
+}

@@ -7,6 +7,7 @@ mod run;
 mod shared;
 
 use std::ffi::OsString;
+use std::fmt;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -192,7 +193,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Err(error) => {
             let _ = error.print();
             if let Some(subcommand) = misplaced {
-                eprintln!("\n  tip: options come behind the subcommand: et-instrument {subcommand} …");
+                say(format_args!("\n  tip: options come behind the subcommand: et-instrument {subcommand} …"));
             }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(if asked { 0 } else { 2 });
@@ -203,13 +204,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Ok(code) => code,
         Err(error) => {
             if let Error::Check { findings, .. } = &error {
-                findings.iter().take(verify::LISTED).for_each(|finding| eprintln!("{finding}"));
+                findings.iter().take(verify::LISTED).for_each(|finding| say(format_args!("{finding}")));
             }
-            eprintln!("et-instrument: {error}");
+            say(format_args!("et-instrument: {error}"));
             let is_run = matches!(cli.command, Some(Command::Run(_)));
             ExitCode::from(if is_run { RunArgs::exit_code(&error) } else { error.exit_code() })
         }
     }
+}
+
+/// A line on standard error. If nobody reads it there is nobody to tell.
+fn say(line: fmt::Arguments<'_>) {
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// A subcommand that stands behind options, where it is taken for an input.
@@ -296,7 +302,7 @@ fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
         Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{line}")),
     };
     if format == Format::Text && !quiet {
-        eprintln!("{}", verdict.summary());
+        say(format_args!("{}", verdict.summary()));
     }
     if verdict.findings.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
