@@ -5,6 +5,7 @@
 
 mod codec;
 mod events;
+pub mod hashes;
 mod ids;
 mod strings;
 mod table;

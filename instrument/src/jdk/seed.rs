@@ -1,35 +1,18 @@
 //! A JVM whose generator of identity hashes starts elsewhere.
 //!
-//! With `-XX:hashCode=0` hashes come from `os::random`, the Park-Miller generator, which every process starts at
-//! [`SEED`]. The objects of a class data sharing archive keep the hashes of the process that dumped it; if that one
+//! With `-XX:hashCode=0` hashes come from a sequence ([`et_names::hashes`]) that every process starts at [`SEED`]. The objects of a class data sharing archive keep the hashes of the process that dumped it; if that one
 //! started [`DISTANCE`] draws before the others do, no run will draw them before it has drawn nearly all there are.
 //! No option moves the seed, so the dump runs with a copy of libjvm in which the one word that holds it is another.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use et_names::hashes::{SEED, before};
+
 use crate::error::Error;
 
-/// `os::_rand_seed` as libjvm has it (os.cpp, the same from 8 on).
-const SEED: u32 = 1_234_567;
-const MODULUS: u64 = 0x7fff_ffff;
-/// The multiplier's inverse: one step back.
-const BACK: u64 = 1_407_677_000;
 /// More than a dump draws, which is some ten thousand for symbols and hashes together.
 const DISTANCE: u32 = 1 << 24;
-
-/// The seed that lies so many draws before [`SEED`].
-fn before(draws: u32) -> u32 {
-    let (mut seed, mut power, mut left) = (u64::from(SEED), BACK, draws);
-    while left > 0 {
-        if left & 1 == 1 {
-            seed = seed * power % MODULUS;
-        }
-        power = power * power % MODULUS;
-        left >>= 1;
-    }
-    seed as u32
-}
 
 /// A libjvm with the moved seed in the place of a JDK's own, which is back when this goes.
 #[derive(Debug)]
@@ -44,7 +27,7 @@ impl MovedSeed {
         let library = home.join("lib/server/libjvm.so");
         let mut bytes = fs::read(&library).map_err(Error::io("read", &library))?;
         let Some(at) = place_of_seed(&bytes) else { return Ok(None) };
-        bytes[at..at + 4].copy_from_slice(&before(DISTANCE).to_le_bytes());
+        bytes[at..at + 4].copy_from_slice(&before(SEED, DISTANCE).to_le_bytes());
         // Renamed, not copied: it may be a hard link to the original.
         let own = library.with_extension("so.own");
         fs::rename(&library, &own).map_err(Error::io("rename", &library))?;
@@ -101,18 +84,6 @@ fn writable(library: &[u8]) -> Option<Vec<(usize, &[u8])>> {
 mod tests {
     use super::*;
 
-    /// One draw.
-    fn next(hash: u32) -> u32 {
-        (u64::from(hash) * 16807 % MODULUS) as u32
-    }
-
-    #[test]
-    fn the_moved_seed_comes_to_the_own_one_after_so_many_draws() {
-        assert_eq!(16807 * BACK % MODULUS, 1);
-        let end = (0..DISTANCE).fold(before(DISTANCE), |hash, _| next(hash));
-        assert_eq!((before(0), end), (SEED, SEED));
-    }
-
     /// A file with one segment that is executed and one that is written to, which holds `words`.
     fn library(words: &[u32]) -> Vec<u8> {
         let mut bytes = b"\x7fELF\x02\x01".to_vec();
@@ -152,7 +123,7 @@ mod tests {
         fs::write(&path, &own).unwrap();
         let moved = MovedSeed::in_jdk(folder.path()).unwrap().unwrap();
         let there = fs::read(&path).unwrap();
-        assert_eq!(there[there.len() - 4..], before(DISTANCE).to_le_bytes());
+        assert_eq!(there[there.len() - 4..], before(SEED, DISTANCE).to_le_bytes());
         assert_eq!(there[..there.len() - 4], own[..own.len() - 4]);
         drop(moved);
         assert_eq!(fs::read(&path).unwrap(), own);

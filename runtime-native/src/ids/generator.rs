@@ -1,39 +1,16 @@
-//! The generator that identity hashes come from with `-XX:hashCode=0`: HotSpot's `os::random`, that of Park and Miller
-//! (multiplier 16807, modulus 2^31-1), which runs through all 2^31-2 values before it repeats one.
+//! Where the VM stands in the sequence that it draws identity hashes from with `-XX:hashCode=0` ([`et_names::hashes`]).
 //!
-//! What can still repeat are the hashes of objects in a CDS archive: they were drawn by the process that made the
-//! archive, from the start of the same sequence. So the runtime looks where in the sequence the hashes of existing
-//! objects lie ahead, and skips that far.
+//! It does not repeat; what can still repeat are the hashes of objects in a CDS archive: they were drawn by the process
+//! that made the archive, from the start of the same sequence. So the runtime looks where in the sequence the hashes of
+//! existing objects lie ahead, and skips that far.
 
+use et_names::hashes::next;
 use rustc_hash::FxHashSet;
 
-const MULTIPLIER: u64 = 16807;
-const MODULUS: u64 = 0x7fff_ffff;
 /// Draws that lie between two of ours at most: other threads draw, too.
 const GAP: u32 = 64;
 /// How far ahead an archive's hashes are looked for. Making one draws a few ten thousand.
 const HORIZON: u32 = 1 << 18;
-
-/// How many values there are: from 1 to 2^31-2.
-pub const PERIOD: u32 = 0x7fff_fffe;
-
-/// The value after that one.
-pub fn next(hash: u32) -> u32 {
-    (u64::from(hash) * MULTIPLIER % MODULUS) as u32
-}
-
-/// The value so many steps after that one.
-pub fn after(hash: u32, steps: u32) -> u32 {
-    let (mut value, mut power, mut left) = (u64::from(hash), MULTIPLIER, steps);
-    while left > 0 {
-        if left & 1 == 1 {
-            value = value * power % MODULUS;
-        }
-        power = power * power % MODULUS;
-        left >>= 1;
-    }
-    value as u32
-}
 
 /// Whether hashes drawn one after the other come from the generator that does not repeat.
 pub fn is_full_period(drawn: &[u32]) -> bool {
@@ -66,20 +43,6 @@ mod tests {
 
     fn sequence(start: u32, count: usize) -> Vec<u32> {
         std::iter::successors(Some(start), |hash| Some(next(*hash))).take(count).collect()
-    }
-
-    #[test]
-    fn the_generator_is_park_millers() {
-        // The check value of Park and Miller's paper: the 10000th number after 1.
-        assert_eq!(sequence(1, 10001)[10000], 1_043_618_065);
-    }
-
-    #[test]
-    fn many_steps_at_once_lead_to_the_same_place() {
-        for steps in [0, 1, 2, 999] {
-            assert_eq!(after(1_234_567, steps), sequence(1_234_567, 1000)[steps as usize]);
-        }
-        assert_eq!(after(77, PERIOD), 77);
     }
 
     #[test]

@@ -6,9 +6,8 @@
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use et_names::hashes::{PERIOD, after, next};
 use rustc_hash::{FxHashMap, FxHashSet};
-
-use super::generator::{PERIOD, after, next};
 
 /// Ids of a block at most. A native call for so many costs nothing, and what a short thread leaves goes to the next one.
 const BLOCK: u32 = 1 << 12;

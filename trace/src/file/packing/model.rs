@@ -1,5 +1,7 @@
 //! What both sides foretell words from.
 
+use et_names::hashes;
+
 use crate::event::{MAX_ELEMENTS, kind};
 
 /// Entries of a table of control words, and of one of values. All four together stay in a core's second cache.
@@ -284,7 +286,7 @@ impl Model {
     /// An object that was made.
     fn made<S: Side>(&mut self, side: &mut S) {
         let given = side.given();
-        let object = side.fresh(given, [next_hash(self.fresh)]);
+        let object = side.fresh(given, [hashes::next(self.fresh)]);
         side.take(object);
         self.fresh = object;
         self.name(object);
@@ -323,13 +325,4 @@ impl Model {
             }
         }
     }
-}
-
-/// What `-XX:hashCode=0` draws after that hash (Park and Miller's generator).
-#[inline]
-fn next_hash(hash: u32) -> u32 {
-    let product = u64::from(hash) * 16807;
-    // The modulus is 2^31 - 1.
-    let folded = (product >> 31) as u32 + (product as u32 & 0x7fff_ffff);
-    if folded >= 0x7fff_ffff { folded - 0x7fff_ffff } else { folded }
 }
