@@ -29,7 +29,7 @@ const MARK: &str = "mark word";
 const ALL: RangeInclusive<u32> = 11..=99;
 
 const fn with(name: &'static str, versions: RangeInclusive<u32>, both: &'static [&'static str]) -> Variant {
-    Variant { name, versions, both, traced: &[], scheme: MARK, rounds: 20_000 }
+    Variant { name, versions, both, traced: &[], scheme: MARK, rounds: 10_000 }
 }
 
 const VARIANTS: [Variant; 15] = [

@@ -8,7 +8,7 @@ import java.util.Set;
  */
 public class Ids {
     static final int KEPT = 200;
-    static final int ROUNDS = Integer.getInteger("rounds", 20_000);
+    static final int ROUNDS = Integer.getInteger("rounds", 10_000);
 
     static class Node {
         final int number;
