@@ -16,7 +16,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::ids;
 use crate::jvm::env::{Env, Field, Object};
-use crate::jvm::jvmti::{Frame, Jvmti, JvmtiError, STATIC, reference};
+use crate::jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 use crate::tracer::Tracer;
 
 /// Tag of objects that have no id yet. No id is negative.
@@ -87,7 +87,7 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
 /// Links the boot loader's classes. The VM can have objects of theirs from a CDS archive before it does, and
 /// would not tell the fields of these. To be called while all threads run: one may be about to link a class itself.
 pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
-    env.frame(LOCALS, |env| {
+    env.frame(CLASSES, |env| {
         for class in tracer.jvmti.loaded_classes(env)? {
             if tracer.jvmti.is_unlinked(class)? && tracer.jvmti.class_loader(env, class)?.is_none() {
                 tracer.hotspot.link(env, class);
@@ -150,7 +150,9 @@ fn give_ids(
     }
     // Objects without an id get one only now: what is drawn from here on is nobody's. Where the generator has got to
     // must be asked: in newer JVMs the walk has drawn hashes itself, to find tags by.
-    if let Some(drawn) = draw(tracer, env).filter(|_| tracer.tags.get().is_none()) {
+    if tracer.tags.get().is_none()
+        && let Some(drawn) = draw(tracer, env)
+    {
         tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken) as i32);
     }
     for (object, id) in objects.iter().zip(&mut ids) {

@@ -55,14 +55,13 @@ pub fn announce(tracer: &Tracer, env: Env, class: Object) {
 /// Tells at the end of what nobody else will tell of: classes that were loaded and never linked, and strings that a
 /// compiler had resolved and no code has used.
 pub fn announce_the_rest(tracer: &Tracer, env: Env) {
-    const UNKNOWN: i32 = class_status::ARRAY | class_status::PRIMITIVE | class_status::ERROR;
     env.frame(CLASSES, |env| {
         for class in tracer.jvmti.loaded_classes(env).unwrap_or_default() {
             tracer.classes.define(tracer, env, class, false);
             let Ok(status) = tracer.jvmti.class_status(class) else { continue };
-            if status & (UNKNOWN | class_status::PREPARED) == 0 {
+            if status & (class_status::PREPARED | class_status::NEVER_LINKED) == 0 {
                 tracer.proxy.announce_mirror(env, class);
-            } else if status & UNKNOWN == 0 {
+            } else if status & class_status::NEVER_LINKED == 0 {
                 with_resolved_references(tracer, env, class, |env, references| {
                     tracer.proxy.announce_references(env, references);
                 });
@@ -112,7 +111,7 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, size: i64, reference_bytes: 
         let (mut done, mut waiting) = (Vec::new(), Vec::new());
         for class in jvmti.loaded_classes(env).ok()? {
             let status = jvmti.class_status(class).ok()?;
-            if status & (class_status::ARRAY | class_status::PRIMITIVE | class_status::ERROR) == 0 {
+            if status & class_status::NEVER_LINKED == 0 {
                 let mirrors = if status & class_status::INITIALIZED != 0 { &mut done } else { &mut waiting };
                 if mirrors.len() < SAMPLES {
                     mirrors.push(Mirror::read(env, proxy, class, size));

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use serde::Serialize;
 
 use crate::compare::{self, CompareError};
 use crate::file::TraceFile;
@@ -281,6 +282,11 @@ pub fn main() -> ExitCode {
     }
 }
 
+/// Strings, numbers and lists: to make JSON of them cannot fail.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    print(&(serde_json::to_string_pretty(value).unwrap_or_default() + "\n"))
+}
+
 fn print(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
@@ -321,8 +327,7 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     let source = args.input.open()?;
     let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
     if args.json {
-        // Strings, numbers and lists: it cannot fail.
-        print(&(serde_json::to_string_pretty(&summary).unwrap_or_default() + "\n"))?;
+        print_json(&summary)?;
     } else {
         print(&summary::render(&summary))?;
     }
@@ -417,8 +422,7 @@ fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
     };
     let (report, outcome) = compare::compare(trace, Limits::default(), args.limit)?;
     if args.json {
-        // Strings, numbers and lists: it cannot fail.
-        print(&(serde_json::to_string_pretty(&report).unwrap_or_default() + "\n"))?;
+        print_json(&report)?;
     } else {
         print(&compare::render(&report))?;
     }
@@ -444,9 +448,7 @@ fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
 fn run_info(path: &Path, json: bool) -> Result<u8, CliError> {
     let source = Source::open(path, None)?;
     match &source {
-        Source::Trace(trace) if json => {
-            print(&(serde_json::to_string_pretty(&summary::sizes(trace)).unwrap_or_default() + "\n"))?;
-        }
+        Source::Trace(trace) if json => print_json(&summary::sizes(trace))?,
         Source::Text(_) if json => return Err(CliError::NoSizes { path: path.to_owned() }),
         Source::Trace(trace) => print(&summary::info(trace))?,
         Source::Text(text) => print(&summary::text_info(text))?,

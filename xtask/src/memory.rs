@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
+use crate::bench::figures::median;
 use crate::instrumented::InstrumentedJdk;
 use crate::jdks::{self, Jdk};
 use crate::layout::Layout;
@@ -154,10 +155,10 @@ fn kilobytes(text: &str) -> Option<f64> {
     text[..text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len())].parse().ok()
 }
 
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
+/// Not a number if nothing was measured: the table is to say so.
+fn median_if_any(values: impl Iterator<Item = f64>) -> f64 {
+    let values: Vec<f64> = values.collect();
+    if values.is_empty() { f64::NAN } else { median(values) }
 }
 
 fn table(options: &Options, jdk: &Jdk, runs: &[Run]) -> Result<String> {
@@ -176,7 +177,10 @@ fn table(options: &Options, jdk: &Jdk, runs: &[Run]) -> Result<String> {
         text += &format!("| {} | {} |", run.name, loaders.trim());
         let of = |minute| {
             let samples = || run.samples.iter().filter(move |sample| sample.minute == minute);
-            (median(samples().map(|sample| sample.resident)), median(samples().filter_map(|sample| sample.of_jvm)))
+            (
+                median_if_any(samples().map(|sample| sample.resident)),
+                median_if_any(samples().filter_map(|sample| sample.of_jvm)),
+            )
         };
         for (resident, of_jvm) in minutes.map(of) {
             text += &format!(" {resident:.1} | {of_jvm:.1} |");

@@ -1,8 +1,9 @@
 //! A JVM whose generator of identity hashes starts elsewhere.
 //!
-//! With `-XX:hashCode=0` hashes come from a sequence ([`et_names::hashes`]) that every process starts at [`SEED`]. The objects of a class data sharing archive keep the hashes of the process that dumped it; if that one
-//! started [`DISTANCE`] draws before the others do, no run will draw them before it has drawn nearly all there are.
-//! No option moves the seed, so the dump runs with a copy of libjvm in which the one word that holds it is another.
+//! With `-XX:hashCode=0` hashes come from a sequence ([`et_names::hashes`]) that every process starts at [`SEED`]. The
+//! objects of a class data sharing archive keep the hashes of the process that dumped it; if that one started
+//! [`DISTANCE`] draws before the others do, no run will draw them before it has drawn nearly all there are. No option
+//! moves the seed, so the dump runs with a copy of libjvm in which the one word that holds it is another.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -196,6 +196,8 @@ pub mod class_status {
     pub const ERROR: jint = 8;
     pub const ARRAY: jint = 16;
     pub const PRIMITIVE: jint = 32;
+    /// There is nothing to link, or it failed.
+    pub const NEVER_LINKED: jint = ERROR | ARRAY | PRIMITIVE;
 }
 
 /// Kinds of references that the heap walk reports.
@@ -561,11 +563,7 @@ impl Jvmti {
 
     /// Whether it is loaded and no more: its fields and interfaces cannot be asked for.
     pub fn is_unlinked(self, class: Object) -> Result<bool> {
-        /// Prepared, erroneous, an array, primitive.
-        const OTHER: jint = 2 | 8 | 16 | 32;
-        let mut status = 0;
-        jvmti!(self, 49 GetClassStatus(jclass, *mut jint), class.raw(), &mut status)?;
-        Ok(status & OTHER == 0)
+        Ok(self.class_status(class)? & (class_status::PREPARED | class_status::NEVER_LINKED) == 0)
     }
 
     /// The interfaces that it names itself.

@@ -266,16 +266,14 @@ impl Given {
         };
         let (start, stop) = (trigger("start")?, trigger("stop")?);
         let names = value("names").map(|list| std::env::split_paths(list).collect()).unwrap_or_default();
-        let dynamic = match value("dynamic") {
-            None | Some("on") => true,
-            Some("off") => false,
-            Some(other) => return Err(OptionError::Dynamic(other.to_owned())),
+        let switch = |name, default| match value(name) {
+            None => Ok(default),
+            Some("on") => Ok(true),
+            Some("off") => Ok(false),
+            Some(other) => Err(other.to_owned()),
         };
-        let discard = match value("discard") {
-            None | Some("off") => false,
-            Some("on") => true,
-            Some(other) => return Err(OptionError::Discard(other.to_owned())),
-        };
+        let dynamic = switch("dynamic", true).map_err(OptionError::Dynamic)?;
+        let discard = switch("discard", false).map_err(OptionError::Discard)?;
         let collector = match value("deaths") {
             None | Some("trace") => None,
             Some(text) => Some(share(text).ok_or_else(|| OptionError::Deaths(text.to_owned()))?),

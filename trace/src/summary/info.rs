@@ -101,10 +101,9 @@ pub struct Sizes {
 /// As above.
 pub fn sizes(trace: &Trace) -> Sizes {
     let (file, end) = (&trace.file, trace.file.end());
-    let events = file.blocks().iter().filter(|block| block.header.kind == BlockKind::Events);
     Sizes {
         trace_bytes: file.size(),
-        event_bytes: events.map(|block| u64::from(block.header.raw_len)).sum(),
+        event_bytes: file.of_kind(BlockKind::Events).map(|block| u64::from(block.header.raw_len)).sum(),
         packed_event_bytes: file.packed_event_bytes(),
         lost_events: end.map(|end| end.lost_events),
         seconds: end.map(|end| end.seconds),

@@ -143,10 +143,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         }
         measure(&benches, workload, &mut measured)?;
     }
-    let mut all = Vec::new();
-    for (bench, measured) in benches.iter().zip(measured) {
-        all.push(OnJdk { jdk: bench.jdk.clone(), measured });
-    }
+    let on = |(jdk, measured): (&Jdk, Vec<Measured>)| OnJdk { jdk: jdk.clone(), measured };
+    let all: Vec<OnJdk> = jdks.iter().zip(measured).map(on).collect();
 
     let tables = table::markdown(options, &all, &rewriting, bandwidth);
     println!("{tables}");
@@ -225,11 +223,7 @@ impl Bench<'_> {
         for (index, (variant, costs)) in variants.iter().zip(traced).enumerate() {
             let last = costs.last().copied().unwrap_or_default();
             let counted = variants.iter().position(|other| other.discards && other.folder == variant.folder);
-            let trace = match counted {
-                Some(counted) if counted == index => None,
-                Some(counted) => Some(self.trace_figures(workload, index, last, Some(counted))?),
-                None => Some(self.trace_figures(workload, index, last, None)?),
-            };
+            let trace = if variant.discards { None } else { Some(self.trace_figures(workload, index, last, counted)?) };
             runs.push(Run { cost: median_cost(costs), trace });
         }
         for index in 0..variants.len() {

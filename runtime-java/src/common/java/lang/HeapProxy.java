@@ -436,7 +436,7 @@ public final class HeapProxy {
         if ((mark & 7L) == 1L && hashMask != 0) {
             return (int) (mark >>> hashShift) & hashMask;
         }
-        return tagged ? tag0(object, false) : System.identityHashCode(object);
+        return System.identityHashCode(object);
     }
 
     /** Draws identity hashes that nobody will have. */

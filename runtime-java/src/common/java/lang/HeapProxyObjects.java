@@ -59,9 +59,6 @@ final class HeapProxyObjects {
 
     /** Whether the object has no id yet. False if the mark word does not tell. */
     static boolean isNew(Object object) {
-        if (HeapProxy.tagged) {
-            return HeapProxy.tag0(object, false) == 0;
-        }
         long mark = HeapProxyPlatform.mark(object);
         return (mark & 7L) == 1L && HeapProxy.hashMask != 0
             && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) == 0;
@@ -75,11 +72,16 @@ final class HeapProxyObjects {
     }
 
     private static int askId(Object object, int kind, int depth) {
-        boolean isNew = isNew(object);
-        // A locked object may well be known. Which are is not recorded for all, so some are announced again.
-        if (!isNew) {
-            int known = ask(object);
-            if (HeapProxy.tagged || isKnown(known)) {
+        boolean isNew = HeapProxy.tagged || isNew(object);
+        if (HeapProxy.tagged) {
+            int known = HeapProxy.tag0(object, false);
+            if (known != 0) {
+                return known;
+            }
+        } else if (!isNew) {
+            // A locked object may well be known. Which are is not recorded for all, so some are announced again.
+            int known = System.identityHashCode(object);
+            if (isKnown(known)) {
                 return known;
             }
         }
