@@ -304,7 +304,11 @@ pub unsafe extern "system" fn control_thread(_jvmti: *mut RawEnv, env: *mut JNIE
     });
 }
 
-unsafe extern "system" fn object_free(_jvmti: *mut RawEnv, tag: jlong) {
+/// An object with that tag is gone.
+///
+/// # Safety
+/// Called by the VM only.
+pub unsafe extern "system" fn object_free(_jvmti: *mut RawEnv, tag: jlong) {
     guarded(None, (), || {
         if let Some(tracer) = tracer::get() {
             tracer.freed(tag);

@@ -1,9 +1,9 @@
 //! Which field lies where: for stores that name an object and an offset, or a JNI field id, instead of a field.
 //!
 //! A class's *layout* is the list of the reference fields of its instances, each with the field reference that its
-//! updates are reported with. Layouts are made when they are first asked for, and kept: class ids are not reused.
+//! updates are reported with. Layouts are made when they are first asked for, and kept until the class is unloaded.
 
-use std::sync::atomic::{AtomicI32, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_names::{ArtifactKind, ClassId, FieldRefNames, NamesTable};
@@ -12,6 +12,7 @@ use et_trace::file::dynamic::DynamicClass;
 use rustc_hash::FxHashMap;
 
 use crate::dynamic_ids::{self, DynamicIds};
+use crate::id_table::{self, IdTable};
 use crate::jvm::env::{Env, Object};
 use crate::jvm::field_ids::FieldIds;
 use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError, STATIC};
@@ -20,8 +21,6 @@ use crate::tracer::Tracer;
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;
-/// A fuller table would be slow to search; classes beyond are asked for again each time.
-const MAX_FILLED: usize = SLOTS / 2;
 
 /// A field that JVMTI keeps to itself: the stack trace of an exception.
 const BACKTRACE: (&str, &str) = ("java/lang/Throwable", "backtrace");
@@ -30,20 +29,30 @@ const BACKTRACE: (&str, &str) = ("java/lang/Throwable", "backtrace");
 #[derive(Debug)]
 #[repr(C)]
 struct Entry {
-    /// Class id, 0 for none. Stored last.
-    class: AtomicI32,
-    padding: AtomicI32,
+    class: AtomicU32,
+    padding: AtomicU32,
     layout: AtomicI64,
 }
 
 impl Entry {
     const fn none() -> Self {
-        Self { class: AtomicI32::new(0), padding: AtomicI32::new(0), layout: AtomicI64::new(0) }
+        Self { class: AtomicU32::new(0), padding: AtomicU32::new(0), layout: AtomicI64::new(0) }
+    }
+}
+
+impl id_table::Slot for Entry {
+    fn id(&self) -> &AtomicU32 {
+        &self.class
     }
 }
 
 /// Memory that costs nothing before it is used.
 static TABLE: [Entry; SLOTS] = [const { Entry::none() }; SLOTS];
+
+/// Where HeapProxy finds the table.
+pub fn table_address() -> usize {
+    TABLE.as_ptr() as usize
+}
 
 /// What HeapProxy gets for a class that nothing is known of.
 static NO_FIELDS: [i32; 1] = [0];
@@ -106,15 +115,31 @@ pub struct Slots {
     /// Offset of `Throwable.backtrace`.
     backtrace: Option<i32>,
     hidden: HiddenStores,
-    table: &'static [Entry],
     state: Mutex<State>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     own: FxHashMap<u32, Arc<Own>>,
-    /// Never removed: HeapProxy has the addresses.
+    /// HeapProxy has their addresses, and uses them as long as it has an object of the class.
     layouts: FxHashMap<u32, Layout>,
+    /// The same, for HeapProxy.
+    table: IdTable<Entry>,
+}
+
+impl State {
+    fn new(table: &'static [Entry]) -> Self {
+        Self { own: FxHashMap::default(), layouts: FxHashMap::default(), table: IdTable::new(table) }
+    }
+}
+
+/// How many classes something is kept of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kept {
+    /// Their own fields.
+    pub own: usize,
+    /// Their layouts.
+    pub layouts: usize,
 }
 
 impl Slots {
@@ -134,8 +159,7 @@ impl Slots {
                 discovered: offset(reference, c"discovered", reference_type),
                 target: offset(c"java/lang/invoke/CallSite", c"target", c"Ljava/lang/invoke/MethodHandle;"),
             },
-            table: &TABLE,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(&TABLE)),
         }
     }
 
@@ -149,13 +173,27 @@ impl Slots {
         self.ids.are_known()
     }
 
-    /// Where HeapProxy finds the table.
-    pub fn table_address(&self) -> usize {
-        self.table.as_ptr() as usize
+    /// The class with this id was unloaded.
+    pub fn forget(&self, class: u32) {
+        let mut state = self.lock();
+        state.own.remove(&class);
+        if state.layouts.remove(&class).is_some() {
+            state.table.remove(class);
+        }
+    }
+
+    /// What there is.
+    pub fn kept(&self) -> Kept {
+        let state = self.lock();
+        Kept { own: state.own.len(), layouts: state.layouts.len() }
     }
 
     /// Address of the layout of a class: of one without fields if nothing can be known.
     pub fn layout_address(&self, tracer: &Tracer, env: Env, class: Object) -> usize {
+        // Where ids are used up nothing can be kept.
+        if tracer.id(env, class) == 0 {
+            return no_layout();
+        }
         self.layout(tracer, env, class).map_or(no_layout(), |layout| layout.address())
     }
 
@@ -253,14 +291,7 @@ impl Slots {
             return known.clone();
         }
         state.layouts.insert(class, layout.clone());
-        if state.layouts.len() <= MAX_FILLED {
-            let start = class as usize % self.table.len();
-            let mut entries = self.table[start..].iter().chain(&self.table[..start]);
-            if let Some(free) = entries.find(|entry| entry.class.load(Ordering::Relaxed) == 0) {
-                free.layout.store(layout.address() as i64, Ordering::Relaxed);
-                free.class.store(class as i32, Ordering::Release);
-            }
-        }
+        state.table.insert(class, |entry| entry.layout.store(layout.address() as i64, Ordering::Relaxed));
         layout
     }
 
@@ -323,8 +354,7 @@ mod tests {
             ids: FieldIds::default(),
             backtrace: None,
             hidden: HiddenStores::default(),
-            table,
-            state: Mutex::default(),
+            state: Mutex::new(State::new(table)),
         }
     }
 
@@ -352,6 +382,13 @@ mod tests {
         assert_eq!(at(7), (15, first.address() as i64));
         assert_eq!(at(0), (7, second.address() as i64));
         assert_eq!(at(1), (0, 0));
+        assert_eq!(slots.kept(), Kept { own: 0, layouts: 2 });
+        slots.forget(7);
+        slots.forget(8);
+        assert_eq!((at(7).0, at(0).0), (15, 0));
+        assert_eq!(slots.kept(), Kept { own: 0, layouts: 1 });
+        let again = slots.keep(7, layout(&[28]));
+        assert_eq!(at(0), (7, again.address() as i64));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use thiserror::Error;
 
 use crate::agent;
 use crate::buffers::{BufferError, Buffers};
+use crate::classes;
 use crate::collector::Collector;
 use crate::control::Control;
 use crate::dynamic::{self, Dynamic};
@@ -29,8 +30,9 @@ use crate::proxy::{Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
 use crate::sink::Sink;
-use crate::slots::Slots;
+use crate::slots::{self, Slots};
 use crate::tracer::{Parts, Tracer};
+use crate::unloading::Unloading;
 
 /// Why a run is not traced.
 #[derive(Debug, Error)]
@@ -95,6 +97,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     let ids = ids::space(drawn.last().copied().unwrap_or(1));
     let control = Control::new(options.start.clone(), options.stop.clone());
     let collector = options.collector.map(Collector::new);
+    let unloading = Unloading::new(vm, agent::object_free);
     let parts = Parts {
         run,
         vm,
@@ -110,6 +113,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         collector,
         ids,
         start,
+        unloading: unloading.as_ref().ok().copied(),
     };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
@@ -118,8 +122,8 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             counter: std::ptr::from_ref(tracer.buffers.counter()) as usize,
             chunk_room: tracer.buffers.room(),
             known: tracer.known.as_ptr() as usize,
-            classes: tracer.classes.table_address(),
-            layouts: tracer.slots.table_address(),
+            classes: classes::table_address(),
+            layouts: slots::table_address(),
             asked: tracer.collector.as_ref().map_or(0, |collector| collector.share().get()),
         },
     );
@@ -153,6 +157,9 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     }
     if !tracer.slots.are_known() {
         tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
+    }
+    if let Err(error) = unloading {
+        tracer.queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
     }
     if mirrors.statics.is_none() {
         tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);

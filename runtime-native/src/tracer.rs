@@ -23,8 +23,9 @@ use crate::proxy::Proxy;
 use crate::queue::{Counters, Finish, Queue};
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
-use crate::slots::Slots;
+use crate::slots::{Kept, Slots};
 use crate::threads::Threads;
+use crate::unloading::{self, Unloading};
 use crate::writer::{HeapUse, Host};
 
 /// Slots of the table of known ids, as many as HeapProxy counts on.
@@ -32,6 +33,9 @@ pub const KNOWN_SLOTS: usize = 1 << 16;
 
 /// Then the process exits anyway. The writer may stand still with the VM, which nobody can tell from here.
 const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
+
+/// Has the sizes of the tables by class told at the end, for tests of these.
+const TABLES_VARIABLE: &str = "ET_TEST_TABLES";
 
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
@@ -76,6 +80,8 @@ pub struct Tracer {
     pub control: Control,
     /// Is asked which objects it freed; none if that is off.
     pub collector: Option<Collector>,
+    /// Says which classes are unloaded; none if the VM does not.
+    pub unloading: Option<Unloading>,
     /// When the runtime began to work.
     pub start: Instant,
     /// For the writer.
@@ -108,6 +114,7 @@ pub struct Parts {
     pub collector: Option<Collector>,
     pub ids: IdSpace,
     pub start: Instant,
+    pub unloading: Option<Unloading>,
 }
 
 /// The tracer, once tracing has begun.
@@ -138,6 +145,7 @@ impl Tracer {
             dynamic: parts.dynamic,
             control: parts.control,
             collector: parts.collector,
+            unloading: parts.unloading,
             start: parts.start,
             sink: Mutex::new(Some(parts.sink)),
             writer_runs: Barrier::new(2),
@@ -204,15 +212,23 @@ impl Tracer {
 
     /// The collector freed the object with that tag. Called on whatever thread of the VM's: as above.
     pub fn freed(&self, tag: i64) {
-        if let Some(collector) = &self.collector {
+        if let Some(class) = unloading::class_with(tag) {
+            self.class_is_gone(class);
+        } else if let Some(collector) = &self.collector {
             collector.freed(&self.queue, tag);
         }
+    }
+
+    fn class_is_gone(&self, id: u32) {
+        // Its id is free once the first of the two does not have it.
+        self.slots.forget(id);
+        self.classes.forget(id);
     }
 
     /// The id of an object, which gets one if it has none. It is not told of.
     pub fn id(&self, env: Env, object: Object) -> u32 {
         match self.tags.get() {
-            Some(tags) => tags.give(&self.ids, object),
+            Some(tags) => tags.give(&self.ids, object, |ids| self.classes.add_ids(ids)),
             None => self.hotspot.identity_hash(env, object),
         }
     }
@@ -275,6 +291,12 @@ impl Tracer {
         }
         if self.ids.is_used_up() {
             self.queue.problem("object ids were used up, some are those of other objects", 1);
+        }
+        if std::env::var_os(TABLES_VARIABLE).is_some() {
+            let Kept { own, layouts } = self.slots.kept();
+            for (what, count) in [("classes", self.classes.count()), ("fields", own), ("layouts", layouts)] {
+                self.queue.problem(format!("kept at the end: {what}"), count as u64);
+            }
         }
         self.queue.finish(Finish { reason, end_ticket: self.buffers.last_ticket(), counters }, patience);
     }

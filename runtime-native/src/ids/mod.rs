@@ -84,7 +84,12 @@ fn holder() -> usize {
 
 /// More ids for the current thread.
 pub fn more(tracer: &Tracer, env: Env) -> Block {
-    tracer.ids.take(holder(), || live::ids(tracer, env))
+    tracer.ids.take(holder(), || {
+        let mut live = live::ids(tracer, env)?;
+        // Only now: a class that was unloaded meanwhile is either known still, or forgotten everywhere.
+        tracer.classes.add_ids(&mut live);
+        Some(live)
+    })
 }
 
 /// The current thread ends, and leaves these.

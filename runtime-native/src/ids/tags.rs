@@ -33,15 +33,15 @@ impl Tags {
         self.jvmti.tag(object).unwrap_or(0) as u32
     }
 
-    /// The object's id. One that has none gets one.
-    pub fn give(&self, space: &IdSpace, object: Object) -> u32 {
+    /// The object's id. One that has none gets one. `add_known` adds the ids of classes that the runtime knows of.
+    pub fn give(&self, space: &IdSpace, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
         match self.of(object) {
-            0 => self.tag(space, object),
+            0 => self.tag(space, object, add_known),
             id => id,
         }
     }
 
-    fn tag(&self, space: &IdSpace, object: Object) -> u32 {
+    fn tag(&self, space: &IdSpace, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
         let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have been here first.
         let there = self.of(object);
@@ -49,7 +49,11 @@ impl Tags {
             return there;
         }
         if ready.count == 0 {
-            *ready = space.take(0, || self.live());
+            *ready = space.take(0, || {
+                let mut live = self.live()?;
+                add_known(&mut live);
+                Some(live)
+            });
         }
         let id = ready.pop().unwrap_or(0);
         let _ = self.jvmti.set_tag(object, id.into());

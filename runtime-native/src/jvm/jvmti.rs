@@ -85,6 +85,9 @@ pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jo
 /// The body of a thread of the runtime's.
 pub type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
+/// A callback with the tag of an object that is gone.
+pub type ObjectFreeCallback = unsafe extern "system" fn(*mut RawEnv, jlong);
+
 /// A callback with a thread and the place that it has come to.
 pub type BreakpointCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong);
 
@@ -116,7 +119,7 @@ pub struct Callbacks {
     pub breakpoint: Option<BreakpointCallback>,
     pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
     pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
-    pub object_free: Option<unsafe extern "system" fn(*mut RawEnv, jlong)>,
+    pub object_free: Option<ObjectFreeCallback>,
 }
 
 /// `jvmtiEnv`.

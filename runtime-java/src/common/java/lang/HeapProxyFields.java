@@ -36,7 +36,10 @@ final class HeapProxyFields {
         }
     }
 
-    /** Field reference of the reference field at that offset of an object, 0 if there is none. */
+    /**
+     * Field reference of the reference field at that offset of an object, 0 if there is none. The caller goes on with the
+     * object: the layout is there only as long as its class.
+     */
     static int fieldAt(Object object, long offset) {
         long layout = layout(object.getClass());
         int count = HeapProxyPlatform.get(layout);
@@ -56,11 +59,12 @@ final class HeapProxyFields {
         for (;;) {
             long at = HeapProxy.layouts + ((long) slot << 4);
             int there = HeapProxyPlatform.getAcquire(at);
-            if (there == id) {
-                return HeapProxyPlatform.getLong(at + 8L);
-            }
+            // First: without ids left the class has none, either.
             if (there == 0) {
                 return HeapProxy.layout0(type);
+            }
+            if (there == id) {
+                return HeapProxyPlatform.getLong(at + 8L);
             }
             slot = slot + 1 & LAYOUT_SLOTS - 1;
         }

@@ -204,11 +204,12 @@ final class HeapProxyObjects {
         int count = HeapProxyPlatform.get(at);
         at += 4L;
         for (int i = 0; i < count; i++) {
+            // All of the layout before the object: it is there as long as the class, which the object may be the last to hold.
+            int field = HeapProxyPlatform.get(at + 4L);
             Object target = HeapProxyRelease.reference(object, HeapProxyPlatform.get(at));
             if (nulls || target != null) {
                 int to = id(target, kind, depth);
                 if (reportsUpdates()) {
-                    int field = HeapProxyPlatform.get(at + 4L);
                     HeapProxyBuffer.write(HeapProxyRelease.thread(), HeapProxyBuffer.READ_FIELD, field, hash, to);
                 }
             }
@@ -276,7 +277,7 @@ final class HeapProxyObjects {
         return searchClass(type, hash);
     }
 
-    /** The stub fills the table by linear probing and never removes anything. */
+    /** The stub fills the table by linear probing. Where it has removed a class there is no id, but no 0 either. */
     private static int searchClass(Class<?> type, int hash) {
         int slot = hash & CLASS_SLOTS - 1;
         for (;;) {
