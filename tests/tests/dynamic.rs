@@ -20,9 +20,14 @@ fn main() -> ExitCode {
         ("allocations_only", allocations_only),
         ("a_program_that_was_not_instrumented", a_program_that_was_not_instrumented),
     ];
+    let loaders: [(&str, lab::Case); 2] = [
+        ("unloaded_classes_are_forgotten", unloaded_classes_are_forgotten),
+        ("ids_of_unloaded_classes_are_used_again", ids_of_unloaded_classes_are_used_again),
+    ];
     let old = |lab: &Lab, jdk: &Jdk| program::obstacle(lab, jdk, PROGRAM);
     let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk_unless(name, old, case));
-    lab::run(trials.collect()).exit_code()
+    let loaders = loaders.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
+    lab::run(trials.chain(loaders).collect()).exit_code()
 }
 
 const PROGRAM: &str = "dynamic/Definers";
@@ -186,5 +191,52 @@ fn a_program_that_was_not_instrumented(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "plain", "AtRunTime")?;
     let counts = counts(&run.summary(lab)?)?;
     ensure!(counts["rewritten"] >= 4 && counts["alreadyInstrumented"] == 0, "{counts:?}");
+    run.clean()
+}
+
+const LOADERS: &str = "dynamic/Loaders";
+/// As many as the program makes.
+const COUNT: usize = 500;
+
+/// Events of other kinds would only take time.
+fn loaders(lab: &Lab, jdk: &Jdk, test: &str, traced: &[&str], variable: (&str, &str)) -> Result<Run> {
+    let (both, environment) = (&["-Xmx64m"], &[variable]);
+    let setup = Setup { jdk: &["--events", "alloc"], both, traced, environment, ..Setup::default() };
+    Run::with(lab, jdk, test, LOADERS, setup)
+}
+
+/// The runtime's tables by class do not grow with the classes that have come and gone.
+fn unloaded_classes_are_forgotten(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = loaders(lab, jdk, "loaders", &[], ("ET_TEST_TABLES", "1"))?;
+    let summary = run.summary(lab)?;
+    let kept = |what: &str| -> Result<u64> {
+        let problems = summary["problems"].as_array().context("nothing is told of the tables")?;
+        let told = problems.iter().find(|problem| problem["what"] == format!("kept at the end: {what}"));
+        told.and_then(|problem| problem["count"].as_u64()).with_context(|| format!("nothing is told of {what}"))
+    };
+    // Some 750 to 1,000 classes, and 10 to 30 of the others, are there without the loaders, each of which has three or more classes
+    // and one layout.
+    for (what, most) in [("classes", 3 * COUNT), ("fields", COUNT / 2), ("layouts", COUNT / 2)] {
+        let kept = kept(what)?;
+        ensure!((1..most as u64).contains(&kept), "{kept} {what} are kept of {COUNT} loaders");
+    }
+    run.clean()
+}
+
+/// A class whose mirror gets the id of another, which was unloaded, has a record of its own. With tags mirrors have ids like all
+/// objects; otherwise the VM draws theirs.
+fn ids_of_unloaded_classes_are_used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = loaders(lab, jdk, "loaders_used_again", &["-Det.ids=tags"], ("ET_TEST_ID_LAP", "60000"))?;
+    let trace = run.read(lab)?;
+    let born = |wanted: &str| {
+        // By `new`: of other objects with an id that was another's nobody can say whether they are new.
+        let is_wanted =
+            |what: &What| matches!(what, What::Born { descriptor, site, .. } if **descriptor == *wanted && *site != 0);
+        trace.records.all.iter().filter(|record| is_wanted(&record.what)).count()
+    };
+    let (loaders, templates) = (born("LLoaders$Loader;"), born("LLoaders$Template;"));
+    ensure!((loaders, templates) == (COUNT, COUNT), "{loaders} loaders and {templates} objects of their classes");
+    let problems = run.summary(lab)?["problems"].to_string();
+    ensure!(!problems.contains("used up"), "{problems}");
     run.clean()
 }
