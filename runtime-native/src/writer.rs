@@ -16,8 +16,6 @@ use crate::sink::{Sink, SinkError};
 
 /// How event blocks are packed: see docs/inside/packing.md for the figures behind the choice.
 const EVENTS_CODEC: Codec = Codec::Packed;
-/// The same while the writer lags: larger, but in half the time.
-const HURRIED_CODEC: Codec = Codec::Zstd;
 /// All other blocks are few.
 const OTHER_CODEC: Codec = Codec::Zstd;
 /// Of a trace that is none.
@@ -174,8 +172,8 @@ impl<'a, H: Host> Writer<'a, H> {
             _ => Ticket(0),
         };
         self.event_bytes += events.len() as u64;
-        let codec = if self.buffers.is_short() { HURRIED_CODEC } else { EVENTS_CODEC };
-        self.packer.write(&mut self.packed, BlockKind::Events, codec, thread, self.blocks, first_ticket, events);
+        self.packer.hurry(self.buffers.is_short());
+        self.packer.write(&mut self.packed, BlockKind::Events, EVENTS_CODEC, thread, self.blocks, first_ticket, events);
         self.blocks += 1;
     }
 

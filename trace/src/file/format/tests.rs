@@ -1,6 +1,7 @@
 use super::collector::{Collected, Fate};
 use super::*;
 use crate::event::{Event, ObjectHash, Ticket, encode};
+use crate::file::packing::v1;
 use et_names::MethodId;
 use proptest::prelude::*;
 
@@ -63,6 +64,38 @@ fn a_packer_packs_what_it_can() {
     assert_eq!(codec_of(BlockKind::Names, Codec::Packed, &raw), Codec::Zstd);
     assert_eq!(codec_of(BlockKind::Events, Codec::Zstd, &raw), Codec::Zstd);
     assert_eq!(codec_of(BlockKind::Events, Codec::Packed, &[1, 2, 3]), Codec::Stored);
+}
+
+#[test]
+fn a_hurried_packer_packs_as_well() {
+    let (raw, _) = packed_block();
+    let mut packer = BlockPacker::default();
+    let mut sizes = Vec::new();
+    for is_hurried in [false, true, false] {
+        let mut block = Vec::new();
+        packer.hurry(is_hurried);
+        packer.write(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw);
+        let header = BlockHeader::decode(&block).unwrap().unwrap();
+        assert_eq!(header.codec, Codec::Packed);
+        assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), raw);
+        sizes.push(block.len());
+    }
+    assert!(sizes[0] == sizes[2] && sizes[0] < sizes[1], "{sizes:?}");
+}
+
+#[test]
+fn blocks_of_earlier_versions_are_read() {
+    let (raw, block) = packed_block();
+    let mut events = Vec::new();
+    assert!(v1::Packer::default().pack(&raw, &mut events));
+    let mut stored = (events.len() as u32).to_le_bytes().to_vec();
+    stored.extend_from_slice(&zstd::bulk::compress(&events, 1).unwrap());
+    let header = BlockHeader::decode(&block).unwrap().unwrap();
+    let crc = crc32fast::hash(&stored);
+    let header = BlockHeader { codec: Codec::PackedV1, stored_len: stored.len() as u32, crc, ..header };
+    assert_eq!(*header.unpack(&stored).unwrap(), raw);
+    assert_eq!(BlockHeader::decode(&header.encode()).unwrap(), Some(header));
+    assert_eq!(packed_len(&header, &stored) as usize, events.len());
 }
 
 #[test]

@@ -5,7 +5,7 @@
 //! whose words were all foretold in the first way. A word that none foretold is kept itself. The idea is that of the
 //! value predictors of M. Burtscher, "VPC3: A Fast and Effective Trace-Compression Algorithm" (SIGMETRICS 2004).
 //!
-//! Both sides run the same [model](model::Model) over the same words, so that they foretell the same. A block is packed by
+//! Both sides run the same [model] over the same words, so that they foretell the same. A block is packed by
 //! itself: a damaged one costs no other.
 
 mod model;
@@ -14,6 +14,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod unpack;
+pub mod v1;
 
 pub use pack::Packer;
 pub use unpack::{UnpackError, Unpacker};

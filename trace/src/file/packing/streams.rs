@@ -4,20 +4,16 @@ use super::unpack::UnpackError;
 
 /// Codes up to this one are runs of events whose digits are all zero: 0 is one event, 63 is 64.
 pub const LONGEST_RUN: u8 = 64;
-/// The code before a code that is not in the dictionary.
-pub const ESCAPE: u8 = u8::MAX;
-/// Codes that a byte can stand for.
-pub const DICTIONARY: usize = (ESCAPE - LONGEST_RUN) as usize;
 
 const HEADER: usize = 16;
 
 /// The streams.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub struct Streams<'a> {
-    /// u16 each: the digits of events, in the order of their bytes from [`LONGEST_RUN`] on.
-    pub dictionary: &'a [u8],
-    /// A byte for an event or a run of them.
+    /// A byte for an event or a run of them: from [`LONGEST_RUN`] on, the event's first digits.
     pub codes: &'a [u8],
+    /// A byte for each extended event: its further digits.
+    pub further: &'a [u8],
     /// u32 each: control words that nothing foretold.
     pub controls: &'a [u8],
     /// u32 each: other such words.
@@ -27,20 +23,24 @@ pub struct Streams<'a> {
 impl<'a> Streams<'a> {
     /// Behind each other, with their lengths before them.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let streams = [self.dictionary, self.codes, self.controls, self.values];
+        let streams = [self.codes, self.further, self.controls, self.values];
         streams.iter().for_each(|stream| out.extend_from_slice(&(stream.len() as u32).to_le_bytes()));
         streams.iter().for_each(|stream| out.extend_from_slice(stream));
     }
 
     /// As they were written.
     pub fn read(packed: &'a [u8]) -> Result<Self, UnpackError> {
-        let (header, mut rest) = packed.split_at_checked(HEADER).ok_or(UnpackError::CutOff)?;
-        let mut next = |index: usize| {
-            let len = u32::from_le_bytes(std::array::from_fn(|byte| header[4 * index + byte]));
-            let (stream, behind) = rest.split_at_checked(len as usize).ok_or(UnpackError::CutOff)?;
-            rest = behind;
-            Ok(stream)
-        };
-        Ok(Self { dictionary: next(0)?, codes: next(1)?, controls: next(2)?, values: next(3)? })
+        let [codes, further, controls, values] = split(packed)?;
+        Ok(Self { codes, further, controls, values })
     }
+}
+
+/// Four streams with their lengths before them.
+pub fn split(packed: &[u8]) -> Result<[&[u8]; 4], UnpackError> {
+    let (header, mut rest) = packed.split_at_checked(HEADER).ok_or(UnpackError::CutOff)?;
+    let mut streams = [&[][..]; 4];
+    for (stream, len) in streams.iter_mut().zip(header.as_chunks::<4>().0) {
+        (*stream, rest) = rest.split_at_checked(u32::from_le_bytes(*len) as usize).ok_or(UnpackError::CutOff)?;
+    }
+    Ok(streams)
 }

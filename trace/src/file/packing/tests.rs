@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::streams::Streams;
-use super::{Packer, UnpackError, Unpacker};
+use super::{Packer, UnpackError, Unpacker, v1};
 use crate::event::{Event, MAX_ELEMENTS, ObjectHash, Targets, Ticket, encode};
 use et_names::{FieldRefId, MethodId, SiteId};
 
@@ -102,6 +102,33 @@ proptest! {
         }
         let _ = unpacked(&packed, bytes.len());
     }
+
+    #[test]
+    fn no_streams_make_it_panic(packed in proptest::collection::vec(any::<u8>(), 0..400), words in 0..300usize) {
+        let mut header = Vec::new();
+        let quarter = packed.len() / 4;
+        let part = |index: usize| &packed[index * quarter..][..quarter];
+        Streams { codes: part(0), further: part(1), controls: part(2), values: part(3) }.write(&mut header);
+        let _ = unpacked(&header, 4 * words);
+        let _ = v1::Unpacker::default().unpack(&header, &mut vec![0; 4 * words]);
+    }
+
+    #[test]
+    fn what_earlier_versions_packed_comes_back(
+        events in proptest::collection::vec(event(), 0..400),
+        repeats in 1..4usize,
+        at in any::<proptest::sample::Index>(),
+        byte in any::<u8>(),
+    ) {
+        let bytes = encoded(events).repeat(repeats);
+        let (mut packed, mut back) = (Vec::new(), vec![0; bytes.len()]);
+        prop_assert!(v1::Packer::default().pack(&bytes, &mut packed));
+        v1::Unpacker::default().unpack(&packed, &mut back).unwrap();
+        prop_assert_eq!(&back, &bytes);
+        let at = at.index(packed.len());
+        packed[at] = byte;
+        let _ = v1::Unpacker::default().unpack(&packed, &mut back);
+    }
 }
 
 #[test]
@@ -134,8 +161,9 @@ fn a_loop_costs_next_to_nothing() {
             Event::PutStatic { field: FieldRefId(8), target: object },
         ]
     }));
-    // A byte for each: what follows the object made last is not what followed the one before.
-    assert!(packed(&bytes).len() < 3200 * 4 + 150);
+    // A byte for each, and one more for those that are no entries and exits: what follows the object made last is not what
+    // followed the one before.
+    assert!(packed(&bytes).len() < 3200 * 6 + 150);
     let call = [Event::Entry { method: MethodId(1) }, Event::Exit { method: MethodId(1) }];
     assert!(packed(&encoded(call).repeat(3200)).len() < 3200 * 2 / 64 + 50);
 }
@@ -161,7 +189,7 @@ fn damaged_streams_are_told_by_what_is_wrong() {
     assert_eq!(error(&packed, bytes.len() - 3), UnpackError::Length);
     let streams = |codes: &[u8]| {
         let mut out = Vec::new();
-        Streams { dictionary: &[], codes, controls: &[], values: &[] }.write(&mut out);
+        Streams { codes, further: &[], controls: &[], values: &[] }.write(&mut out);
         out
     };
     assert_eq!(error(&streams(&[100]), 4), UnpackError::Code(100));

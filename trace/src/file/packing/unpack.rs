@@ -2,8 +2,8 @@
 
 use thiserror::Error;
 
-use super::model::{CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, FRESH_WAYS, Model, Side, VALUE_DIGIT, VALUE_WAYS};
-use super::streams::{ESCAPE, LONGEST_RUN, Streams};
+use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, TICKET, VALUE_DIGIT};
+use super::streams::{LONGEST_RUN, Streams};
 use crate::event::{WORD, len_words};
 
 /// Why packed events cannot be unpacked.
@@ -26,7 +26,7 @@ pub enum UnpackError {
 /// Unpacks blocks of events, one after the other.
 #[derive(Debug, Default)]
 pub struct Unpacker {
-    model: Model,
+    model: Box<Model>,
 }
 
 impl Unpacker {
@@ -37,8 +37,10 @@ impl Unpacker {
         if !rest.is_empty() {
             return Err(UnpackError::Length);
         }
-        self.model.reset();
-        let mut codes = Codes { dictionary: streams.dictionary, bytes: streams.codes, run: 0 };
+        let model = &mut *self.model;
+        let mut state = model.reset();
+        let mut codes = Codes { bytes: streams.codes, run: 0 };
+        let mut further = streams.further.iter();
         let mut learning = Learning {
             digits: 0,
             controls: Kept::new(streams.controls),
@@ -47,15 +49,38 @@ impl Unpacker {
         };
         while learning.words.len() > 0 {
             learning.digits = codes.next()?;
-            let control = self.model.first(&mut learning, 0);
+            let (first, context) = model.control(&mut state, &mut learning, 0);
+            if first & 2 == 0 {
+                if first == 0 {
+                    return Err(UnpackError::Event(first));
+                }
+                learning.take(first);
+                match first & 1 {
+                    0 => model.exit(&mut state, first),
+                    _ => model.enter(&mut state, first & !3, 0),
+                }
+                continue;
+            }
             // That of a ticket without a ticket is a whole one: its length is that of all.
-            let count = len_words(control).ok_or(UnpackError::Event(control))?;
+            let count = len_words(first).ok_or(UnpackError::Event(first))?;
             if count > learning.words.len() {
                 return Err(UnpackError::Length);
             }
-            self.model.rest(&mut learning, control, count);
+            if first & 1 == 0 {
+                learning.take(first);
+                let receiver = model.receiver(&mut state, &mut learning, first, context);
+                learning.take(receiver);
+                model.enter(&mut state, first & !3, receiver);
+            } else {
+                let &digits = further.next().ok_or(UnpackError::CutOff)?;
+                learning.digits |= u32::from(digits) << (CODE_BITS - CONTROL_DIGIT);
+                if first & 0xff == TICKET && first != TICKET {
+                    return Err(UnpackError::Event(first));
+                }
+                model.extended(&mut state, &mut learning, first, count);
+            }
         }
-        if codes.run > 0 || !codes.bytes.is_empty() {
+        if codes.run > 0 || !codes.bytes.is_empty() || further.len() > 0 {
             return Err(UnpackError::Length);
         }
         match learning.controls.is_short || learning.values.is_short {
@@ -66,13 +91,12 @@ impl Unpacker {
 }
 
 struct Codes<'a> {
-    dictionary: &'a [u8],
     bytes: &'a [u8],
     run: u8,
 }
 
 impl Codes<'_> {
-    /// The digits of the next event.
+    /// The first digits of the next event.
     #[inline]
     fn next(&mut self) -> Result<u32, UnpackError> {
         if self.run > 0 {
@@ -81,19 +105,13 @@ impl Codes<'_> {
         }
         let (&code, rest) = self.bytes.split_first().ok_or(UnpackError::CutOff)?;
         self.bytes = rest;
-        if code < LONGEST_RUN {
-            self.run = code;
-            return Ok(0);
-        }
-        if code == ESCAPE {
-            let (digits, rest) = self.bytes.split_first_chunk().ok_or(UnpackError::CutOff)?;
-            self.bytes = rest;
-            return Ok(u16::from_le_bytes(*digits).into());
-        }
-        let at = 2 * usize::from(code - LONGEST_RUN);
-        match self.dictionary.get(at..at + 2) {
-            Some(digits) => Ok(u16::from_le_bytes([digits[0], digits[1]]).into()),
-            None => Err(UnpackError::Code(code)),
+        match code.checked_sub(LONGEST_RUN) {
+            None => {
+                self.run = code;
+                Ok(0)
+            }
+            Some(digits) if digits < 1 << CODE_BITS => Ok(digits.into()),
+            Some(_) => Err(UnpackError::Code(code)),
         }
     }
 }
@@ -156,15 +174,15 @@ impl Side for Learning<'_> {
     }
 
     #[inline]
-    fn fresh(&mut self, _given: u32, ways: [u32; FRESH_WAYS]) -> u32 {
-        match ways.get(self.digit(FRESH_DIGIT)) {
-            Some(&word) => word,
-            None => self.values.next(),
+    fn fresh(&mut self, _given: u32, way: u32) -> u32 {
+        match self.digit(FRESH_DIGIT) {
+            0 => way,
+            _ => self.values.next(),
         }
     }
 
     #[inline]
-    fn value(&mut self, _given: u32, ways: [u32; VALUE_WAYS]) -> u32 {
+    fn value<const WAYS: usize>(&mut self, _given: u32, ways: [u32; WAYS]) -> u32 {
         match ways.get(self.digit(VALUE_DIGIT)) {
             Some(&word) => word,
             None => self.values.next(),
