@@ -8,17 +8,18 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use et_trace::event::{self, Ticket};
 use et_trace::file::format::buffers::{
-    CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FILE_HEADER, FileHeader,
-    JOURNALS, JOURNALS_AT, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader, JOURNALS,
+    JOURNALS_AT, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
 use et_trace::file::progress::RunId;
-use memmap2::{MmapOptions, MmapRaw};
+use memmap2::{Advice, MmapOptions, MmapRaw};
 use thiserror::Error;
 
 use crate::journal::Journal;
@@ -67,7 +68,6 @@ impl Buffers {
         let removed_on_failure = RemoveOnDrop(Some(path));
         let size = CHUNKS_AT + count * chunk_size;
         allocate(&file, 0, size).map_err(fail)?;
-        let map = map(&file, size).map_err(fail)?;
         let header = FileHeader {
             chunk_size: chunk_size as u32,
             chunk_count: count as u32,
@@ -76,8 +76,10 @@ impl Buffers {
             run,
             chunks_at: CHUNKS_AT as u32,
         };
-        // SAFETY: the mapping is larger than a header and nobody else knows it yet.
-        unsafe { map.as_mut_ptr().copy_from_nonoverlapping(header.encode().as_ptr(), FILE_HEADER) };
+        file.write_all_at(&header.encode(), 0).map_err(fail)?;
+        let map = map(&file, size).map_err(fail)?;
+        // Else the system reads ahead at the first touch: megabytes of zeros for a page, that a short run never comes to.
+        let _ = map.advise(Advice::Random);
         removed_on_failure.keep();
         Ok(Self {
             map: Arc::new(map),

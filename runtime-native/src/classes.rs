@@ -10,6 +10,7 @@ use rustc_hash::FxHashSet;
 use crate::id_table::IdTable;
 use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::JvmtiError;
+use crate::pages;
 use crate::queue::Queue;
 use crate::tracer::Tracer;
 
@@ -39,6 +40,8 @@ struct Defined {
 
 impl Default for Classes {
     fn default() -> Self {
+        // The first few hundred classes come at once, and their ids are all over it.
+        pages::populate(&TABLE);
         Self::with_table(&TABLE)
     }
 }

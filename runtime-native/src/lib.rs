@@ -21,6 +21,7 @@ mod loom_models;
 pub mod names;
 pub mod natives;
 pub mod options;
+pub mod pages;
 pub mod pool;
 pub mod prepared;
 pub mod proxy;

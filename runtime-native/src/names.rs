@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
 use et_trace::file::format::BlockKind;
 use zip::ZipArchive;
 
+use crate::pages;
 use crate::queue::Queue;
 use crate::report::say;
 
@@ -33,7 +34,7 @@ impl Places {
 /// Copies each table that is found to the trace, once.
 pub fn copy_to_trace(places: &Places, queue: &Queue) {
     let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new() };
-    if let Ok(bytes) = fs::read(places.java_home.join(PATH_IN_JDK)) {
+    if let Ok(bytes) = read_at_once(&places.java_home.join(PATH_IN_JDK)) {
         // Unread: it is large, and the ids of JDKs overlap with nobody's.
         queue.block(BlockKind::Names, bytes);
     }
@@ -64,6 +65,15 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
             waiting.extend(jar.class_path);
         }
     }
+}
+
+/// A large file.
+fn read_at_once(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+    pages::populate(bytes.spare_capacity_mut());
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// A names table that lies by itself: `names.etn`, `Foo.class.etn`.

@@ -6,11 +6,12 @@
 use std::time::{Duration, Instant};
 
 use et_trace::event::{self, Event, Ticket};
-use et_trace::file::format::{self, BlockKind, BlockPacker, Codec, End, GcRecord, Problem, file_header};
+use et_trace::file::format::{self, BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, Problem, file_header};
 use et_trace::file::progress::{Progress, RunId, Stopped};
 
 use crate::buffers::Buffers;
 use crate::cpu_time;
+use crate::pages;
 use crate::queue::{Counters, Finish, Queue, Work};
 use crate::sink::{Sink, SinkError};
 
@@ -20,6 +21,8 @@ const EVENTS_CODEC: Codec = Codec::Packed;
 const OTHER_CODEC: Codec = Codec::Zstd;
 /// Of a trace that is none.
 const DISCARDED: &str = "events were thrown away instead of written (discard=on): this is not the trace of the run";
+/// Bytes of memory for blocks on their way out that are kept. A JDK's names take more, once.
+const KEPT: usize = 1 << 20;
 /// How old the last known counts of a killed run may be.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
 
@@ -181,6 +184,10 @@ impl<'a, H: Host> Writer<'a, H> {
         if self.stopped.is_none() {
             // Names tables are packed already.
             let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
+            if raw.len() > KEPT {
+                self.packed.reserve(raw.len() + BLOCK_HEADER);
+                pages::populate(self.packed.spare_capacity_mut());
+            }
             self.packer.write(&mut self.packed, kind, codec, 0, self.blocks, Ticket(0), raw);
             self.blocks += 1;
         }
@@ -192,6 +199,7 @@ impl<'a, H: Host> Writer<'a, H> {
             _ => Ok(()),
         };
         self.packed.clear();
+        self.packed.shrink_to(KEPT);
         result
     }
 
@@ -262,7 +270,7 @@ mod tests {
     use crate::buffers::{FullChunk, ThreadIndex};
     use crate::options::Target;
     use et_names::MethodId;
-    use et_trace::file::format::{BLOCK_HEADER, BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
+    use et_trace::file::format::{BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
     use et_trace::file::progress::PROGRESS_BLOCK;
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};

@@ -35,13 +35,28 @@ pub struct Archive {
     pub time: Duration,
 }
 
+/// What the runtime's start makes the VM load beside its own classes, and the JDK's list does not have. Names that a release
+/// does not know are passed over.
+const LOADED_AT_START: [&str; 9] = [
+    "java/io/Console",
+    "java/lang/Class$AnnotationData",
+    "java/lang/ClassValue$ClassValueMap",
+    "java/lang/NoSuchFieldError",
+    "sun/nio/ch/Interruptible",
+    "sun/reflect/annotation/AnnotationType",
+    "sun/reflect/generics/repository/AbstractRepository",
+    "sun/reflect/generics/repository/ClassRepository",
+    "sun/reflect/generics/repository/GenericDeclRepository",
+];
+
 /// From here on a walk of the heap comes to all archived objects: the VM holds them by a root.
 const OBJECTS_FROM: u16 = 21;
 
-/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique.
-pub fn dump(home: &Path, feature: u16) -> Result<Option<Archive>, Error> {
+/// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique. `proxies` are
+/// the runtime's classes.
+pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Archive>, Error> {
     let start = Instant::now();
-    strip_class_list(home)?;
+    edit_class_list(home, proxies)?;
     if let Some(_until_dumped) = (feature >= OBJECTS_FROM).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten() {
         run(home, feature, "G1")?;
         if let Some(path) = dumped(home) {
@@ -73,19 +88,25 @@ fn dumped(home: &Path) -> Option<PathBuf> {
     archives.into_iter().find(|path| path.is_file())
 }
 
-/// Takes what is made at the dump out of the JDK's list of classes to archive. A list given by option would not do: JDK 21
-/// reads its own beside it, for the forms of method handles.
-fn strip_class_list(home: &Path) -> Result<(), Error> {
+/// Takes what is made at the dump out of the JDK's list of classes to archive, and adds what the runtime needs. A list given
+/// by option would not do: JDK 21 reads its own beside it, for the forms of method handles.
+fn edit_class_list(home: &Path, proxies: &[String]) -> Result<(), Error> {
     let path = home.join("lib/classlist");
     let Ok(list) = fs::read_to_string(&path) else { return Ok(()) };
     // The original has the same file, by a hard link.
     fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-    fs::write(&path, without_made(&list)).map_err(Error::io("write", &path))
+    fs::write(&path, without_made(&list) + &listed(proxies)).map_err(Error::io("write", &path))
 }
 
 /// Classes stand in the list by their names, what is made at the dump behind an `@`.
 fn without_made(list: &str) -> String {
     list.lines().filter(|line| !line.starts_with('@')).flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Lines for the runtime's classes and for what they need.
+fn listed(proxies: &[String]) -> String {
+    let names = proxies.iter().map(String::as_str).chain(LOADED_AT_START);
+    names.flat_map(|name| [name, "\n"]).collect()
 }
 
 fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
@@ -132,18 +153,20 @@ mod tests {
     }
 
     #[test]
-    fn what_the_dump_would_make_is_left_out_of_the_list() {
+    fn the_list_is_without_what_the_dump_would_make_and_with_what_the_runtime_needs() {
         let folder = tempfile::tempdir().unwrap();
         let (original, copy) = (folder.path().join("classlist"), folder.path().join("copy"));
         let list =
             "# a comment\njava/lang/Object id: 0\n@lambda-proxy a/B run ()V\n@lambda-form-invoker X\na/B id: 1\n";
         fs::write(&original, list).unwrap();
-        strip_class_list(&copy).unwrap();
+        let proxies = ["java/lang/HeapProxy".to_owned()];
+        edit_class_list(&copy, &proxies).unwrap();
         fs::create_dir_all(copy.join("lib")).unwrap();
         fs::hard_link(&original, copy.join("lib/classlist")).unwrap();
-        strip_class_list(&copy).unwrap();
-        let stripped = fs::read_to_string(copy.join("lib/classlist")).unwrap();
-        assert_eq!(stripped, "# a comment\njava/lang/Object id: 0\na/B id: 1\n");
+        edit_class_list(&copy, &proxies).unwrap();
+        let edited = fs::read_to_string(copy.join("lib/classlist")).unwrap();
+        let expected = "# a comment\njava/lang/Object id: 0\na/B id: 1\njava/lang/HeapProxy\n";
+        assert_eq!(edited, expected.to_owned() + &listed(&[]));
         assert_eq!(fs::read_to_string(&original).unwrap(), list);
     }
 }

@@ -73,6 +73,7 @@ pub(super) fn copy(
             writer.replace(index, bytes);
         }
     }
+    let proxy_names: Vec<String> = proxies.iter().map(|(class, _)| format!("{RUNTIME_PACKAGE}/{class}")).collect();
     for (class, bytes) in proxies {
         writer.add_class("java.base", RUNTIME_PACKAGE, &class, bytes).map_err(fail)?;
     }
@@ -102,7 +103,7 @@ pub(super) fn copy(
     }
     if job.cds {
         settings.progress.stage("dumping the CDS archive");
-        report.notes.push(match cds::dump(out, feature)? {
+        report.notes.push(match cds::dump(out, feature, &proxy_names)? {
             Some(archive) => {
                 let name = archive.path.strip_prefix(out).unwrap_or(&archive.path).display();
                 let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };

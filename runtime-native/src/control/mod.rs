@@ -7,8 +7,7 @@ mod breakpoints;
 mod trigger;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::sync::{Barrier, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use trigger::{MethodName, NoTrigger, Trigger};
@@ -31,6 +30,8 @@ pub struct Control {
     /// The threads of the VM's that are ours.
     own: Mutex<Vec<Global>>,
     phase: Mutex<Phase>,
+    /// Signalled when all is over: the VM's exit waits for threads of ours.
+    ended: Condvar,
     is_tracing: AtomicBool,
     breakpoints: Breakpoints,
     /// Met by the thread that watches, once it runs.
@@ -53,6 +54,7 @@ impl Control {
             stop,
             own: Mutex::default(),
             phase: Mutex::new(Phase::Waiting),
+            ended: Condvar::new(),
             is_tracing: AtomicBool::new(false),
             breakpoints,
             watcher_runs: Barrier::new(2),
@@ -114,6 +116,7 @@ impl Control {
     /// Ends the trace, once.
     pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
         let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ended);
+        self.ended.notify_all();
         match phase {
             Phase::Ended => return,
             Phase::Tracing { .. } => {
@@ -133,8 +136,9 @@ impl Control {
     /// The body of a thread that looks at the clock and at files.
     pub fn watch(&self, tracer: &'static Tracer, env: Env) {
         loop {
-            thread::sleep(POLL);
-            let phase = *lock(&self.phase);
+            let goes_on = |phase: &mut Phase| *phase != Phase::Ended;
+            let phase = self.ended.wait_timeout_while(lock(&self.phase), POLL, goes_on);
+            let phase = *phase.unwrap_or_else(PoisonError::into_inner).0;
             match phase {
                 Phase::Waiting if happened(self.start.as_ref(), tracer.start) => self.begin_late(tracer, env, None),
                 Phase::Tracing { since } if happened(self.stop.as_ref(), since) => self.end(tracer, env, "stop"),
