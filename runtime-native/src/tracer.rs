@@ -68,6 +68,8 @@ pub struct Tracer {
     pub classes: Classes,
     /// Ids of objects that are ours to give out.
     pub ids: IdSpace,
+    /// Where mark words hold ids, if hooks write them there.
+    pub mark_shift: OnceLock<u32>,
     /// Where ids are, if not in identity hashes.
     pub tags: OnceLock<Tags>,
     /// Static ids that are given out as the program runs.
@@ -139,6 +141,7 @@ impl Tracer {
             threads: Threads::default(),
             classes: Classes::default(),
             ids: parts.ids,
+            mark_shift: OnceLock::new(),
             tags: OnceLock::new(),
             dynamic_ids: DynamicIds::default(),
             gc: Mutex::new(None),

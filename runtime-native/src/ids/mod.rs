@@ -6,6 +6,7 @@ mod space;
 mod tags;
 
 use std::env;
+use std::ops::RangeInclusive;
 
 pub use generator::{draws_to_skip, is_full_period};
 pub use space::{Block, IdSpace};
@@ -63,6 +64,11 @@ pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift
             Err(error) => tracer.queue.problem(format!("object ids may repeat: {error}"), 1),
         }
     }
+    if scheme == Scheme::MarkWord
+        && let Some(shift) = hash_shift
+    {
+        tracer.mark_shift.get_or_init(|| shift as u32);
+    }
     scheme
 }
 
@@ -71,6 +77,9 @@ pub fn space(drawn: u32) -> IdSpace {
     let lap = env::var(LAP_VARIABLE).ok().and_then(|lap| lap.parse().ok());
     IdSpace::new(drawn, lap)
 }
+
+/// Who has the blocks for initial objects: no addresses. More objects than these are rare, and get hashes of the VM's.
+const INITIAL: RangeInclusive<usize> = 1..=8;
 
 thread_local! {
     /// Its address tells live threads apart.
@@ -90,6 +99,18 @@ pub fn more(tracer: &Tracer, env: Env) -> Block {
         tracer.classes.add_ids(&mut live);
         Some(live)
     })
+}
+
+/// Ids for objects that are there when tracing begins.
+pub fn take_initial(tracer: &Tracer, env: Env) -> Vec<Block> {
+    INITIAL.map(|holder| tracer.ids.take(holder, || live::ids(tracer, env))).collect()
+}
+
+/// Those that were not needed, of all that were taken.
+pub fn give_back_initial(tracer: &Tracer, left: Vec<Block>) {
+    for (holder, left) in INITIAL.zip(left) {
+        tracer.ids.give_back(holder, left);
+    }
 }
 
 /// The current thread ends, and leaves these.

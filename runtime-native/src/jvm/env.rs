@@ -426,6 +426,11 @@ impl<'a> Env<'a> {
         jni!(self, DeleteLocalRef, object.raw());
     }
 
+    /// Ends a reference; nobody may use it or a copy any more.
+    pub fn delete_global(self, global: Global) {
+        jni!(self, DeleteGlobalRef, global.get().raw());
+    }
+
     /// A reference for good.
     pub fn global(self, object: Object) -> Option<Global> {
         NonNull::new(jni!(self, NewGlobalRef, object.raw())).map(Global)

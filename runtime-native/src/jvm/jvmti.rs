@@ -211,6 +211,7 @@ pub mod reference {
     pub const ARRAY_ELEMENT: jint = 3;
     pub const STATIC_FIELD: jint = 8;
     pub const STACK_LOCAL: jint = 24;
+    pub const THREAD: jint = 26;
 }
 
 /// One reference of a heap walk. Tags may be changed by the visitor.
@@ -228,6 +229,8 @@ pub struct Reference<'a> {
     pub tag: &'a mut jlong,
     /// 0 for roots.
     pub referrer_tag: jlong,
+    /// Where that is; null for roots.
+    pub referrer_tag_at: *const jlong,
     /// -1 if the object is no array.
     pub length: i32,
 }
@@ -645,8 +648,8 @@ impl Jvmti {
     }
 
     /// Visits every reference that can be reached from the roots. The world stands still meanwhile: the visitor
-    /// must not call the JVM.
-    pub fn follow_references<F: FnMut(Reference)>(self, mut visit: F) -> Result<()> {
+    /// must not call the JVM. It says whether the object's own references are to be followed.
+    pub fn follow_references<F: FnMut(Reference) -> bool>(self, mut visit: F) -> Result<()> {
         let callbacks = RawHeapCallbacks {
             heap_iteration: None,
             heap_reference: Some(on_reference::<F>),
@@ -691,7 +694,7 @@ unsafe extern "system" fn on_object<F: FnMut(&mut jlong)>(
     VISIT_OBJECTS
 }
 
-unsafe extern "system" fn on_reference<F: FnMut(Reference)>(
+unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
     kind: jint,
     info: *const c_void,
     class_tag: jlong,
@@ -705,6 +708,7 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference)>(
     // SAFETY: JVMTI hands over what `follow_references` gave it and valid places; `info` is the part of the union
     // that belongs to the kind. Referrer and object may be the same, so the referrer's tag is read first.
     unsafe {
+        let referrer_tag_at = referrer_tag.cast_const();
         let referrer_tag = referrer_tag.as_ref().copied().unwrap_or(0);
         let (mut index, mut local) = (0, None);
         match kind {
@@ -716,8 +720,8 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference)>(
             _ => {}
         }
         let tag = &mut *tag;
-        let reference = Reference { kind, index, local, class_tag, size: size as u64, tag, referrer_tag, length };
-        (*visit.cast::<F>())(reference);
+        let size = size as u64;
+        let reference = Reference { kind, index, local, class_tag, size, tag, referrer_tag, referrer_tag_at, length };
+        if (*visit.cast::<F>())(reference) { VISIT_OBJECTS } else { 0 }
     }
-    VISIT_OBJECTS
 }

@@ -1,10 +1,11 @@
 //! What exists when tracing begins: objects, the references between them, and the frames of running threads.
 //!
-//! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. So
-//! it is done twice: once to mark all objects, whose hashes then become their tags, and once to write them down; and
-//! again if objects have come to be meanwhile. Such must not be left out: in newer JVMs (25) every object that a walk
-//! has seen has a hash, which is how hooks tell the objects that they need not announce.
-//! Tags live in an environment of their own and go with it.
+//! All that is learned by walking the heap (`picture`), on which each object must have its id (`identify`). Tags live in
+//! an environment of their own and go with it.
+
+mod identify;
+mod marks;
+mod picture;
 
 use std::ffi::CStr;
 
@@ -12,17 +13,13 @@ use et_trace::event::ObjectHash;
 use et_trace::file::format::{
     BlockKind, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
 };
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
-use crate::ids;
-use crate::jvm::env::{Env, Field, Object};
+use crate::jvm::env::{Env, Field, Global, Object};
 use crate::jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 use crate::tracer::Tracer;
+use picture::{Picture, id};
 
-/// Tag of objects that have no id yet. No id is negative.
-const MARKED: i64 = -1;
-/// Walks at most, should something go on making objects.
-const MAX_WALKS: u32 = 8;
 /// Local references that JNI is told of; there are as many as objects.
 const LOCALS: i32 = 1 << 16;
 /// Frames of a thread that are looked at.
@@ -61,7 +58,10 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
         mirrors.extend_from_slice(&classes);
         // The walk leaves out what a mirror holds in fields of java.lang.Class. Our references to it make it do.
         let mirror_slots = MirrorSlots::read(walker, env, &mirrors)?;
-        let (picture, shared_ids) = identified(tracer, env, walker)?;
+        let targets = mirror_slots.iter().flat_map(|mirrors| mirrors.slots.iter().map(|(_, _, target)| target));
+        let held = Held::all(env, mirrors.iter().chain(targets));
+        let (picture, shared_ids) = identify::identified(tracer, env, walker)?;
+        drop(held);
         let mut by_id = FxHashMap::default();
         for class in mirrors {
             by_id.insert(tracer.classes.define(tracer, env, class, true).0, class);
@@ -75,7 +75,7 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
             list: Vec::new(),
         };
         write_objects(tracer, &picture);
-        write_references(tracer, walker, &picture, mirror_slots.as_ref(), &mut fields)?;
+        write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields)?;
         for thread in threads {
             let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
             tracer.threads.initial(tracer, env, *thread, frames);
@@ -97,6 +97,27 @@ pub fn link_archived(tracer: &Tracer, env: Env) -> Result<(), JvmtiError> {
     })
 }
 
+/// Roots of the walk. It does not take a frame's references for such where a thread has stopped at a breakpoint.
+struct Held<'a> {
+    env: Env<'a>,
+    references: Vec<Global>,
+}
+
+impl<'a> Held<'a> {
+    fn all<'o>(env: Env<'a>, objects: impl Iterator<Item = &'o Object<'a>>) -> Self
+    where
+        'a: 'o,
+    {
+        Self { env, references: objects.filter_map(|object| env.global(*object)).collect() }
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.references.drain(..).for_each(|reference| self.env.delete_global(reference));
+    }
+}
+
 /// The mirrors of primitive types, which the VM lists nowhere.
 fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
     let mirror = |name| {
@@ -104,71 +125,6 @@ fn primitives<'a>(env: Env<'a>) -> Vec<Object<'a>> {
         env.get_static_object(wrapper, env.static_field(wrapper, c"TYPE", c"Ljava/lang/Class;")?)
     };
     PRIMITIVES.into_iter().filter_map(mirror).collect()
-}
-
-/// Walks the heap until every object on the way has its id. That takes two walks, more if objects come to be between
-/// them. Returns the last walk's result, and how many objects share their id with another.
-fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
-    let mut taken = FxHashSet::default();
-    let mut shared = 0;
-    let mut left = MAX_WALKS;
-    // What the first calls make would cost another walk.
-    draw(tracer, env);
-    tracer.proxy.skip_hashes(env, 1);
-    if let Some(thread) = env.find_class(c"java/lang/Thread") {
-        tracer.proxy.peek_hash(env, thread);
-    }
-    loop {
-        let picture = Picture::take(walker)?;
-        if picture.marked == 0 {
-            return Ok((picture, shared));
-        }
-        left -= 1;
-        if left == 0 {
-            let line = "objects that came to be while the initial objects were written down have no record";
-            tracer.queue.problem(line, picture.marked);
-            return Ok((picture, shared));
-        }
-        let objects = walker.objects_with_tag(env, MARKED)?;
-        shared += give_ids(tracer, env, walker, &objects, &mut taken)?;
-        objects.into_iter().for_each(|object| env.delete_local(object));
-    }
-}
-
-/// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
-fn give_ids(
-    tracer: &Tracer,
-    env: Env,
-    walker: Jvmti,
-    objects: &[Object],
-    taken: &mut FxHashSet<u32>,
-) -> Result<usize, JvmtiError> {
-    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.id_if_any(env, *object)).collect();
-    let mut shared = 0;
-    for id in ids.iter().filter(|id| **id != 0) {
-        shared += usize::from(!taken.insert(*id));
-    }
-    // Objects without an id get one only now: what is drawn from here on is nobody's. Where the generator has got to
-    // must be asked: in newer JVMs the walk has drawn hashes itself, to find tags by.
-    if tracer.tags.get().is_none()
-        && let Some(drawn) = draw(tracer, env)
-    {
-        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken) as i32);
-    }
-    for (object, id) in objects.iter().zip(&mut ids) {
-        if *id == 0 {
-            *id = tracer.id(env, *object);
-            shared += usize::from(!taken.insert(*id));
-        }
-        walker.set_tag(*object, (*id).into())?;
-        tracer.tag(*object, *id);
-    }
-    Ok(shared)
-}
-
-/// The identity hash of a fresh object, which nobody keeps.
-fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
-    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.hotspot.identity_hash(env, object)))
 }
 
 /// The references that class mirrors hold in fields of `java.lang.Class`.
@@ -209,65 +165,6 @@ fn is_reference(descriptor: &str) -> bool {
     descriptor.starts_with(['L', '['])
 }
 
-/// A reference as the walk reports it.
-struct Edge {
-    kind: i32,
-    origin: u32,
-    target: u32,
-    index: u32,
-}
-
-/// A walk's result.
-#[derive(Default)]
-struct Picture {
-    /// Objects that had no id, which are marked now. As long as there are any, the rest is incomplete.
-    marked: u64,
-    objects: Vec<InitialObject>,
-    /// Class of each object, by id.
-    class_of: FxHashMap<u32, u32>,
-    edges: Vec<Edge>,
-    /// Id of what slot 0 of a frame holds, by id of the thread and depth.
-    receivers: FxHashMap<(u32, i32), u32>,
-}
-
-impl Picture {
-    fn take(walker: Jvmti) -> Result<Self, JvmtiError> {
-        let mut picture = Picture::default();
-        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
-        walker.follow_references(|found| {
-            if *found.tag == 0 {
-                *found.tag = MARKED;
-                picture.marked += 1;
-            }
-            let Some(target) = id(*found.tag) else { return };
-            if let Some(class) = id(found.class_tag)
-                && picture.class_of.insert(target, class).is_none()
-            {
-                let size = u32::try_from(found.size).unwrap_or(u32::MAX);
-                let (object, class) = (ObjectHash(target), ObjectHash(class));
-                picture.objects.push(InitialObject { object, class, size, length: found.length });
-            }
-            match (found.kind, found.local, id(found.referrer_tag)) {
-                (reference::FIELD | reference::STATIC_FIELD | reference::ARRAY_ELEMENT, _, Some(origin)) => {
-                    picture.edges.push(Edge { kind: found.kind, origin, target, index: found.index });
-                }
-                (reference::STACK_LOCAL, Some(local), _) if local.slot == 0 => {
-                    if let Some(thread) = id(local.thread_tag) {
-                        picture.receivers.insert((thread, local.depth), target);
-                    }
-                }
-                _ => {}
-            }
-        })?;
-        Ok(picture)
-    }
-}
-
-/// The id in a tag; none for what is only marked.
-fn id(tag: i64) -> Option<u32> {
-    u32::try_from(tag).ok().filter(|id| *id != 0)
-}
-
 fn write_objects(tracer: &Tracer, picture: &Picture) {
     let mut raw = Vec::with_capacity(picture.objects.len() * InitialObject::BYTES);
     for object in &picture.objects {
@@ -278,7 +175,6 @@ fn write_objects(tracer: &Tracer, picture: &Picture) {
 
 fn write_references(
     tracer: &Tracer,
-    walker: Jvmti,
     picture: &Picture,
     mirrors: Option<&MirrorSlots>,
     fields: &mut FieldLists,
@@ -313,7 +209,9 @@ fn write_references(
             descriptor: descriptor.clone(),
         }));
         for (mirror, field, target) in &mirrors.slots {
-            if let (Some(origin), Some(target)) = (id(walker.tag(*mirror)?), id(walker.tag(*target)?)) {
+            // They have ids: our references to them were there for the walk.
+            let known = |object| Some(tracer.id(fields.env, object)).filter(|id| picture.class_of.contains_key(id));
+            if let (Some(origin), Some(target)) = (known(*mirror), known(*target)) {
                 let slot = InitialSlot::Field(first + *field as u32);
                 references.push(InitialReference { origin: ObjectHash(origin), target: ObjectHash(target), slot });
             }

@@ -1,0 +1,140 @@
+//! Every object gets its id before the walk that counts.
+//!
+//! The heap walk of JVMTI knows objects by their tags only, and calls nothing that could tell an identity hash. Where ids are
+//! in mark words, the walk finds them there, or writes them ([`Marks`]), and one is enough. Else it is done twice: once
+//! to mark all objects, whose hashes then become their tags, and once to write them down. And again if objects have come to
+//! be meanwhile. Such must not be left out: every object that has a hash counts as told of.
+
+use std::env;
+
+use rustc_hash::FxHashSet;
+
+use super::marks::Marks;
+use super::picture::{CLASS, MARKED, NAMELESS, Picture};
+use crate::ids;
+use crate::jvm::env::{Env, Object};
+use crate::jvm::jvmti::{Jvmti, JvmtiError};
+use crate::tracer::Tracer;
+
+/// Walks at most, should something go on making objects.
+const MAX_WALKS: u64 = 8;
+/// For tests: `tags` has objects tagged where their mark words would do, `both` after a walk by these; with any value the trace
+/// says what was done.
+const WALKS_VARIABLE: &str = "ET_TEST_WALKS";
+
+/// Walks the heap until every object on the way has its id. Returns the last walk's result, and how many objects share their
+/// id with another.
+pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
+    let wanted = env::var(WALKS_VARIABLE).ok();
+    let class = env.find_class(c"java/lang/Class");
+    let wants = |way| wanted.as_deref() == Some(way);
+    let mut marks = if wants("tags") { None } else { marks(tracer, env) };
+    if let (Some(_), Some(class)) = (&marks, class) {
+        walker.set_tag(class, CLASS)?;
+    }
+    // What the first calls make would cost another walk.
+    draw(tracer, env);
+    tracer.proxy.skip_hashes(env, 1);
+    if let Some(class) = class {
+        tracer.proxy.peek_hash(env, class);
+    }
+    let (mut taken, mut shared) = (FxHashSet::default(), 0);
+    let mut walk = 0;
+    loop {
+        walk += 1;
+        let mut picture = Picture::take(walker, marks.as_mut())?;
+        if marks.is_some() {
+            // What the VM draws from here on is nobody's.
+            skip_taken(tracer, env, picture.class_of.keys());
+            name(tracer, env, walker, &mut picture)?;
+        }
+        let has_gaps = picture.has_gaps() || (wants("both") && marks.is_some());
+        if (picture.is_complete() && !has_gaps) || walk == MAX_WALKS {
+            if !picture.is_complete() {
+                let line = "objects that came to be while the initial objects were written down have no record";
+                tracer.queue.problem(line, picture.marked.max(1));
+            }
+            if wanted.is_some() {
+                let by = if marks.is_some() { "mark words" } else { "tags" };
+                tracer.queue.problem(format!("the heap was walked by {by}"), walk);
+            }
+            ids::give_back_initial(tracer, marks.map(Marks::into_blocks).unwrap_or_default());
+            shared += picture.shared;
+            return Ok((picture, shared));
+        }
+        if let Some(marks) = marks.take_if(|_| has_gaps) {
+            // All objects are asked for their ids again.
+            taken.clear();
+            ids::give_back_initial(tracer, marks.into_blocks());
+            if let Some(class) = class.filter(|class| walker.tag(*class) == Ok(CLASS)) {
+                walker.set_tag(class, 0)?;
+            }
+        }
+        if marks.is_some() {
+            taken.extend(picture.class_of.keys());
+        }
+        let objects = walker.objects_with_tag(env, MARKED)?;
+        shared += give_ids(tracer, env, walker, &objects, &mut taken)?;
+        objects.into_iter().for_each(|object| env.delete_local(object));
+    }
+}
+
+/// Gives ids to the objects that have numbers.
+fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Result<(), JvmtiError> {
+    for number in (NAMELESS..).take(picture.nameless as usize) {
+        for object in walker.objects_with_tag(env, number.into())? {
+            let id = tracer.id(env, object);
+            walker.set_tag(object, id.into())?;
+            picture.name(number, id);
+            env.delete_local(object);
+        }
+    }
+    Ok(())
+}
+
+/// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
+fn marks(tracer: &Tracer, env: Env) -> Option<Marks> {
+    let shift = *tracer.mark_shift.get()?;
+    tracer.collector.is_none().then(|| Marks::new(shift, ids::take_initial(tracer, env)))
+}
+
+/// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.
+fn give_ids(
+    tracer: &Tracer,
+    env: Env,
+    walker: Jvmti,
+    objects: &[Object],
+    taken: &mut FxHashSet<u32>,
+) -> Result<usize, JvmtiError> {
+    let mut ids: Vec<u32> = objects.iter().map(|object| tracer.id_if_any(env, *object)).collect();
+    let mut shared = 0;
+    for id in ids.iter().filter(|id| **id != 0) {
+        shared += usize::from(!taken.insert(*id));
+    }
+    // Objects without an id get one only now.
+    skip_taken(tracer, env, taken.iter());
+    for (object, id) in objects.iter().zip(&mut ids) {
+        if *id == 0 {
+            *id = tracer.id(env, *object);
+            shared += usize::from(!taken.insert(*id));
+        }
+        walker.set_tag(*object, (*id).into())?;
+        tracer.tag(*object, *id);
+    }
+    Ok(shared)
+}
+
+/// Has the VM draw hashes until the next ones are nobody's. Where its generator has got to must be asked: in newer JVMs walks
+/// draw hashes themselves, to find tags by.
+fn skip_taken<'a>(tracer: &Tracer, env: Env, taken: impl Iterator<Item = &'a u32> + Clone) {
+    if tracer.tags.get().is_none()
+        && let Some(drawn) = draw(tracer, env)
+    {
+        tracer.proxy.skip_hashes(env, ids::draws_to_skip(drawn, taken.copied()) as i32);
+    }
+}
+
+/// The identity hash of a fresh object, which nobody keeps.
+fn draw(tracer: &Tracer, env: Env) -> Option<u32> {
+    env.frame(1, |env| env.new_byte_array(0).map(|object| tracer.hotspot.identity_hash(env, object)))
+}

@@ -1,0 +1,213 @@
+//! Ids in the mark words of the objects that a walk of the heap comes to.
+//!
+//! JVMTI shows a walk the places of tags, not objects; and to have tags looked up, made and set is most of what walks take. But
+//! HotSpot keeps these places on its stack, in structures whose members have stood in the same order from JDK 8 to 25
+//! (`CallbackWrapper` and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): before an object's tag its size, before that its address;
+//! before a referrer's tag the address of that. While a walk goes on the world stands still, so the mark word there can be read,
+//! and can get an id as hooks give them (`HeapProxyObjects.identify`).
+//!
+//! Whether an address is one is not taken on trust: the size beside it must be the one that JVMTI tells, and a referrer must be
+//! an object that the walk has come to. Where that is not so, objects are tagged.
+#![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use jni_sys::jlong;
+use rustc_hash::FxHashMap;
+
+use super::picture::CLASS;
+use crate::ids::Block;
+
+/// The bits of an identity hash.
+const HASH: u64 = 0x7fff_ffff;
+/// The bits that say what a mark word is.
+const KIND: u64 = 7;
+/// It is the object's own, and no lock's.
+const FREE: u64 = 1;
+
+/// The objects that a walk has come to.
+#[derive(Debug)]
+pub struct Marks {
+    /// Where mark words hold hashes.
+    shift: u32,
+    /// Ids for objects that have none.
+    blocks: Vec<Block>,
+    /// By address. Up to JDK 17 the walk marks the objects that it has been at, in their mark words.
+    ids: FxHashMap<usize, u32>,
+    /// Tag of `java.lang.Class`.
+    pub class_of_classes: jlong,
+    /// The last referrer: the references of an object come one after the other.
+    referrer: (usize, u32),
+}
+
+/// An object of a walk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Met {
+    pub id: u32,
+    /// For the first time.
+    pub is_new: bool,
+}
+
+impl Marks {
+    /// For mark words that hold hashes there, and that ids of these blocks can be written to.
+    pub fn new(shift: u32, blocks: Vec<Block>) -> Self {
+        Self { shift, blocks, ids: FxHashMap::default(), class_of_classes: CLASS, referrer: (0, 0) }
+    }
+
+    /// Before each walk: objects may have moved.
+    pub fn begin(&mut self) {
+        self.ids.clear();
+        self.referrer = (0, 0);
+    }
+
+    /// The blocks, with what is left of them.
+    pub fn into_blocks(self) -> Vec<Block> {
+        self.blocks
+    }
+
+    /// The object that has its tag there, and that size. None if it must be tagged.
+    ///
+    /// # Safety
+    /// To be called by a visitor of references, with what it is given.
+    pub unsafe fn object(&mut self, tag: *const jlong, size: u64) -> Option<Met> {
+        // SAFETY: as the module says: words of a structure of the VM, on the stack, of which the tag is not the first.
+        let (there, address) = unsafe { (tag.sub(1).read() as u64, tag.sub(2).cast::<usize>().read()) };
+        if there != size || address == 0 || !address.is_multiple_of(8) {
+            return None;
+        }
+        if let Some(&id) = self.ids.get(&address) {
+            return Some(Met { id, is_new: false });
+        }
+        // SAFETY: an object starts there, with its mark word. The VM itself only exchanges mark words.
+        let id = self.id(unsafe { AtomicU64::from_ptr(address as *mut u64) })?;
+        self.ids.insert(address, id);
+        Some(Met { id, is_new: true })
+    }
+
+    /// The object that refers to another and has its tag there. None if the walk has not come to it.
+    ///
+    /// # Safety
+    /// As above; the tag is not that of the object itself.
+    pub unsafe fn referrer(&mut self, tag: *const jlong) -> Option<u32> {
+        // SAFETY: as above. What it refers to is not looked at.
+        let address = unsafe { tag.sub(1).cast::<usize>().read() };
+        if self.referrer.0 != address {
+            self.referrer = (address, *self.ids.get(&address)?);
+        }
+        Some(self.referrer.1)
+    }
+
+    fn id(&mut self, word: &AtomicU64) -> Option<u32> {
+        let mark = word.load(Ordering::Relaxed);
+        if mark & KIND != FREE {
+            return None;
+        }
+        let hash = (mark >> self.shift & HASH) as u32;
+        if hash != 0 {
+            return Some(hash);
+        }
+        let id = self.blocks.iter_mut().find_map(Block::pop)?;
+        let marked = mark | u64::from(id) << self.shift;
+        word.compare_exchange(mark, marked, Ordering::Relaxed, Ordering::Relaxed).ok().map(|_| id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHIFT: u32 = 8;
+    const BLOCK: Block = Block { first: 77, count: 2 };
+
+    /// What lies before the tag, as far as it is looked at.
+    #[repr(C)]
+    struct Wrapper {
+        object: *const u64,
+        size: jlong,
+        tag: jlong,
+    }
+
+    fn object(marks: &mut Marks, word: &mut u64, size: u64) -> Option<Met> {
+        let wrapper = Wrapper { object: word, size: 24, tag: 0 };
+        // SAFETY: a wrapper as the VM has them, whole, and an object's first word.
+        unsafe { marks.object((&raw const wrapper).cast::<jlong>().add(2), size) }
+    }
+
+    fn referrer(marks: &mut Marks, word: &u64) -> Option<u32> {
+        #[repr(C)]
+        struct Referrer {
+            object: *const u64,
+            tag: jlong,
+        }
+        let wrapper = Referrer { object: word, tag: 0 };
+        // SAFETY: as above.
+        unsafe { marks.referrer((&raw const wrapper).cast::<jlong>().add(1)) }
+    }
+
+    fn is(id: u32, is_new: bool) -> Option<Met> {
+        Some(Met { id, is_new })
+    }
+
+    #[test]
+    fn objects_keep_their_hashes() {
+        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let mut word = 0x1234 << SHIFT | 0x28 | FREE;
+        let before = word;
+        assert_eq!(object(&mut marks, &mut word, 24), is(0x1234, true));
+        assert_eq!(object(&mut marks, &mut word, 24), is(0x1234, false));
+        assert_eq!((word, marks.into_blocks()), (before, vec![BLOCK]));
+    }
+
+    #[test]
+    fn objects_without_a_hash_get_an_id() {
+        let mut marks = Marks::new(SHIFT, vec![Block::default(), BLOCK]);
+        let (mut first, mut second, mut third) = (0x28 | FREE, FREE, FREE);
+        assert_eq!(object(&mut marks, &mut first, 24), is(77, true));
+        assert_eq!(first, 77 << SHIFT | 0x28 | FREE);
+        // The walk has marked it as visited, and keeps its mark word elsewhere.
+        first = 3;
+        assert_eq!(object(&mut marks, &mut first, 24), is(77, false));
+        assert!(object(&mut marks, &mut second, 24).is_some());
+        assert_eq!((object(&mut marks, &mut third, 24), third), (None, FREE), "there are no more");
+        assert!(marks.into_blocks().iter().all(|block| block.count == 0));
+    }
+
+    #[test]
+    fn locked_objects_are_left_alone() {
+        for kind in [0, 2, 3, 5] {
+            let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+            let mut word = 0x7f00_0000_1000 | kind;
+            let before = word;
+            assert_eq!((object(&mut marks, &mut word, 24), word), (None, before));
+        }
+    }
+
+    #[test]
+    fn what_is_no_object_is_not_looked_at() {
+        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let mut word = FREE;
+        assert_eq!(object(&mut marks, &mut word, 16), None, "another size");
+        let odd = (&raw mut word).wrapping_byte_add(4).cast::<u64>();
+        for address in [odd, std::ptr::null_mut()] {
+            let wrapper = Wrapper { object: address, size: 24, tag: 0 };
+            // SAFETY: as above; what is no address of an object is not followed.
+            let met = unsafe { marks.object((&raw const wrapper).cast::<jlong>().add(2), 24) };
+            assert_eq!(met, None);
+        }
+        assert_eq!(word, FREE);
+    }
+
+    #[test]
+    fn referrers_are_objects_of_this_walk() {
+        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let (mut one, mut two) = (FREE, FREE);
+        object(&mut marks, &mut one, 24);
+        assert_eq!(referrer(&mut marks, &one), Some(77));
+        assert_eq!(referrer(&mut marks, &two), None);
+        object(&mut marks, &mut two, 24);
+        assert!(referrer(&mut marks, &two).is_some_and(|id| id != 77));
+        assert_eq!(referrer(&mut marks, &one), Some(77));
+        marks.begin();
+        assert_eq!(referrer(&mut marks, &one), None);
+    }
+}

@@ -1,0 +1,241 @@
+//! What a walk of the heap finds.
+
+use et_trace::event::ObjectHash;
+use et_trace::file::format::InitialObject;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::marks::{Marks, Met};
+use crate::jvm::jvmti::{Jvmti, JvmtiError, Reference, reference};
+
+/// Tag of objects that have no id yet. No id is negative.
+pub const MARKED: i64 = -1;
+/// Tag of `java.lang.Class` until it has an id.
+pub const CLASS: i64 = -2;
+
+/// From here on are no ids of objects, which have 31 bits. Objects whose mark words are of no use, such as those that threads
+/// wait for, are called by such numbers until the walk is over.
+pub const NAMELESS: u32 = 1 << 31;
+/// So many of them at most: the VM looks through all tags for each.
+const MOST_NAMELESS: u32 = 64;
+
+/// A reference as the walk reports it.
+pub struct Edge {
+    /// See [`reference`].
+    pub kind: i32,
+    /// Ids.
+    pub origin: u32,
+    pub target: u32,
+    /// Of a field or element.
+    pub index: u32,
+}
+
+/// A walk's result.
+#[derive(Default)]
+pub struct Picture {
+    /// Objects that had no id, which are marked now. As long as there are any, the rest is incomplete.
+    pub marked: u64,
+    pub objects: Vec<InitialObject>,
+    /// Class of each object, by id.
+    pub class_of: FxHashMap<u32, u32>,
+    pub edges: Vec<Edge>,
+    /// Id of what slot 0 of a frame holds, by id of the thread and depth.
+    pub receivers: FxHashMap<(u32, i32), u32>,
+    /// Objects that have a number instead of an id, which is their tag: the first numbers from [`NAMELESS`] on.
+    pub nameless: u32,
+    /// Objects without a tag that have the id of another.
+    pub shared: usize,
+    /// Objects that were met when their class had no tag yet.
+    classless: FxHashSet<u32>,
+    /// References that come from nowhere, as it seems.
+    strays: u64,
+}
+
+impl Picture {
+    /// Walks the heap. Objects whose id is neither in their tag nor in `marks` are tagged as marked.
+    pub fn take(walker: Jvmti, mut marks: Option<&mut Marks>) -> Result<Self, JvmtiError> {
+        if let Some(marks) = &mut marks {
+            tag_roots(walker, marks)?;
+            marks.begin();
+        }
+        let mut picture = Picture::default();
+        // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
+        walker.follow_references(|found| {
+            picture.visit(found, marks.as_deref_mut());
+            true
+        })?;
+        Ok(picture)
+    }
+
+    /// Puts an id in the place of a number.
+    pub fn name(&mut self, number: u32, id: u32) {
+        let rename = |name: &mut u32| {
+            if *name == number {
+                *name = id;
+            }
+        };
+        for object in &mut self.objects {
+            rename(&mut object.object.0);
+            rename(&mut object.class.0);
+        }
+        for edge in &mut self.edges {
+            rename(&mut edge.origin);
+            rename(&mut edge.target);
+        }
+        self.class_of.values_mut().for_each(rename);
+        for ((mut thread, depth), mut receiver) in std::mem::take(&mut self.receivers) {
+            rename(&mut thread);
+            rename(&mut receiver);
+            self.receivers.insert((thread, depth), receiver);
+        }
+        if self.classless.remove(&number) {
+            self.classless.insert(id);
+        }
+        if let Some(class) = self.class_of.remove(&number) {
+            self.shared += usize::from(self.class_of.insert(id, class).is_some());
+        }
+    }
+
+    /// Whether every object has an id, or a number, and a class, and every reference an origin.
+    pub fn is_complete(&self) -> bool {
+        self.marked == 0 && !self.has_gaps()
+    }
+
+    /// Whether something is missing beside the objects that are marked.
+    pub fn has_gaps(&self) -> bool {
+        self.strays > 0 || self.classless.iter().any(|object| !self.class_of.contains_key(object))
+    }
+
+    fn visit(&mut self, found: Reference, mut marks: Option<&mut Marks>) {
+        let reads_marks = marks.is_some();
+        let untagged = if *found.tag == 0 { marks.as_deref_mut().and_then(|marks| met(marks, &found)) } else { None };
+        if *found.tag == 0 && untagged.is_none() {
+            if reads_marks && self.nameless < MOST_NAMELESS {
+                *found.tag = (NAMELESS + self.nameless).into();
+                self.nameless += 1;
+            } else {
+                *found.tag = MARKED;
+                self.marked += 1;
+            }
+        }
+        let Some(target) = untagged.map(|met| met.id).or(id(*found.tag)) else { return };
+        if let Some(class) = id(found.class_tag) {
+            if self.class_of.insert(target, class).is_none() {
+                let size = u32::try_from(found.size).unwrap_or(u32::MAX);
+                let (object, class) = (ObjectHash(target), ObjectHash(class));
+                self.objects.push(InitialObject { object, class, size, length: found.length });
+            } else if let Some(Met { is_new: true, .. }) = untagged {
+                self.shared += 1;
+            }
+        } else if reads_marks {
+            self.classless.insert(target);
+        }
+        match (found.kind, found.local) {
+            (reference::FIELD | reference::STATIC_FIELD | reference::ARRAY_ELEMENT, _) => {
+                match id(found.referrer_tag).or_else(|| referrer(marks, &found, target)) {
+                    Some(origin) => self.edges.push(Edge { kind: found.kind, origin, target, index: found.index }),
+                    // What is marked will have an id in the next walk.
+                    None => self.strays += u64::from(reads_marks && found.referrer_tag == 0),
+                }
+            }
+            (reference::STACK_LOCAL, Some(local)) if local.slot == 0 => {
+                if let Some(thread) = id(local.thread_tag) {
+                    self.receivers.insert((thread, local.depth), target);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Tags what is known by its tag alone: classes, which JVMTI tells of each object, and threads.
+fn tag_roots(walker: Jvmti, marks: &mut Marks) -> Result<(), JvmtiError> {
+    marks.begin();
+    walker.follow_references(|found| {
+        let is_class = found.class_tag == marks.class_of_classes;
+        if (*found.tag == 0 || *found.tag == CLASS)
+            && (is_class || found.kind == reference::THREAD)
+            && let Some(Met { id, .. }) = met(marks, &found)
+        {
+            if *found.tag == CLASS {
+                marks.class_of_classes = id.into();
+            }
+            *found.tag = id.into();
+        }
+        false
+    })
+}
+
+fn met(marks: &mut Marks, found: &Reference) -> Option<Met> {
+    // SAFETY: a visitor's own.
+    #[allow(unsafe_code, reason = "what the walk gives is handed on")]
+    unsafe {
+        marks.object(std::ptr::from_ref(&*found.tag), found.size)
+    }
+}
+
+fn referrer(marks: Option<&mut Marks>, found: &Reference, target: u32) -> Option<u32> {
+    let marks = marks?;
+    if std::ptr::eq(found.referrer_tag_at, found.tag) {
+        return Some(target);
+    }
+    // SAFETY: a visitor's own, and not the object itself. References from fields and elements come from an object.
+    #[allow(unsafe_code, reason = "what the walk gives is handed on")]
+    unsafe {
+        marks.referrer(found.referrer_tag_at)
+    }
+}
+
+/// The id in a tag; none for what is only marked.
+pub fn id(tag: i64) -> Option<u32> {
+    u32::try_from(tag).ok().filter(|id| *id != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_replaced_everywhere() {
+        let (number, other) = (NAMELESS, NAMELESS + 1);
+        let initial = |object, class| InitialObject {
+            object: ObjectHash(object),
+            class: ObjectHash(class),
+            size: 16,
+            length: -1,
+        };
+        let mut picture = Picture {
+            objects: vec![initial(number, 5), initial(5, number), initial(other, 5)],
+            class_of: [(number, 5), (5, number), (other, 5)].into_iter().collect(),
+            edges: vec![Edge { kind: 2, origin: number, target: other, index: 0 }],
+            receivers: [((number, 1), number), ((other, 2), 5)].into_iter().collect(),
+            nameless: 2,
+            ..Picture::default()
+        };
+        picture.name(number, 9);
+        picture.name(other, 10);
+        assert_eq!(picture.objects, [initial(9, 5), initial(5, 9), initial(10, 5)]);
+        assert_eq!(picture.class_of, [(9, 5), (5, 9), (10, 5)].into_iter().collect());
+        assert_eq!((picture.edges[0].origin, picture.edges[0].target), (9, 10));
+        assert_eq!(picture.receivers, [((9, 1), 9), ((10, 2), 5)].into_iter().collect());
+        assert_eq!(picture.shared, 0);
+    }
+
+    #[test]
+    fn a_number_that_gets_the_id_of_another_object_is_counted() {
+        let mut picture =
+            Picture { class_of: [(9, 5), (NAMELESS, 5)].into_iter().collect(), nameless: 1, ..Picture::default() };
+        picture.name(NAMELESS, 9);
+        assert_eq!((picture.shared, picture.class_of.len()), (1, 1));
+    }
+
+    #[test]
+    fn what_has_no_class_is_a_gap_until_it_has_one() {
+        let mut picture = Picture::default();
+        picture.classless.insert(7);
+        assert!(picture.has_gaps() && !picture.is_complete());
+        picture.class_of.insert(7, 5);
+        assert!(picture.is_complete());
+        picture.marked = 1;
+        assert!(!picture.has_gaps() && !picture.is_complete());
+    }
+}

@@ -1,0 +1,115 @@
+//! What exists when tracing begins is found by the mark words of objects, and the same as by their tags.
+
+use std::collections::BTreeMap;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::program::{Run, Setup};
+use et_tests::record::{ObjectId, What};
+use xtask::jdks::Jdk;
+
+/// Name and options, and the Java versions that know them.
+const VARIANTS: [(&str, u32, &[&str]); 6] = [
+    ("serial", 11, &["-XX:+UseSerialGC"]),
+    ("parallel", 11, &["-XX:+UseParallelGC"]),
+    ("z", 15, &["-XX:+UseZGC"]),
+    ("shenandoah", 15, &["-XX:+UseShenandoahGC"]),
+    ("compact_headers", 25, &["-XX:+UseCompactObjectHeaders"]),
+    ("inflated_locks", 21, &["-XX:+UnlockExperimentalVMOptions", "-XX:LockingMode=0"]),
+];
+
+/// Everything that the interpreter alone does, and so in each run.
+const BOTH: [&str; 2] = ["-Xint", "-Xmx64m"];
+const LATE: &str = "-Det.start=method:Initial.begin";
+
+fn main() -> ExitCode {
+    let mut trials = Vec::new();
+    for (name, since, options) in VARIANTS {
+        trials.extend(lab::on_each_jdk_unless(
+            name,
+            move |_, jdk| obstacle(jdk, since, options),
+            move |lab, jdk| same(lab, jdk, name, options, &[LATE], 10),
+        ));
+    }
+    trials.extend(lab::on_each_jdk("from_the_start", |lab, jdk| same(lab, jdk, "start", &[], &[], 10)));
+    trials.extend(lab::on_each_jdk("many_locks", |lab, jdk| same(lab, jdk, "locks", &[], &[LATE], 100)));
+    lab::run(trials).exit_code()
+}
+
+/// Not all builds have all collectors.
+fn obstacle(jdk: &Jdk, since: u32, options: &[&str]) -> Option<String> {
+    let starts = || Command::new(jdk.java()).args(options).arg("-version").output();
+    let refused = jdk.feature < since || starts().is_ok_and(|output| !output.status.success());
+    refused.then(|| format!("this build of Java {} has no {}", jdk.feature, options.join(" ")))
+}
+
+/// Objects by type, size and length; references by the types of both ends.
+type Picture = BTreeMap<Vec<String>, usize>;
+
+fn same(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str], traced: &[&str], waited: u32) -> Result<()> {
+    let waited = format!("-Dwaited={waited}");
+    let both = [&BOTH, options, &[&waited]].concat();
+    // Strings of the JVM hold these names: they are of one length.
+    let [tags, marks, both] = ["tags", "mark", "both"].map(|way| {
+        let environment = [("ET_TEST_WALKS", way)];
+        let setup = Setup { both: &both, traced, environment: &environment, ..Setup::default() };
+        let run = Run::with(lab, jdk, &format!("initial_{name}_{way}"), "facts/Initial", setup)?;
+        let problems = run.summary(lab)?["problems"].clone();
+        let walked = walked(&problems)?;
+        ensure!(problems.as_array().is_some_and(|problems| problems.len() == 1), "{problems}");
+        let picture = picture(lab, &run)?;
+        run.clean()?;
+        Ok((walked, picture))
+    });
+    let ((by_tags, expected), (by_marks, found), (by_both, after_gaps)) = (tags?, marks?, both?);
+    ensure!(by_tags.0 == "tags" && by_both.0 == "tags", "by {} and {}", by_tags.0, by_both.0);
+    ensure!(by_marks.0 == "mark words", "by {}", by_marks.0);
+    // Objects that threads wait for have a number meanwhile; where there are too many, they are tagged.
+    ensure!(by_marks.1 <= 2, "{} walks", by_marks.1);
+    ensure!(after_gaps == expected, "a walk by mark words before those by tags changes what they find");
+    ensure!(expected.values().sum::<usize>() > 10_000, "{} objects and references", expected.len());
+    let differences: Vec<String> = expected
+        .keys()
+        .chain(found.keys())
+        .filter(|key| expected.get(*key) != found.get(*key))
+        .map(|key| format!("{key:?}: {:?} by tags, {:?} by mark words", expected.get(key), found.get(key)))
+        .collect();
+    ensure!(differences.is_empty(), "{}", differences.join("\n"));
+    Ok(())
+}
+
+/// How the heap was walked, and how often.
+fn walked(problems: &serde_json::Value) -> Result<(String, u64)> {
+    const SAID: &str = "the heap was walked by ";
+    let problems = problems.as_array().context("no problems")?;
+    let said = problems.iter().find_map(|problem| Some((problem["what"].as_str()?.strip_prefix(SAID)?, problem)));
+    let (by, problem) = said.context("the trace does not say how the heap was walked")?;
+    Ok((by.to_owned(), problem["count"].as_u64().context("no count")?))
+}
+
+fn picture(lab: &Lab, run: &Run) -> Result<Picture> {
+    let trace = run.read(lab)?;
+    let mut picture = Picture::new();
+    for record in &trace.records.all {
+        if let What::Born { kind: 'I', size, descriptor, length, .. } = &record.what {
+            *picture.entry(vec![descriptor.to_string(), size.to_string(), length.to_string()]).or_default() += 1;
+        }
+    }
+    let objects = &trace.records.descriptors;
+    let type_of = |id: &str| -> Result<String> {
+        let id = ObjectId(u64::from_str_radix(id, 16)?);
+        Ok(objects.get(&id).map_or("none", |descriptor| descriptor).to_owned())
+    };
+    for comment in &trace.records.comments {
+        // Where in an array something lies may depend on hashes; so does whether an entry of a map lies behind another.
+        if let ["ref", origin, _, target] = comment.split(' ').collect::<Vec<_>>()[..] {
+            let (mut origin, target) = (type_of(origin)?, type_of(target)?);
+            if ["HashMap$Node;", "HashMap$Entry;"].iter().any(|entry| target.ends_with(entry)) {
+                origin = "a map".into();
+            }
+            *picture.entry(vec![origin, target]).or_default() += 1;
+        }
+    }
+    Ok(picture)
+}
