@@ -84,7 +84,7 @@ impl Classes {
             let known = ClassRecord { class: ObjectHash(id), superclass, ..ClassRecord::default() };
             // No lock meanwhile: if two threads do the same, the first one's record counts.
             let record = record(tracer, env, class, known);
-            // The boot loader is never unloaded, hidden classes of the run aside.
+            // The boot loader is never unloaded. Hidden classes of its are, and stay if tracing began behind them.
             let stays = initial && record.as_ref().is_ok_and(|record| record.loader == ObjectHash::NULL);
             let ticket = || if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
             self.enter(id, record, &tracer.queue, ticket);

@@ -239,6 +239,8 @@ impl Slots {
         if let Some(own) = self.lock().own.get(&id) {
             return Ok(own.clone());
         }
+        // So that somebody waits for its end, with which this goes.
+        tracer.classes.define(tracer, env, class, false);
         // No lock is held while the VM is asked: if two threads do, one's answer is thrown away.
         let members = self.members(tracer.jvmti, class)?;
         let mut state = self.lock();

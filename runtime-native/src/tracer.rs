@@ -223,7 +223,7 @@ impl Tracer {
     }
 
     fn class_is_gone(&self, id: u32) {
-        // Its id is free once the first of the two does not have it.
+        // Its id is free once the classes do not have it, which must be last.
         self.slots.forget(id);
         self.classes.forget(id);
     }

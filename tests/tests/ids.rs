@@ -93,10 +93,10 @@ fn kept_apart(lab: &Lab, jdk: &Jdk, variant: &Variant) -> Result<()> {
     run.clean()
 }
 
-/// Ids begin again after 60,000, several times in the run, and none of a living object's is given out.
+/// Ids begin again after 80,000, several times in the run, and none of a living object's is given out.
 fn used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let setup =
-        Setup { both: &["-Drounds=60000", "-Xmx64m"], environment: &[("ET_TEST_ID_LAP", "60000")], ..Setup::default() };
+        Setup { both: &["-Drounds=60000", "-Xmx64m"], environment: &[("ET_TEST_ID_LAP", "80000")], ..Setup::default() };
     let run = Run::with(lab, jdk, "ids_used_again", "facts/Ids", setup)?;
     let laps = nodes(lab, &run, 60_000)?;
     ensure!(laps >= 3, "no id was used more than {laps} times again");

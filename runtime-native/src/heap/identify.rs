@@ -7,10 +7,10 @@
 
 use std::env;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::marks::Marks;
-use super::picture::{CLASS, MARKED, NAMELESS, Picture};
+use super::picture::{self, CLASS, MARKED, NAMELESS, PROBE, Picture};
 use crate::ids;
 use crate::jvm::env::{Env, Object};
 use crate::jvm::jvmti::{Jvmti, JvmtiError};
@@ -28,7 +28,7 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
     let wanted = env::var(WALKS_VARIABLE).ok();
     let class = env.find_class(c"java/lang/Class");
     let wants = |way| wanted.as_deref() == Some(way);
-    let mut marks = if wants("tags") { None } else { marks(tracer, env) };
+    let mut marks = if wants("tags") { None } else { marks(tracer, env, walker)? };
     if let (Some(_), Some(class)) = (&marks, class) {
         walker.set_tag(class, CLASS)?;
     }
@@ -63,8 +63,8 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
             return Ok((picture, shared));
         }
         if let Some(marks) = marks.take_if(|_| has_gaps) {
-            // All objects are asked for their ids again.
-            taken.clear();
+            // All objects are asked for their ids again, but for those that have tags.
+            taken = picture.class_of.values().copied().collect();
             ids::give_back_initial(tracer, marks.into_blocks());
             if let Some(class) = class.filter(|class| walker.tag(*class) == Ok(CLASS)) {
                 walker.set_tag(class, 0)?;
@@ -81,21 +81,31 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
 
 /// Gives ids to the objects that have numbers.
 fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Result<(), JvmtiError> {
-    for number in (NAMELESS..).take(picture.nameless as usize) {
-        for object in walker.objects_with_tag(env, number.into())? {
-            let id = tracer.id(env, object);
-            walker.set_tag(object, id.into())?;
-            picture.name(number, id);
-            env.delete_local(object);
-        }
+    let numbers: Vec<i64> = (NAMELESS..).take(picture.nameless as usize).map(i64::from).collect();
+    let mut ids = FxHashMap::default();
+    for (object, number) in walker.objects_with_tags(env, &numbers)? {
+        let id = tracer.id(env, object);
+        walker.set_tag(object, id.into())?;
+        ids.insert(number as u32, id);
+        env.delete_local(object);
     }
+    picture.name(&ids);
     Ok(())
 }
 
 /// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
-fn marks(tracer: &Tracer, env: Env) -> Option<Marks> {
-    let shift = *tracer.mark_shift.get()?;
-    tracer.collector.is_none().then(|| Marks::new(shift, ids::take_initial(tracer, env)))
+fn marks(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks>, JvmtiError> {
+    let Some(&shift) = tracer.mark_shift.get().filter(|_| tracer.collector.is_none()) else { return Ok(None) };
+    let finds = env.frame(1, |env| {
+        let Some(probe) = env.new_byte_array(0) else { return Ok(false) };
+        let hash = tracer.hotspot.identity_hash(env, probe);
+        walker.set_tag(probe, PROBE)?;
+        let Some(held) = env.global(probe) else { return Ok(false) };
+        let finds = picture::finds_mark_words(walker, shift, hash);
+        env.delete_global(held);
+        finds
+    })?;
+    Ok(finds.then(|| Marks::new(shift, ids::take_initial(tracer, env))))
 }
 
 /// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.

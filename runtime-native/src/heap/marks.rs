@@ -1,13 +1,14 @@
 //! Ids in the mark words of the objects that a walk of the heap comes to.
 //!
 //! JVMTI shows a walk the places of tags, not objects; and to have tags looked up, made and set is most of what walks take. But
-//! HotSpot keeps these places on its stack, in structures whose members have stood in the same order from JDK 8 to 25
-//! (`CallbackWrapper` and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): before an object's tag its size, before that its address;
-//! before a referrer's tag the address of that. While a walk goes on the world stands still, so the mark word there can be read,
+//! HotSpot keeps these places on its stack, in structures whose members have stood in the same order from JDK 8 to 25 (not in
+//! what comes after: `CallbackWrapper` and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): before an object's tag its size, before that
+//! its address; before a referrer's tag the address of that. While a walk goes on the world stands still, so the mark word there can be read,
 //! and can get an id as hooks give them (`HeapProxyObjects.identify`).
 //!
-//! Whether an address is one is not taken on trust: the size beside it must be the one that JVMTI tells, and a referrer must be
-//! an object that the walk has come to. Where that is not so, objects are tagged.
+//! Whether an address is one is not taken on trust: first an object must be found so whose identity hash is known ([`probe`]). Then the
+//! size beside each address must be the one that JVMTI tells, and a referrer must be an object that the walk has come to. Where
+//! that is not so, objects are tagged.
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,7 +33,7 @@ pub struct Marks {
     shift: u32,
     /// Ids for objects that have none.
     blocks: Vec<Block>,
-    /// By address. Up to JDK 17 the walk marks the objects that it has been at, in their mark words.
+    /// By address. Older releases, up to 17, mark the objects that a walk has been at in their mark words.
     ids: FxHashMap<usize, u32>,
     /// Tag of `java.lang.Class`.
     pub class_of_classes: jlong,
@@ -70,15 +71,12 @@ impl Marks {
     /// # Safety
     /// To be called by a visitor of references, with what it is given.
     pub unsafe fn object(&mut self, tag: *const jlong, size: u64) -> Option<Met> {
-        // SAFETY: as the module says: words of a structure of the VM, on the stack, of which the tag is not the first.
-        let (there, address) = unsafe { (tag.sub(1).read() as u64, tag.sub(2).cast::<usize>().read()) };
-        if there != size || address == 0 || !address.is_multiple_of(8) {
-            return None;
-        }
+        // SAFETY: the caller's promise.
+        let address = unsafe { address(tag, size) }?;
         if let Some(&id) = self.ids.get(&address) {
             return Some(Met { id, is_new: false });
         }
-        // SAFETY: an object starts there, with its mark word. The VM itself only exchanges mark words.
+        // SAFETY: an object starts there, with its mark word, as one did where it was tried. The VM itself only exchanges mark words.
         let id = self.id(unsafe { AtomicU64::from_ptr(address as *mut u64) })?;
         self.ids.insert(address, id);
         Some(Met { id, is_new: true })
@@ -110,6 +108,33 @@ impl Marks {
         let marked = mark | u64::from(id) << self.shift;
         word.compare_exchange(mark, marked, Ordering::Relaxed, Ordering::Relaxed).ok().map(|_| id)
     }
+}
+
+/// The identity hash in the mark word of the object that has its tag there, and that size, if that is where it is. What is no
+/// address does no harm.
+///
+/// # Safety
+/// To be called by a visitor of references, with what it is given.
+pub unsafe fn probe(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
+    // SAFETY: the caller's promise.
+    let address = unsafe { address(tag, size) }?;
+    let mut mark = 0_u64;
+    let here = libc::iovec { iov_base: (&raw mut mark).cast(), iov_len: 8 };
+    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
+    // SAFETY: the system copies from memory that is there, and else says that it is not.
+    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
+    (copied == 8 && mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
+}
+
+/// The address before the size before a tag, if that is the size.
+///
+/// # Safety
+/// As above.
+unsafe fn address(tag: *const jlong, size: u64) -> Option<usize> {
+    // SAFETY: as the module says: words of a structure of the VM, on the stack, of which the tag is not the first. In what comes after
+    // JDK 25 as well.
+    let (there, address) = unsafe { (tag.sub(1).read() as u64, tag.sub(2).cast::<usize>().read()) };
+    (there == size && address != 0 && address.is_multiple_of(8)).then_some(address)
 }
 
 #[cfg(test)]
@@ -195,6 +220,18 @@ mod tests {
             assert_eq!(met, None);
         }
         assert_eq!(word, FREE);
+    }
+
+    #[test]
+    fn a_probe_reads_what_is_there_and_nothing_else() {
+        let word = 0x1234_u64 << SHIFT | 0x28 | FREE;
+        let probed = |object: *const u64| {
+            let wrapper = Wrapper { object, size: 24, tag: 0 };
+            // SAFETY: a wrapper as the VM has them.
+            unsafe { probe((&raw const wrapper).cast::<jlong>().add(2), 24, SHIFT) }
+        };
+        let (locked, nowhere) = (word | 2, std::ptr::dangling());
+        assert_eq!([&raw const word, &raw const locked, nowhere].map(probed), [Some(0x1234), None, None]);
     }
 
     #[test]

@@ -4,19 +4,21 @@ use et_trace::event::ObjectHash;
 use et_trace::file::format::InitialObject;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::marks::{Marks, Met};
+use super::marks::{self, Marks, Met};
 use crate::jvm::jvmti::{Jvmti, JvmtiError, Reference, reference};
 
 /// Tag of objects that have no id yet. No id is negative.
 pub const MARKED: i64 = -1;
 /// Tag of `java.lang.Class` until it has an id.
 pub const CLASS: i64 = -2;
+/// Tag of the object that shows whether mark words are found.
+pub const PROBE: i64 = -3;
 
 /// From here on are no ids of objects, which have 31 bits. Objects whose mark words are of no use, such as those that threads
 /// wait for, are called by such numbers until the walk is over.
 pub const NAMELESS: u32 = 1 << 31;
-/// So many of them at most: the VM looks through all tags for each.
-const MOST_NAMELESS: u32 = 64;
+/// So many of them at most: the VM compares each with all tags.
+const MOST_NAMELESS: u32 = 256;
 
 /// A reference as the walk reports it.
 pub struct Edge {
@@ -53,11 +55,11 @@ pub struct Picture {
 impl Picture {
     /// Walks the heap. Objects whose id is neither in their tag nor in `marks` are tagged as marked.
     pub fn take(walker: Jvmti, mut marks: Option<&mut Marks>) -> Result<Self, JvmtiError> {
+        let mut picture = Picture::default();
         if let Some(marks) = &mut marks {
-            tag_roots(walker, marks)?;
+            picture.tag_roots(walker, marks)?;
             marks.begin();
         }
-        let mut picture = Picture::default();
         // Not `IterateThroughHeap`: it also finds the dead, whom our references would then bring back.
         walker.follow_references(|found| {
             picture.visit(found, marks.as_deref_mut());
@@ -66,32 +68,32 @@ impl Picture {
         Ok(picture)
     }
 
-    /// Puts an id in the place of a number.
-    pub fn name(&mut self, number: u32, id: u32) {
-        let rename = |name: &mut u32| {
-            if *name == number {
-                *name = id;
-            }
-        };
+    /// Puts ids in the places of numbers.
+    pub fn name(&mut self, ids: &FxHashMap<u32, u32>) {
+        // The collector may have freed an object before it got its id: then there must be another walk.
+        self.marked += u64::from(self.nameless) - ids.len() as u64;
+        let name = |name: &mut u32| *name = ids.get(name).copied().unwrap_or(*name);
         for object in &mut self.objects {
-            rename(&mut object.object.0);
-            rename(&mut object.class.0);
+            name(&mut object.object.0);
+            name(&mut object.class.0);
         }
         for edge in &mut self.edges {
-            rename(&mut edge.origin);
-            rename(&mut edge.target);
+            name(&mut edge.origin);
+            name(&mut edge.target);
         }
-        self.class_of.values_mut().for_each(rename);
+        self.class_of.values_mut().for_each(name);
         for ((mut thread, depth), mut receiver) in std::mem::take(&mut self.receivers) {
-            rename(&mut thread);
-            rename(&mut receiver);
+            name(&mut thread);
+            name(&mut receiver);
             self.receivers.insert((thread, depth), receiver);
         }
-        if self.classless.remove(&number) {
-            self.classless.insert(id);
-        }
-        if let Some(class) = self.class_of.remove(&number) {
-            self.shared += usize::from(self.class_of.insert(id, class).is_some());
+        for (number, id) in ids {
+            if self.classless.remove(number) {
+                self.classless.insert(*id);
+            }
+            if let Some(class) = self.class_of.remove(number) {
+                self.shared += usize::from(self.class_of.insert(*id, class).is_some());
+            }
         }
     }
 
@@ -105,17 +107,41 @@ impl Picture {
         self.strays > 0 || self.classless.iter().any(|object| !self.class_of.contains_key(object))
     }
 
+    /// Gives an object a number; false if there are no more.
+    fn number(&mut self, tag: &mut i64) -> bool {
+        let has_more = self.nameless < MOST_NAMELESS;
+        if has_more {
+            *tag = (NAMELESS + self.nameless).into();
+            self.nameless += 1;
+        }
+        has_more
+    }
+
+    /// Tags what is known by its tag alone: classes, which JVMTI tells of each object, and threads, which it tells of what stacks hold.
+    fn tag_roots(&mut self, walker: Jvmti, marks: &mut Marks) -> Result<(), JvmtiError> {
+        marks.begin();
+        walker.follow_references(|found| {
+            let is_class = found.class_tag == marks.class_of_classes;
+            if (*found.tag == 0 || *found.tag == CLASS) && (is_class || found.kind == reference::THREAD) {
+                let is_class_of_classes = *found.tag == CLASS;
+                match met(marks, &found) {
+                    Some(Met { id, .. }) => *found.tag = id.into(),
+                    None => self.strays += u64::from(!self.number(found.tag)),
+                }
+                if is_class_of_classes {
+                    marks.class_of_classes = *found.tag;
+                }
+            }
+            false
+        })
+    }
+
     fn visit(&mut self, found: Reference, mut marks: Option<&mut Marks>) {
         let reads_marks = marks.is_some();
         let untagged = if *found.tag == 0 { marks.as_deref_mut().and_then(|marks| met(marks, &found)) } else { None };
-        if *found.tag == 0 && untagged.is_none() {
-            if reads_marks && self.nameless < MOST_NAMELESS {
-                *found.tag = (NAMELESS + self.nameless).into();
-                self.nameless += 1;
-            } else {
-                *found.tag = MARKED;
-                self.marked += 1;
-            }
+        if *found.tag == 0 && untagged.is_none() && !(reads_marks && self.number(found.tag)) {
+            *found.tag = MARKED;
+            self.marked += 1;
         }
         let Some(target) = untagged.map(|met| met.id).or(id(*found.tag)) else { return };
         if let Some(class) = id(found.class_tag) {
@@ -147,35 +173,33 @@ impl Picture {
     }
 }
 
-/// Tags what is known by its tag alone: classes, which JVMTI tells of each object, and threads.
-fn tag_roots(walker: Jvmti, marks: &mut Marks) -> Result<(), JvmtiError> {
-    marks.begin();
+/// Whether the mark word of an object that has this identity hash, and [`PROBE`] for a tag, is where it is looked for. A root must
+/// hold the object.
+pub fn finds_mark_words(walker: Jvmti, shift: u32, hash: u32) -> Result<bool, JvmtiError> {
+    let mut finds = false;
     walker.follow_references(|found| {
-        let is_class = found.class_tag == marks.class_of_classes;
-        if (*found.tag == 0 || *found.tag == CLASS)
-            && (is_class || found.kind == reference::THREAD)
-            && let Some(Met { id, .. }) = met(marks, &found)
-        {
-            if *found.tag == CLASS {
-                marks.class_of_classes = id.into();
-            }
-            *found.tag = id.into();
+        if *found.tag == PROBE {
+            // SAFETY: a visitor's own.
+            #[allow(unsafe_code, reason = "what the walk gives is handed on")]
+            let there = unsafe { marks::probe(found.tag_at, found.size, shift) };
+            finds = there == Some(hash);
         }
         false
-    })
+    })?;
+    Ok(finds)
 }
 
 fn met(marks: &mut Marks, found: &Reference) -> Option<Met> {
     // SAFETY: a visitor's own.
     #[allow(unsafe_code, reason = "what the walk gives is handed on")]
     unsafe {
-        marks.object(std::ptr::from_ref(&*found.tag), found.size)
+        marks.object(found.tag_at, found.size)
     }
 }
 
 fn referrer(marks: Option<&mut Marks>, found: &Reference, target: u32) -> Option<u32> {
     let marks = marks?;
-    if std::ptr::eq(found.referrer_tag_at, found.tag) {
+    if found.referrer_tag_at == found.tag_at {
         return Some(target);
     }
     // SAFETY: a visitor's own, and not the object itself. References from fields and elements come from an object.
@@ -211,8 +235,7 @@ mod tests {
             nameless: 2,
             ..Picture::default()
         };
-        picture.name(number, 9);
-        picture.name(other, 10);
+        picture.name(&[(number, 9), (other, 10)].into_iter().collect());
         assert_eq!(picture.objects, [initial(9, 5), initial(5, 9), initial(10, 5)]);
         assert_eq!(picture.class_of, [(9, 5), (5, 9), (10, 5)].into_iter().collect());
         assert_eq!((picture.edges[0].origin, picture.edges[0].target), (9, 10));
@@ -224,8 +247,15 @@ mod tests {
     fn a_number_that_gets_the_id_of_another_object_is_counted() {
         let mut picture =
             Picture { class_of: [(9, 5), (NAMELESS, 5)].into_iter().collect(), nameless: 1, ..Picture::default() };
-        picture.name(NAMELESS, 9);
-        assert_eq!((picture.shared, picture.class_of.len()), (1, 1));
+        picture.name(&[(NAMELESS, 9)].into_iter().collect());
+        assert_eq!((picture.shared, picture.class_of.len(), picture.marked), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_object_that_is_gone_before_it_has_an_id_makes_another_walk() {
+        let mut picture = Picture { nameless: 2, ..Picture::default() };
+        picture.name(&[(NAMELESS, 9)].into_iter().collect());
+        assert!(!picture.is_complete() && !picture.has_gaps());
     }
 
     #[test]

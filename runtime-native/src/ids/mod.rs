@@ -78,7 +78,8 @@ pub fn space(drawn: u32) -> IdSpace {
     IdSpace::new(drawn, lap)
 }
 
-/// Who has the blocks for initial objects: no addresses. More objects than these are rare, and get hashes of the VM's.
+/// Who has the blocks for initial objects: no addresses. A start that comes late may find more
+/// objects without a hash: they get the VM's.
 const INITIAL: RangeInclusive<usize> = 1..=8;
 
 thread_local! {

@@ -227,6 +227,8 @@ pub struct Reference<'a> {
     pub class_tag: jlong,
     pub size: u64,
     pub tag: &'a mut jlong,
+    /// Where that is.
+    pub tag_at: *const jlong,
     /// 0 for roots.
     pub referrer_tag: jlong,
     /// Where that is; null for roots.
@@ -641,10 +643,20 @@ impl Jvmti {
 
     /// All objects with that tag.
     pub fn objects_with_tag(self, env: Env<'_>, tag: jlong) -> Result<Vec<Object<'_>>> {
-        let (mut count, mut objects) = (0, ptr::null_mut());
-        jvmti!(self, 114 GetObjectsWithTags(jint, *const jlong, *mut jint, *mut *mut jobject, *mut *mut jlong), 1,
-            &tag, &mut count, &mut objects, ptr::null_mut())?;
-        Ok(self.objects(env, objects, count))
+        Ok(self.objects_with_tags(env, &[tag])?.into_iter().map(|(object, _)| object).collect())
+    }
+
+    /// All objects with one of these tags, and which.
+    pub fn objects_with_tags<'a>(self, _env: Env<'a>, tags: &[jlong]) -> Result<Vec<(Object<'a>, jlong)>> {
+        if tags.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (mut count, mut objects, mut found) = (0, ptr::null_mut(), ptr::null_mut());
+        jvmti!(self, 114 GetObjectsWithTags(jint, *const jlong, *mut jint, *mut *mut jobject, *mut *mut jlong),
+            tags.len() as jint, tags.as_ptr(), &mut count, &mut objects, &mut found)?;
+        // SAFETY: as in `objects`, of which there is one for each tag.
+        let object = |(raw, tag)| Some((unsafe { Object::new(raw) }?, tag));
+        Ok(self.vec(objects, count).into_iter().zip(self.vec(found, count)).filter_map(object).collect())
     }
 
     /// Visits every reference that can be reached from the roots. The world stands still meanwhile: the visitor
@@ -719,9 +731,10 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
             }
             _ => {}
         }
-        let tag = &mut *tag;
+        let (tag, tag_at) = (&mut *tag, tag.cast_const());
         let size = size as u64;
-        let reference = Reference { kind, index, local, class_tag, size, tag, referrer_tag, referrer_tag_at, length };
+        let reference =
+            Reference { kind, index, local, class_tag, size, tag, tag_at, referrer_tag, referrer_tag_at, length };
         if (*visit.cast::<F>())(reference) { VISIT_OBJECTS } else { 0 }
     }
 }

@@ -23,10 +23,12 @@ public class Initial {
         }
     }
 
-    /** Waits for itself, which inflates its lock. */
-    static class Waited extends Node implements Runnable {
+    /** Waits for itself, which inflates its lock: its frames must be found all the same. */
+    static class Waited extends Thread {
+        final Node next;
+
         Waited(Node next) {
-            super(next);
+            this.next = next;
         }
 
         @Override
@@ -54,11 +56,12 @@ public class Initial {
             first.other = new int[i];
         }
         weak = new WeakReference<>(first);
-        Thread[] threads = new Thread[WAITED];
+        // Only the class mirror refers to what that leaves behind.
+        Initial.class.getDeclaredFields();
         for (int i = 0; i < WAITED; i++) {
-            threads[i] = new Thread(waited[i] = new Waited(first));
-            threads[i].start();
-            while (threads[i].getState() != Thread.State.WAITING) {
+            waited[i] = new Waited(first);
+            waited[i].start();
+            while (waited[i].getState() != Thread.State.WAITING) {
                 Thread.yield();
             }
         }
@@ -67,7 +70,7 @@ public class Initial {
             synchronized (waited[i]) {
                 waited[i].notifyAll();
             }
-            threads[i].join();
+            waited[i].join();
         }
         System.out.println("done");
     }
