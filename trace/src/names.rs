@@ -16,6 +16,9 @@ pub struct ClassRef {
     index: u32,
 }
 
+/// No class has more superclasses and superinterfaces that a field is looked for in.
+const MOST_ANCESTORS: usize = 1 << 12;
+
 /// What the resolver must know of a method, at hand.
 #[derive(Clone, Copy, Debug)]
 pub struct MethodInfo {
@@ -65,6 +68,11 @@ pub struct Names {
     fields: usize,
     field_refs: usize,
     by_type: FxHashMap<TypeId, Vec<ClassRef>>,
+    /// The first class of each type and loader, `None` for artifacts, where there is more than one class of the type: a name
+    /// may be defined by thousands of loaders.
+    by_loader: FxHashMap<(TypeId, Option<ObjectHash>), ClassRef>,
+    /// Types of which an artifact has a class with hooks.
+    hooked: FxHashSet<TypeId>,
 }
 
 impl Names {
@@ -97,6 +105,7 @@ impl Names {
             all.add(names, types);
         }
         all.blocks = blocks.into_iter().collect();
+        all.index_loaders();
         all
     }
 
@@ -145,18 +154,50 @@ impl Names {
         for table in &mut self.tables {
             table.loader = origins.get(&table.names.artifact.base).map(|origin| origin.loader);
         }
+        let by_base: FxHashMap<u32, u32> = (0..self.tables.len() as u32)
+            .zip(&self.tables)
+            .rev()
+            .map(|(index, table)| (table.names.artifact.base, index))
+            .collect();
+        let mut in_artifacts: FxHashMap<TypeId, ClassRef> = FxHashMap::default();
+        for class in self.all_classes() {
+            if !self.tables[class.table as usize].names.artifact.kind.is_made_at_run_time() {
+                in_artifacts.entry(self.type_of(class)).or_insert(class);
+            }
+        }
         for at in 0..self.tables.len() {
             let table = &self.tables[at];
             let redefines = origins.get(&table.names.artifact.base).and_then(|origin| origin.redefines);
-            let (Some(redefines), Some(ty)) = (redefines, table.class_types.first()) else { continue };
-            let known = self.classes_of(*ty).iter().find(|class| {
-                let other = &self.tables[class.table as usize];
-                match redefines {
-                    Redefines::Artifact => !other.names.artifact.kind.is_made_at_run_time(),
-                    Redefines::Table(base) => other.names.artifact.base == base,
+            let (Some(redefines), Some(&ty)) = (redefines, table.class_types.first()) else { continue };
+            let known = match redefines {
+                Redefines::Artifact => in_artifacts.get(&ty).copied(),
+                Redefines::Table(base) => by_base.get(&base).and_then(|&table| self.class_in(table, ty)),
+            };
+            self.tables[at].redefines = known;
+        }
+        self.index_loaders();
+    }
+
+    /// The class of that type in a table.
+    fn class_in(&self, table: u32, ty: TypeId) -> Option<ClassRef> {
+        let all = self.classes_of(ty);
+        let start = all.partition_point(|class| class.table < table);
+        all.get(start).copied().filter(|class| class.table == table)
+    }
+
+    fn index_loaders(&mut self) {
+        (self.by_loader, self.hooked) = Default::default();
+        for (&ty, classes) in &self.by_type {
+            for &class in classes {
+                let table = &self.tables[class.table as usize];
+                if classes.len() > 1 {
+                    self.by_loader.entry((ty, table.loader)).or_insert(class);
                 }
-            });
-            self.tables[at].redefines = known.copied();
+                let flags = table.names.classes[class.index as usize].flags;
+                if table.loader.is_none() && !flags.has(ClassFlags::NOT_HOOKED) {
+                    self.hooked.insert(ty);
+                }
+            }
         }
     }
 
@@ -327,10 +368,7 @@ impl Names {
     /// Whether a class of this type is in some table and carries hooks. Tables that are known to be of one class only,
     /// which a loader made at run time, say nothing of others of that name.
     pub fn is_hooked(&self, ty: TypeId) -> bool {
-        self.classes_of(ty).iter().any(|&class| {
-            let table = &self.tables[class.table as usize];
-            table.loader.is_none() && !self.class(class).1.flags.has(ClassFlags::NOT_HOOKED)
-        })
+        self.hooked.contains(&ty)
     }
 
     /// The class named `internal_name` as `near` sees it: of the same artifact, of the same loader, or of an artifact
@@ -342,17 +380,15 @@ impl Names {
     }
 
     fn entry_near(&self, internal_name: &str, near: Option<ClassRef>, types: &Types) -> Option<ClassRef> {
-        let candidates = self.classes_of(types.get_class(internal_name)?);
+        let ty = types.get_class(internal_name)?;
+        let candidates = self.classes_of(ty);
         let (Some(near), [_, _, ..]) = (near, candidates) else { return candidates.first().copied() };
-        let start = candidates.partition_point(|class| class.table < near.table);
-        if let Some(same) = candidates.get(start).filter(|class| class.table == near.table) {
-            return Some(*same);
+        if let Some(same) = self.class_in(near.table, ty) {
+            return Some(same);
         }
-        let loader_of = |class: &&ClassRef| self.tables[class.table as usize].loader;
-        let loader = loader_of(&&near);
-        let siblings = loader.and_then(|_| candidates.iter().find(|class| loader_of(class) == loader));
-        let found = siblings.or_else(|| candidates.iter().find(|class| loader_of(class).is_none()));
-        found.or(candidates.first()).copied()
+        let of_loader = |loader| self.by_loader.get(&(ty, loader)).copied();
+        let siblings = self.tables[near.table as usize].loader.and_then(|loader| of_loader(Some(loader)));
+        siblings.or_else(|| of_loader(None)).or(candidates.first().copied())
     }
 
     /// A method by name, as stack walks give it. Methods that cannot have hooks are not found.
@@ -385,33 +421,22 @@ impl Names {
     /// The declared field that `class.name:descriptor` means (JVMS §5.4.3.2): the class itself, its
     /// superinterfaces, its superclass, in this order. `None` if a class on the way is in no table.
     pub fn resolve_field(&self, class: ClassRef, name: &str, descriptor: &str, types: &Types) -> Option<FieldId> {
-        // A damaged table could make a class its own ancestor.
-        const MAX_DEPTH: u32 = 1000;
-        self.resolve_field_below(class, name, descriptor, types, MAX_DEPTH)
-    }
-
-    fn resolve_field_below(
-        &self,
-        class: ClassRef,
-        name: &str,
-        descriptor: &str,
-        types: &Types,
-        depth: u32,
-    ) -> Option<FieldId> {
-        let depth = depth.checked_sub(1)?;
-        if let Some(own) = self.declared_field(class, name, descriptor) {
-            return Some(own);
-        }
-        let (table, entry, _) = self.class(class);
-        let parents = entry.interfaces.iter().copied().chain([entry.super_name]);
-        for parent in parents {
-            let parent = table.str(parent);
-            let found = self
-                .class_near(parent, Some(class), types)
-                .and_then(|parent| self.resolve_field_below(parent, name, descriptor, types, depth));
-            if found.is_some() {
-                return found;
+        // Each class once: a damaged table could make one its own ancestor, and there may be many ways to the same.
+        let mut seen = FxHashSet::default();
+        let mut next = vec![class];
+        while let Some(class) = next.pop().filter(|_| seen.len() < MOST_ANCESTORS) {
+            if !seen.insert(class) {
+                continue;
             }
+            if let Some(own) = self.declared_field(class, name, descriptor) {
+                return Some(own);
+            }
+            let (table, entry, _) = self.class(class);
+            let parents = entry.interfaces.iter().copied().chain([entry.super_name]);
+            let first = next.len();
+            next.extend(parents.filter_map(|parent| self.class_near(table.str(parent), Some(class), types)));
+            // The first is looked at next, with all that is above it.
+            next[first..].reverse();
         }
         None
     }
@@ -430,6 +455,7 @@ impl Names {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dynamic::Origin;
     use et_names::{Artifact, ArtifactKind, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames};
 
     fn table(name: &str, hash: u64, base: u32, classes: &[ClassNames]) -> NamesTable {
@@ -553,5 +579,48 @@ mod tests {
         let classes = [with_ref(class("C", "C", &[], &[]), "C", "x")];
         let names = Names::new(vec![table("a", 1, 10, &classes)], &mut types);
         assert_eq!(names.resolve_field_ref(FieldRefId(10), &types), None);
+    }
+    /// As many ways lead to an ancestor as there are combinations of interfaces; each ancestor is looked at once.
+    #[test]
+    fn ancestors_that_many_ways_lead_to_are_looked_at_once() {
+        let mut types = Types::default();
+        let mut classes: Vec<ClassNames> = (0..1000)
+            .map(|at| {
+                let parent = format!("C{}", at + 1);
+                class(&format!("C{at}"), &parent, &[&parent, &parent], &[])
+            })
+            .collect();
+        classes.push(class("C1000", "C0", &[], &["f"]));
+        let names = Names::new(vec![table("a", 1, 1, &classes)], &mut types);
+        let resolve = |from, field| {
+            let class = names.class_near(from, None, &types).unwrap();
+            names.resolve_field(class, field, "LX;", &types)
+        };
+        assert!(resolve("C0", "f").is_some());
+        assert_eq!(resolve("C0", "g"), None, "it is its own ancestor");
+    }
+
+    /// Each of very many loaders has classes of the same names.
+    #[test]
+    fn a_name_may_be_defined_by_very_many_loaders() {
+        const LOADERS: u32 = 20_000;
+        let mut types = Types::default();
+        let base = |loader: u32| DYNAMIC_BASE + loader * 10;
+        let tables = (0..LOADERS).flat_map(|loader| {
+            let node = class("a/Node", "java/lang/Object", &[], &["next"]);
+            let user = with_ref(class("a/User", "java/lang/Object", &[], &[]), "a/Node", "next");
+            [(0, node), (5, user)].map(|(at, class)| table("at run time", 1, base(loader) + at, &[class]))
+        });
+        let mut names = Names::new(tables.collect(), &mut types);
+        let origins = (0..LOADERS).flat_map(|loader| {
+            let origin = Origin { loader: ObjectHash(loader + 1), redefines: None };
+            [(base(loader), origin), (base(loader) + 5, origin)]
+        });
+        names.set_origins(&origins.collect());
+        for loader in 0..LOADERS {
+            let field = names.resolve_field_ref(FieldRefId(base(loader) + 5), &types);
+            assert_eq!(field, Some(FieldId(base(loader))));
+        }
+        assert!(!names.is_hooked(types.get("La/Node;").unwrap()));
     }
 }

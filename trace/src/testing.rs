@@ -90,10 +90,26 @@ impl TraceBuilder {
         self
     }
 
+    /// A `Classes` block of many classes.
+    pub fn classes(&mut self, records: &[ClassRecord]) -> &mut Self {
+        let mut raw = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut raw));
+        self.block(BlockKind::Classes, 0, Ticket(0), &raw);
+        self
+    }
+
     /// A `Threads` block of one record.
     pub fn thread(&mut self, record: &ThreadRecord) -> &mut Self {
         let mut raw = Vec::new();
         record.encode(&mut raw);
+        self.block(BlockKind::Threads, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A `Threads` block of many records.
+    pub fn threads(&mut self, records: &[ThreadRecord]) -> &mut Self {
+        let mut raw = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut raw));
         self.block(BlockKind::Threads, 0, Ticket(0), &raw);
         self
     }

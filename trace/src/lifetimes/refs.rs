@@ -22,7 +22,7 @@ pub enum Refs {
 const NOTHING: Node = Node(u32::MAX);
 /// More than these are not searched one by one.
 const FEW: usize = 32;
-/// An array this much longer than it is filled is not kept as one.
+/// An array that would be this much longer than twice what is filled of it is not kept as one.
 const GAP: usize = 64;
 
 impl Refs {
@@ -64,7 +64,9 @@ impl Refs {
                     return (old != NOTHING).then_some(old);
                 }
                 let target = target?;
-                if index < elements.len() * 2 + GAP {
+                // What is filled is counted only when room is lacking.
+                let filled = |elements: &[Node]| elements.iter().filter(|&&node| node != NOTHING).count();
+                if index < elements.capacity() || index < 2 * filled(elements) + GAP {
                     elements.resize(index + 1, NOTHING);
                     elements[index] = target;
                 } else {
@@ -136,5 +138,29 @@ mod tests {
             prop_assert_eq!(held, expected);
             prop_assert_eq!(by_slot, model.into_iter().collect::<Vec<_>>());
         }
+    }
+    /// Each store goes as far as the array could grow if its length counted, and not what is filled.
+    #[test]
+    fn room_is_for_what_is_stored() {
+        let (mut refs, mut index) = (Refs::default(), 0);
+        let mut room = 0;
+        for store in 0..26 {
+            refs.put(Slot::Element(index), Some(Node(store)));
+            index = index.saturating_mul(2) + GAP as u32 - 1;
+            if let Refs::Elements(elements) = &refs {
+                room = room.max(elements.capacity());
+            }
+        }
+        assert!(room <= 4 * GAP, "room for {room} elements");
+        let mut held = 0;
+        refs.for_each(|_| held += 1);
+        assert_eq!(held, 26);
+    }
+
+    #[test]
+    fn an_array_that_is_filled_in_order_stays_one() {
+        let mut refs = Refs::default();
+        (0..10_000).for_each(|index| _ = refs.put(Slot::Element(index), Some(Node(index))));
+        assert!(matches!(refs, Refs::Elements(elements) if elements.len() == 10_000));
     }
 }

@@ -6,6 +6,8 @@ use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, Sit
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::writer::type_number;
+use crate::classes::Class;
+use crate::file::format::class_flags;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
 use crate::trace::Trace;
@@ -86,7 +88,7 @@ pub fn write_names<W: Write>(
         bare: FxHashMap::default(),
         // Behind those that are numbered by their types.
         next_bare: ID_LIMIT + trace.types.len() as u32,
-        visiting: FxHashSet::default(),
+        visited: FxHashSet::default(),
     };
     file.write(used, extra_fields)?;
     file.out.flush()
@@ -99,8 +101,20 @@ struct NamesFile<'a, W: Write> {
     /// Classes that no table has, by name.
     bare: FxHashMap<String, ClassId>,
     next_bare: u32,
-    visiting: FxHashSet<ClassRef>,
+    /// Classes whose lines are written, or will be when those of their ancestors are.
+    visited: FxHashSet<Named>,
 }
+
+/// A class that has a line.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Named {
+    Table(ClassRef),
+    /// In no table.
+    Bare(Box<str>),
+}
+
+/// The superclass, then the superinterfaces.
+type Parents = Vec<Option<Named>>;
 
 impl<'a, W: Write> NamesFile<'a, W> {
     fn write(&mut self, used: Option<&NamesUse>, extra_fields: &[ExtraField]) -> io::Result<()> {
@@ -195,44 +209,62 @@ impl<'a, W: Write> NamesFile<'a, W> {
     }
 
     fn class_by_name(&mut self, name: &str, near: Option<ClassRef>) -> io::Result<ClassId> {
+        self.write_class(self.find(name, near))
+    }
+
+    /// The class of that name; `None` for no name.
+    fn find(&self, name: &str, near: Option<ClassRef>) -> Option<Named> {
         if name.is_empty() {
-            return Ok(ClassId(0));
+            return None;
         }
-        match self.trace.names.class_near(name, near, &self.trace.types) {
-            Some(class) => self.class(class),
-            None => self.bare_class(name),
-        }
+        Some(match self.trace.names.class_near(name, near, &self.trace.types) {
+            Some(class) => Named::Table(class),
+            None => Named::Bare(name.into()),
+        })
     }
 
-    /// Writes a class's `C` or `I` line after those of its ancestors.
     fn class(&mut self, class: ClassRef) -> io::Result<ClassId> {
-        if let Some(&id) = self.written.get(&class) {
-            return Ok(id);
-        }
-        let (table, entry, id) = self.trace.names.class(class);
-        if !self.visiting.insert(class) {
-            // A damaged table: a class that is its own ancestor.
-            return Ok(ClassId(0));
-        }
-        let parent = self.class_by_name(table.str(entry.super_name), Some(class))?;
-        let mut interfaces = String::new();
-        for &interface in &entry.interfaces {
-            let interface = self.class_by_name(table.str(interface), Some(class))?;
-            interfaces.push_str(&format!(" {:#x}", interface.0));
-        }
-        let letter = if entry.flags.has(ClassFlags::INTERFACE) { 'I' } else { 'C' };
-        writeln!(self.out, "{letter} {:#x} {} {:#x} I:{interfaces}", id.0, table.str(entry.name), parent.0)?;
-        self.written.insert(class, id);
-        Ok(id)
+        self.write_class(Some(Named::Table(class)))
     }
 
-    /// A class made at run time, or otherwise not in a table.
     fn bare_class(&mut self, name: &str) -> io::Result<ClassId> {
-        if let Some(&id) = self.bare.get(name) {
-            return Ok(id);
+        self.write_class(Some(Named::Bare(name.into())))
+    }
+
+    /// The id of a class whose line is written, or which is its own ancestor by a damaged table.
+    fn id(&self, class: &Option<Named>) -> ClassId {
+        let known = match class {
+            None => None,
+            Some(Named::Table(class)) => self.written.get(class),
+            Some(Named::Bare(name)) => self.bare.get(&**name),
+        };
+        known.copied().unwrap_or(ClassId(0))
+    }
+
+    /// Writes a class's `C` or `I` line after those of its ancestors. These may be very many.
+    fn write_class(&mut self, class: Option<Named>) -> io::Result<ClassId> {
+        let mut next: Vec<(Named, Option<Parents>)> = class.iter().map(|class| (class.clone(), None)).collect();
+        while let Some((class, parents)) = next.pop() {
+            match parents {
+                Some(parents) => self.class_line(&class, &parents)?,
+                None if !self.visited.insert(class.clone()) => {}
+                None => {
+                    if let Named::Bare(name) = &class {
+                        self.number(name);
+                    }
+                    let parents = self.parents(&class);
+                    let all: Vec<Named> = parents.iter().flatten().cloned().collect();
+                    next.push((class, Some(parents)));
+                    next.extend(all.into_iter().rev().map(|parent| (parent, None)));
+                }
+            }
         }
-        let trace = self.trace;
-        let id = match trace.types.get_class(name) {
+        Ok(self.id(&class))
+    }
+
+    /// A class made at run time, or otherwise not in a table, gets an id.
+    fn number(&mut self, name: &str) {
+        let id = match self.trace.types.get_class(name) {
             Some(ty) => ClassId(ID_LIMIT + ty.0),
             None => {
                 self.next_bare += 1;
@@ -240,19 +272,50 @@ impl<'a, W: Write> NamesFile<'a, W> {
             }
         };
         self.bare.insert(name.to_owned(), id);
-        let record = trace.types.get_class(name).and_then(|ty| trace.classes.of_type(ty)).map(|c| trace.classes.get(c));
-        let parent = record
-            .and_then(|class| class.superclass)
-            .and_then(|parent| class_name(&trace.classes.get(parent).record.signature));
-        let parent = match parent {
-            Some(parent) if parent != name => self.class_by_name(parent, None)?,
-            _ => ClassId(0),
-        };
-        let is_interface =
-            record.is_some_and(|class| class.record.flags & crate::file::format::class_flags::INTERFACE != 0);
-        let letter = if is_interface { 'I' } else { 'C' };
-        writeln!(self.out, "{letter} {:#x} {name} {:#x} I:", id.0, parent.0)?;
-        Ok(id)
+    }
+
+    /// The superclass, then the superinterfaces.
+    fn parents(&self, class: &Named) -> Parents {
+        match class {
+            Named::Table(class) => {
+                let (table, entry, _) = self.trace.names.class(*class);
+                let all = [entry.super_name].into_iter().chain(entry.interfaces.iter().copied());
+                all.map(|name| self.find(table.str(name), Some(*class))).collect()
+            }
+            Named::Bare(name) => {
+                let trace = self.trace;
+                let parent = self.record(name).and_then(|class| class.superclass);
+                let parent = parent.and_then(|parent| class_name(&trace.classes.get(parent).record.signature));
+                vec![parent.filter(|parent| *parent != &**name).and_then(|parent| self.find(parent, None))]
+            }
+        }
+    }
+
+    fn record(&self, name: &str) -> Option<&'a Class> {
+        let trace = self.trace;
+        trace.types.get_class(name).and_then(|ty| trace.classes.of_type(ty)).map(|class| trace.classes.get(class))
+    }
+
+    fn class_line(&mut self, class: &Named, parents: &[Option<Named>]) -> io::Result<()> {
+        let parent = parents.first().map_or(ClassId(0), |parent| self.id(parent));
+        match class {
+            Named::Table(class) => {
+                let (table, entry, id) = self.trace.names.class(*class);
+                let interfaces: String =
+                    parents.iter().skip(1).map(|interface| format!(" {:#x}", self.id(interface).0)).collect();
+                let letter = if entry.flags.has(ClassFlags::INTERFACE) { 'I' } else { 'C' };
+                writeln!(self.out, "{letter} {:#x} {} {:#x} I:{interfaces}", id.0, table.str(entry.name), parent.0)?;
+                self.written.insert(*class, id);
+            }
+            Named::Bare(name) => {
+                let id = self.id(&Some(class.clone()));
+                let is_interface =
+                    self.record(name).is_some_and(|class| class.record.flags & class_flags::INTERFACE != 0);
+                let letter = if is_interface { 'I' } else { 'C' };
+                writeln!(self.out, "{letter} {:#x} {name} {:#x} I:", id.0, parent.0)?;
+            }
+        }
+        Ok(())
     }
 
     fn members(&mut self, class: ClassRef) -> io::Result<()> {
@@ -294,5 +357,42 @@ impl<'a, W: Write> NamesFile<'a, W> {
             )?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TraceFile;
+    use crate::event::ObjectHash;
+    use crate::file::format::ClassRecord;
+    use crate::testing::{TraceBuilder, class, table};
+
+    /// A class's line comes after those of its ancestors, however many these are, and whether or not a table has them.
+    #[test]
+    fn ancestors_come_first_however_many_they_are() {
+        const DEPTH: u32 = 50_000;
+        let mut builder = TraceBuilder::new();
+        let name = |at: u32| format!("C{at}");
+        let classes: Vec<_> = (0..DEPTH).map(|at| class(&name(at), &name(at + 1), &[])).collect();
+        builder.names(&table("app", 1000, &classes));
+        // No table has the others; the last is its own ancestor.
+        let records: Vec<_> = (DEPTH..2 * DEPTH)
+            .map(|at| ClassRecord {
+                class: ObjectHash(at),
+                superclass: ObjectHash(if at + 1 < 2 * DEPTH { at + 1 } else { DEPTH }),
+                signature: format!("L{};", name(at)),
+                ..ClassRecord::default()
+            })
+            .collect();
+        builder.classes(&records);
+        let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+        let mut out = Vec::new();
+        write_names(&trace, None, &[], &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let written: Vec<&str> =
+            text.lines().filter(|line| line.starts_with("C ")).map(|line| line.split(' ').nth(2).unwrap()).collect();
+        let expected: Vec<String> = (0..2 * DEPTH).rev().map(name).collect();
+        assert!(written == expected, "{:?}", &written[..10]);
     }
 }
