@@ -93,8 +93,8 @@ impl Classes {
             return Some(first);
         }
         let later = self.reused.get(&mirror.0).map_or(&[][..], Vec::as_slice);
-        let last = later.iter().rev().find(|&&index| self.get(index).record.ticket <= ticket);
-        Some(last.copied().unwrap_or(first))
+        let before = later.partition_point(|&index| self.get(index).record.ticket <= ticket);
+        Some(before.checked_sub(1).map_or(first, |last| later[last]))
     }
 
     /// The first class with this descriptor.

@@ -21,6 +21,8 @@ pub mod event;
 pub mod file;
 
 #[cfg(feature = "read")]
+mod by_thread;
+#[cfg(feature = "read")]
 pub mod classes;
 #[cfg(feature = "read")]
 pub mod compare;

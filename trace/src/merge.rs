@@ -20,83 +20,170 @@ pub trait Source {
     type Shared;
     /// What they give.
     type Item;
-    /// The next step, `None` at the end.
+    /// The next step, `None` at the end. What comes before the first ticket belongs to the one that the source began with.
     fn next(&mut self, shared: &mut Self::Shared) -> Option<Step<Self::Item>>;
+    /// Whether all open sources together hold more than they should.
+    fn is_crowded(_shared: &Self::Shared) -> bool {
+        false
+    }
+    /// Holds less, if that can be: its turn was long ago. `false`: that is enough.
+    fn make_room(&mut self, _shared: &mut Self::Shared) -> bool {
+        false
+    }
+    /// All have done so, and it is not enough: it will not be soon.
+    fn lacks_room(_shared: &mut Self::Shared) {}
 }
 
 /// Who gets the merged stream.
 pub trait Sink<S: Source> {
     /// A segment begins: all items until the next call are of this source and ticket.
-    fn segment(&mut self, source: usize, ticket: Ticket);
+    fn segment(&mut self, source: usize, ticket: Ticket, shared: &mut S::Shared);
     /// An item of the current segment.
     fn item(&mut self, source: usize, item: S::Item, shared: &mut S::Shared);
+    /// The source has ended.
+    fn end(&mut self, _source: usize) {}
     /// Whether to stop early.
     fn stopped(&self) -> bool {
         false
     }
 }
 
-/// Merges `sources` into `sink`. Within a source the order is kept whatever its tickets are.
-pub fn merge<S: Source>(sources: &mut [S], shared: &mut S::Shared, sink: &mut impl Sink<S>) {
-    let mut heap = BinaryHeap::new();
-    let mut early = Vec::new();
-    for (index, source) in sources.iter_mut().enumerate() {
-        // A source begins with a ticket; one that does not is older than all tickets.
-        match source.next(shared) {
-            Some(Step::Ticket(ticket)) => heap.push(Reverse((ticket, index))),
-            Some(Step::Item(item)) => early.push((index, item)),
-            None => {}
+/// Merges sources, of which `firsts` are the tickets they begin with, into `sink`. Each is opened when its turn comes for the
+/// first time and dropped at its end: there may be very many, and few at a time. Within a source the order is kept whatever
+/// its tickets are.
+pub fn merge<S: Source>(
+    firsts: impl IntoIterator<Item = (usize, Ticket)>,
+    mut open: impl FnMut(usize) -> S,
+    shared: &mut S::Shared,
+    sink: &mut impl Sink<S>,
+) {
+    let first = |(source, ticket)| Reverse(Turn { ticket, source, place: None });
+    let mut turns: BinaryHeap<Reverse<Turn>> = firsts.into_iter().map(first).collect();
+    let mut sources = Sources::default();
+    while let Some(Reverse(Turn { ticket, source, place })) = turns.pop() {
+        let place = place.unwrap_or_else(|| sources.add(open(source)));
+        sink.segment(source, ticket, shared);
+        let Some(items) = sources.take_turn(place) else { continue };
+        match run(items, source, shared, sink, &turns) {
+            Some(ticket) => turns.push(Reverse(Turn { ticket, source, place: Some(place) })),
+            None => {
+                sources.remove(place);
+                sink.end(source);
+            }
         }
-    }
-    for (index, item) in early {
-        sink.segment(index, Ticket(0));
-        sink.item(index, item, shared);
-        run(sources, index, shared, sink, &mut heap);
-    }
-    while let Some(Reverse((ticket, index))) = heap.pop() {
-        sink.segment(index, ticket);
-        run(sources, index, shared, sink, &mut heap);
         if sink.stopped() {
             return;
+        }
+        if S::is_crowded(shared) {
+            sources.make_room(shared);
         }
     }
 }
 
-/// Drains a source for as long as no other has an earlier ticket.
+/// When a source goes on. The first two decide which is the earliest.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Turn {
+    ticket: Ticket,
+    source: usize,
+    /// Among the open ones; `None`: it is not open yet.
+    place: Option<usize>,
+}
+
+/// Drains a source for as long as no other has an earlier ticket; returns the ticket with which it goes on.
 fn run<S: Source>(
-    sources: &mut [S],
-    index: usize,
+    items: &mut S,
+    source: usize,
     shared: &mut S::Shared,
     sink: &mut impl Sink<S>,
-    heap: &mut BinaryHeap<Reverse<(Ticket, usize)>>,
-) {
+    turns: &BinaryHeap<Reverse<Turn>>,
+) -> Option<Ticket> {
     while !sink.stopped() {
-        match sources[index].next(shared) {
-            None => return,
-            Some(Step::Item(item)) => sink.item(index, item, shared),
-            Some(Step::Ticket(ticket)) => match heap.peek() {
-                Some(&Reverse(first)) if first < (ticket, index) => {
-                    heap.push(Reverse((ticket, index)));
-                    return;
-                }
-                _ => sink.segment(index, ticket),
+        match items.next(shared)? {
+            Step::Item(item) => sink.item(source, item, shared),
+            Step::Ticket(ticket) => match turns.peek() {
+                Some(Reverse(first)) if (first.ticket, first.source) < (ticket, source) => return Some(ticket),
+                _ => sink.segment(source, ticket, shared),
             },
         }
+    }
+    None
+}
+
+/// The open sources.
+struct Sources<S> {
+    /// With the number of their last turn.
+    all: Vec<Option<(S, u64)>>,
+    free: Vec<usize>,
+    turn: u64,
+}
+
+impl<S> Default for Sources<S> {
+    fn default() -> Self {
+        Self { all: Vec::new(), free: Vec::new(), turn: 0 }
+    }
+}
+
+impl<S: Source> Sources<S> {
+    fn add(&mut self, source: S) -> usize {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.all.push(None);
+            self.all.len() - 1
+        });
+        self.all[place] = Some((source, self.turn));
+        place
+    }
+
+    fn remove(&mut self, place: usize) {
+        self.all[place] = None;
+        self.free.push(place);
+    }
+
+    /// The source that is open at that place.
+    fn take_turn(&mut self, place: usize) -> Option<&mut S> {
+        self.turn += 1;
+        let (source, turn) = self.all[place].as_mut()?;
+        *turn = self.turn;
+        Some(source)
+    }
+
+    /// Has those hold less whose turns were longest ago.
+    fn make_room(&mut self, shared: &mut S::Shared) {
+        let mut open: Vec<&mut (S, u64)> = self.all.iter_mut().flatten().collect();
+        open.sort_unstable_by_key(|(_, turn)| *turn);
+        for (source, _) in open {
+            if !source.make_room(shared) {
+                return;
+            }
+        }
+        S::lacks_room(shared);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::rc::Rc;
+
     use super::*;
     use proptest::prelude::*;
 
-    struct List(std::vec::IntoIter<Step<u32>>);
+    struct List {
+        items: std::vec::IntoIter<Step<u32>>,
+        /// Lists that are open.
+        open: Rc<Cell<usize>>,
+    }
+
+    impl Drop for List {
+        fn drop(&mut self) {
+            self.open.set(self.open.get() - 1);
+        }
+    }
 
     impl Source for List {
         type Shared = ();
         type Item = u32;
         fn next(&mut self, (): &mut ()) -> Option<Step<u32>> {
-            self.0.next()
+            self.items.next()
         }
     }
 
@@ -104,48 +191,80 @@ mod tests {
     struct Collect {
         at: (usize, Ticket),
         items: Vec<(u64, usize, u32)>,
+        ended: Vec<usize>,
+        open: Rc<Cell<usize>>,
+        most_open: usize,
     }
 
     impl Sink<List> for Collect {
-        fn segment(&mut self, source: usize, ticket: Ticket) {
+        fn segment(&mut self, source: usize, ticket: Ticket, (): &mut ()) {
             self.at = (source, ticket);
+            self.most_open = self.most_open.max(self.open.get());
         }
         fn item(&mut self, source: usize, item: u32, (): &mut ()) {
             assert_eq!(source, self.at.0);
             self.items.push((self.at.1.0, source, item));
         }
+        fn end(&mut self, source: usize) {
+            self.ended.push(source);
+        }
+    }
+
+    /// Merges threads: each has its first ticket, then items and further tickets.
+    fn merged(mut threads: Vec<(u64, Vec<Step<u32>>)>) -> Collect {
+        let firsts: Vec<_> = threads.iter().map(|&(first, _)| Ticket(first)).enumerate().collect();
+        let mut sink = Collect::default();
+        let open = sink.open.clone();
+        let list = |source: usize| {
+            open.set(open.get() + 1);
+            List { items: std::mem::take(&mut threads[source].1).into_iter(), open: open.clone() }
+        };
+        merge(firsts, list, &mut (), &mut sink);
+        sink
     }
 
     proptest! {
         /// Tickets are dealt to threads at random; the merge must restore the order in which they were dealt.
         #[test]
         fn the_merge_is_in_ticket_order(deal in prop::collection::vec((0..4usize, 0..4u32), 0..200)) {
-            let mut lists = vec![Vec::new(); 4];
+            let mut threads: Vec<(u64, Vec<Step<u32>>)> = vec![(0, Vec::new()); 4];
             let mut expected = Vec::new();
             for (at, &(thread, count)) in deal.iter().enumerate() {
                 let ticket = at as u64 + 1;
-                lists[thread].push(Step::Ticket(Ticket(ticket)));
+                match &mut threads[thread] {
+                    (first @ 0, _) => *first = ticket,
+                    (_, steps) => steps.push(Step::Ticket(Ticket(ticket))),
+                }
                 for item in 0..count {
-                    lists[thread].push(Step::Item(item));
+                    threads[thread].1.push(Step::Item(item));
                     expected.push((ticket, thread, item));
                 }
             }
-            let mut sources: Vec<_> = lists.into_iter().map(|list| List(list.into_iter())).collect();
-            let mut sink = Collect::default();
-            merge(&mut sources, &mut (), &mut sink);
+            let mut sink = merged(threads);
             prop_assert_eq!(sink.items, expected);
+            prop_assert_eq!(sink.open.get(), 0);
+            sink.ended.sort_unstable();
+            prop_assert_eq!(sink.ended, [0, 1, 2, 3]);
         }
     }
 
     #[test]
     fn items_without_a_ticket_come_first() {
-        let mut sources = vec![
-            List(vec![Step::Ticket(Ticket(1)), Step::Item(1)].into_iter()),
-            List(vec![Step::Item(2), Step::Item(3), Step::Ticket(Ticket(2)), Step::Item(4)].into_iter()),
-        ];
-        let mut sink = Collect::default();
-        merge(&mut sources, &mut (), &mut sink);
+        let sink = merged(vec![
+            (1, vec![Step::Item(1)]),
+            (0, vec![Step::Item(2), Step::Item(3), Step::Ticket(Ticket(2)), Step::Item(4)]),
+        ]);
         let items: Vec<_> = sink.items.iter().map(|&(_, _, item)| item).collect();
         assert_eq!(items, [2, 3, 1, 4]);
+    }
+
+    #[test]
+    fn a_source_is_open_from_its_first_turn_to_its_last() {
+        // Each overlaps with the one before it only.
+        let thread = |at: u64| (2 * at + 1, vec![Step::Item(0), Step::Ticket(Ticket(2 * at + 4)), Step::Item(1)]);
+        let sink = merged((0..100_000).map(thread).collect());
+        assert_eq!((sink.items.len(), sink.ended.len()), (200_000, 100_000));
+        assert!(sink.items.is_sorted_by_key(|&(ticket, ..)| ticket));
+        assert_eq!(sink.most_open, 2);
     }
 }

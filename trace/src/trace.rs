@@ -1,9 +1,11 @@
 //! A trace with all that explains it.
 
+use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::path::Path;
 
 use et_names::{EventSet, NamesTable};
+use rustc_hash::FxHashMap;
 
 use crate::classes::{Class, Classes};
 use crate::dynamic;
@@ -34,7 +36,7 @@ pub struct Thread {
     pub from_start: bool,
     /// When it started.
     pub start: Ticket,
-    /// When it ended; `None` if it ran to the end of the trace.
+    /// When it ended; `None` if it ran to the end of the trace, or ended the program.
     pub end: Option<Ticket>,
     /// Its hooked frames when tracing began, outermost first.
     pub frames: Vec<StartFrame>,
@@ -136,9 +138,19 @@ impl Trace {
         })
     }
 
+    /// The thread with that index.
+    pub fn thread(&self, index: u32) -> Option<&Thread> {
+        // Indexes are given out from 1 on; only a trace that is cut off lacks some.
+        let likely = self.threads.get((index as usize).wrapping_sub(1)).filter(|thread| thread.index == index);
+        likely.or_else(|| {
+            let place = self.threads.binary_search_by_key(&index, |thread| thread.index).ok()?;
+            self.threads.get(place)
+        })
+    }
+
     /// Name of a thread for people.
     pub fn thread_name(&self, index: u32) -> Option<&str> {
-        self.threads.iter().find(|thread| thread.index == index).map(|thread| thread.name.as_str())
+        self.thread(index).map(|thread| thread.name.as_str())
     }
 }
 
@@ -171,12 +183,12 @@ fn all<T>(
 
 fn threads(records: Vec<ThreadRecord>, file: &TraceFile, names: &Names, types: &Types) -> Vec<Thread> {
     let mut threads: Vec<Thread> = Vec::new();
+    let mut places: FxHashMap<u32, usize> = FxHashMap::default();
     for record in records {
         match record {
             ThreadRecord::Start { ticket, thread, object, flags, name, frames } => {
-                if threads.iter().any(|known| known.index == thread) {
-                    continue;
-                }
+                let Entry::Vacant(place) = places.entry(thread) else { continue };
+                place.insert(threads.len());
                 let frames = frames
                     .iter()
                     .filter_map(|frame| {
@@ -196,15 +208,15 @@ fn threads(records: Vec<ThreadRecord>, file: &TraceFile, names: &Names, types: &
                 });
             }
             ThreadRecord::End { ticket, thread } => {
-                if let Some(known) = threads.iter_mut().rfind(|known| known.index == thread) {
-                    known.end = Some(ticket);
+                if let Some(&place) = places.get(&thread) {
+                    threads[place].end = Some(ticket);
                 }
             }
         }
     }
     // A cut-off trace may hold events of threads that it does not tell of.
     for events in file.threads() {
-        if !threads.iter().any(|known| known.index == events.thread) {
+        if !places.contains_key(&events.thread) {
             threads.push(Thread {
                 index: events.thread,
                 name: String::new(),

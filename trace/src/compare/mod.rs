@@ -28,7 +28,7 @@ use crate::event::Ticket;
 use crate::file::ReadError;
 use crate::lifetimes::{self, Hold, LifetimesError, Limits, Played, Step, Told};
 use crate::record::{Alloc, ObjectId, Record, ThreadId};
-use crate::resolve::Outcome;
+use crate::resolve::{IdSet, Outcome};
 use crate::source::deaths_unknown;
 use crate::trace::Trace;
 use crate::types::TypeId;
@@ -67,7 +67,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
         return Err(CompareError::Unknown(path(), why));
     }
     let mut collections = Collections::new(trace, &said);
-    let (mut reused, mut to_the_end) = (FxHashSet::default(), FxHashSet::default());
+    let (mut reused, mut to_the_end) = (IdSet::default(), FxHashSet::default());
     let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, ticket, step| {
         match *told {
             Told::Hold(Hold::ToTheEnd { object }) => {
@@ -168,7 +168,7 @@ struct Comparison<'a> {
     said: &'a Said<'a>,
     collections: &'a Collections,
     /// Ids that several objects had, one after the other: what the collector says of them is not clear.
-    reused: FxHashSet<u32>,
+    reused: IdSet,
     /// Collections that have begun.
     begun: usize,
     /// The record behind which the collection began after which the collector was asked what it held.
@@ -216,7 +216,7 @@ impl Comparison<'_> {
     /// Whether what the collector says of the object is known and clear.
     #[inline]
     fn is_asked(&self, object: ObjectId) -> bool {
-        object.0 >> 31 == 0 && self.said.asked(object.0 as u32) && !self.reused.contains(&(object.0 as u32))
+        object.0 >> 31 == 0 && self.said.asked(object.0 as u32) && !self.reused.contains(object.0 as u32)
     }
 
     fn mention(&mut self, record: &Record, is_found: bool) {
@@ -278,7 +278,7 @@ impl Comparison<'_> {
         let mut freed = Vec::new();
         self.said.freed_by(self.collections.starts[number], |hash| {
             let id = ObjectId(hash.0.into());
-            if self.reused.contains(&hash.0) {
+            if self.reused.contains(hash.0) {
                 self.tally.unclear += 1;
             } else if let Some(dead) = self.dead.remove(&hash.0) {
                 self.tally.freed(number - dead.begun as usize);
@@ -314,7 +314,7 @@ impl Comparison<'_> {
             }
         }
         let trace = self.trace;
-        let still_runs = |thread: ThreadId| trace.threads.iter().any(|t| t.index == thread.0 && t.end.is_none());
+        let still_runs = |thread: ThreadId| trace.thread(thread.0).is_some_and(|thread| thread.end.is_none());
         let field = |field: FieldId| match trace.names.field(field) {
             Some((table, field)) => {
                 let class = table.str(table.classes[field.class as usize].name).replace('/', ".");

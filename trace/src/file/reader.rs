@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
 use super::buffer_file::{self, Beside, BufferFile};
@@ -20,7 +20,7 @@ use super::format::{
     self, BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
 };
 use super::progress::{Progress, RunId};
-use crate::event::Ticket;
+use crate::event::{self, Event, Ticket};
 
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
 #[derive(Debug, Error)]
@@ -112,6 +112,21 @@ impl ThreadEvents {
     }
 }
 
+/// Records of one kind that are in the trace.
+enum Written {
+    All,
+    These(FxHashSet<Vec<u8>>),
+}
+
+impl Written {
+    fn has(&self, record: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(records) => records.contains(record),
+        }
+    }
+}
+
 /// An open trace file.
 #[derive(Debug)]
 pub struct TraceFile {
@@ -123,6 +138,8 @@ pub struct TraceFile {
     /// Records that only the buffer file has.
     records: Vec<(BlockKind, Vec<u8>)>,
     threads: Vec<ThreadEvents>,
+    /// Their places by thread index.
+    thread_places: FxHashMap<u32, usize>,
     cut_off: Option<CutOff>,
     end: Option<End>,
     meta: Meta,
@@ -178,13 +195,19 @@ impl TraceFile {
             buffers: None,
             records: Vec::new(),
             threads: Vec::new(),
+            thread_places: FxHashMap::default(),
             cut_off: None,
             end: None,
             meta: Meta::default(),
         };
         file.meta = file.first_json(BlockKind::Meta)?.unwrap_or_default();
         file.end = file.first_json(BlockKind::End)?;
-        file.threads = file.threads_of_blocks();
+        for index in 0..file.blocks.len() {
+            let BlockHeader { kind, thread, .. } = file.blocks[index].header;
+            if kind == BlockKind::Events {
+                file.add_events(thread, EventSource::Block(index));
+            }
+        }
         if file.end.is_none() {
             let offset = file.bytes.len();
             let cut_off = cut_off.get_or_insert(CutOff::new(file.blocks.len(), offset, 0, None));
@@ -213,18 +236,12 @@ impl TraceFile {
         blocks.into_iter().rev().find_map(|block| self.json(block).ok())
     }
 
-    fn threads_of_blocks(&self) -> Vec<ThreadEvents> {
-        let mut threads: Vec<ThreadEvents> = Vec::new();
-        let mut by_index = rustc_hash::FxHashMap::default();
-        for (index, block) in self.blocks.iter().enumerate().filter(|(_, b)| b.header.kind == BlockKind::Events) {
-            let thread = block.header.thread;
-            let at = *by_index.entry(thread).or_insert_with(|| {
-                threads.push(ThreadEvents { thread, pieces: Vec::new() });
-                threads.len() - 1
-            });
-            threads[at].pieces.push(EventSource::Block(index));
-        }
-        threads
+    fn add_events(&mut self, thread: u32, piece: EventSource) {
+        let place = *self.thread_places.entry(thread).or_insert_with(|| {
+            self.threads.push(ThreadEvents { thread, pieces: Vec::new() });
+            self.threads.len() - 1
+        });
+        self.threads[place].pieces.push(piece);
     }
 
     /// Appends the chunks that the runtime had not written yet.
@@ -245,11 +262,17 @@ impl TraceFile {
         let mut records = Vec::new();
         for journal in buffers::journals(&bytes, &header) {
             overflowed |= journal.overflowed;
+            let mut written = FxHashMap::default();
             for (kind, record) in journal.entries {
                 let kind = u8::try_from(kind).ok().and_then(BlockKind::from_u8);
                 match kind.filter(|&kind| buffer_file::is_whole(kind, record)) {
                     None => damaged += 1,
-                    Some(kind) if self.has_record(kind, journal.first_block, record) => {}
+                    Some(kind)
+                        if journal.first_block > 0
+                            && written
+                                .entry(kind as u8)
+                                .or_insert_with(|| self.written(kind, journal.first_block))
+                                .has(record) => {}
                     Some(kind) => records.push((kind, record.to_vec())),
                 }
             }
@@ -257,23 +280,19 @@ impl TraceFile {
         self.records = records;
         let chunks = found.len();
         for chunk in found {
-            let at = self.threads.iter().position(|t| t.thread == chunk.thread).unwrap_or_else(|| {
-                self.threads.push(ThreadEvents { thread: chunk.thread, pieces: Vec::new() });
-                self.threads.len() - 1
-            });
-            self.threads[at].pieces.push(EventSource::Chunk(chunk.events));
+            self.add_events(chunk.thread, EventSource::Chunk(chunk.events));
         }
         self.buffers = Some(bytes);
         BufferFile::Read { chunks, records: self.records.len(), damaged, overflowed }
     }
 
-    /// Whether a record that the writer had begun to write is in the trace.
-    fn has_record(&self, kind: BlockKind, first_block: u64, record: &[u8]) -> bool {
-        let is_it = |block: &Block| {
-            block.header.sequence >= first_block
-                && (buffer_file::is_merged(kind) || self.unpack(block).is_ok_and(|content| *content == *record))
-        };
-        first_block > 0 && self.of_kind(kind).any(is_it)
+    /// Which records of a journal are in the trace, once the writer had begun to write them.
+    fn written(&self, kind: BlockKind, first_block: u64) -> Written {
+        let mut blocks = self.of_kind(kind).filter(|block| block.header.sequence >= first_block);
+        if buffer_file::is_merged(kind) {
+            return if blocks.next().is_some() { Written::All } else { Written::These(FxHashSet::default()) };
+        }
+        Written::These(blocks.filter_map(|block| self.unpack(block).ok().map(Cow::into_owned)).collect())
     }
 
     /// Records that only the buffer file has.
@@ -343,6 +362,25 @@ impl TraceFile {
     /// The threads that left events.
     pub fn threads(&self) -> &[ThreadEvents] {
         &self.threads
+    }
+
+    /// The events of a thread, if it left any.
+    pub fn thread(&self, index: u32) -> Option<&ThreadEvents> {
+        self.thread_places.get(&index).map(|&place| &self.threads[place])
+    }
+
+    /// The ticket that a thread's events begin with; 0 if they begin with none.
+    pub fn first_ticket(&self, thread: &ThreadEvents) -> Ticket {
+        match thread.pieces.first() {
+            Some(EventSource::Block(index)) => self.blocks[*index].header.first_ticket,
+            Some(EventSource::Chunk(range)) => {
+                match event::decode(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default()) {
+                    Ok(Some((Event::Ticket(first), _))) => first,
+                    _ => Ticket(0),
+                }
+            }
+            None => Ticket(0),
+        }
     }
 
     /// The blocks of one kind, in file order.

@@ -32,7 +32,7 @@ pub enum Told {
 pub(super) struct WeakSlots {
     referent: Option<FieldId>,
     final_types: FxHashSet<TypeId>,
-    /// References whose referent is held.
+    /// References whose referent is held: until it is cleared, which is once and for all.
     final_references: FxHashSet<ObjectId>,
 }
 
@@ -54,5 +54,60 @@ impl WeakSlots {
     pub fn is_weak(&self, origin: ObjectId, slot: Slot) -> bool {
         matches!((slot, self.referent), (Slot::Field(field), Some(referent)) if field == referent)
             && !self.final_references.contains(&origin)
+    }
+    /// As [`is_weak`](Self::is_weak), of a slot that gets another target.
+    #[inline]
+    pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {
+        let is_weak = self.is_weak(origin, slot);
+        if target.is_null()
+            && !is_weak
+            && matches!((slot, self.referent), (Slot::Field(field), Some(referent)) if field == referent)
+        {
+            self.final_references.remove(&origin);
+        }
+        is_weak
+    }
+
+    /// How many references are known that hold their referent.
+    #[cfg(test)]
+    pub fn final_references(&self) -> usize {
+        self.final_references.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::AllocKind;
+    use et_names::SiteId;
+
+    #[test]
+    fn final_references_are_forgotten_when_they_are_cleared() {
+        let (referent, other) = (Slot::Field(FieldId(1)), Slot::Field(FieldId(2)));
+        let special = Special {
+            referent: Some(FieldId(1)),
+            final_references: FxHashSet::from_iter([TypeId(3)]),
+            ..Special::default()
+        };
+        let mut slots = WeakSlots::new(&special);
+        for id in 1..1000 {
+            let (origin, target) = (ObjectId(id), ObjectId(5000));
+            let alloc = |ty| Alloc {
+                kind: AllocKind::New,
+                object: origin,
+                size: 40,
+                ty,
+                site: SiteId(0),
+                length: 0,
+                thread: ThreadId(1),
+            };
+            let is_final = id % 2 == 0;
+            slots.saw(&alloc(TypeId(if is_final { 3 } else { 4 })));
+            assert_eq!(slots.put(origin, referent, target), !is_final);
+            assert!(!slots.put(origin, other, target) && !slots.put(origin, other, ObjectId::NULL));
+            assert_eq!(slots.put(origin, referent, target), !is_final);
+            assert_eq!(slots.put(origin, referent, ObjectId::NULL), !is_final);
+            assert_eq!(slots.final_references(), 0);
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Takes down what happens to objects, and what no record says of what holds them.
 
 use et_names::FieldId;
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashSet;
 
 use super::hold::{Hold, Told, WeakSlots};
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::{LifetimesError, Recording};
+use crate::by_thread::{ByThread, Forget};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
 
@@ -29,6 +30,12 @@ struct Stack {
     in_flight: ObjectId,
 }
 
+impl Forget for Stack {
+    fn is_as_at_first(&self) -> bool {
+        self.receivers.is_empty() && self.in_flight.is_null()
+    }
+}
+
 /// Takes steps and keeps account of what the end of the trace holds.
 #[derive(Debug)]
 pub struct Recorder {
@@ -36,9 +43,7 @@ pub struct Recorder {
     writer: SpoolWriter,
     weak: WeakSlots,
     held_at_end: FxHashSet<ObjectId>,
-    stack_of: FxHashMap<ThreadId, usize>,
-    stacks: Vec<Stack>,
-    current: (ThreadId, usize),
+    stacks: ByThread<Stack>,
 }
 
 impl Recorder {
@@ -49,22 +54,8 @@ impl Recorder {
             special,
             writer: SpoolWriter::new(limits),
             held_at_end: FxHashSet::default(),
-            stack_of: FxHashMap::default(),
-            stacks: vec![Stack::default()],
-            current: (ThreadId(0), 0),
+            stacks: ByThread::default(),
         }
-    }
-
-    fn stack(&mut self, thread: ThreadId) -> &mut Stack {
-        if thread != self.current.0 {
-            let stacks = &mut self.stacks;
-            let index = *self.stack_of.entry(thread).or_insert_with(|| {
-                stacks.push(Stack::default());
-                stacks.len() - 1
-            });
-            self.current = (thread, index);
-        }
-        &mut self.stacks[self.current.1]
     }
 
     /// What is told next. `false`: as of [`record`](Self::record).
@@ -93,20 +84,20 @@ impl Recorder {
                 }
                 self.weak.saw(alloc);
             }
-            Record::Update { old, origin, target, slot, thread } if self.weak.is_weak(origin, slot) => {
+            Record::Update { old, origin, target, slot, thread } if self.weak.put(origin, slot, target) => {
                 step = Step::WeakUpdate { old, origin, target, slot, thread };
             }
-            Record::Entry { receiver, thread, .. } => self.stack(thread).receivers.push(receiver),
+            Record::Entry { receiver, thread, .. } => self.stacks.of(thread).receivers.push(receiver),
             Record::Exit { thread, .. } => {
-                self.stack(thread).receivers.pop();
+                self.stacks.of(thread).receivers.pop();
             }
             Record::ExitThrow { thread, exception, .. } => {
-                let stack = self.stack(thread);
+                let stack = self.stacks.of(thread);
                 stack.receivers.pop();
                 stack.in_flight = if stack.receivers.is_empty() { ObjectId::NULL } else { exception };
             }
-            Record::Throw { thread, exception, .. } => self.stack(thread).in_flight = exception,
-            Record::Handle { thread, .. } => self.stack(thread).in_flight = ObjectId::NULL,
+            Record::Throw { thread, exception, .. } => self.stacks.of(thread).in_flight = exception,
+            Record::Handle { thread, .. } => self.stacks.of(thread).in_flight = ObjectId::NULL,
             _ => {}
         }
         self.writer.push(&step)
@@ -136,7 +127,7 @@ impl Recorder {
     /// Ends the taking down.
     pub fn finish(mut self) -> Result<Recording, LifetimesError> {
         // The stacks of threads that were cut off still hold what they held.
-        for stack in &self.stacks {
+        for (_, stack) in self.stacks.iter() {
             self.held_at_end.extend(stack.receivers.iter().copied());
             if !stack.receivers.is_empty() {
                 self.held_at_end.insert(stack.in_flight);

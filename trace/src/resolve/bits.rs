@@ -36,6 +36,16 @@ impl IdSet {
         }
     }
 
+    /// Bytes that it takes.
+    #[cfg(test)]
+    pub fn bytes(&self) -> usize {
+        let pages = self.pages.iter().map(|page| match page {
+            Page::Few(few) => 2 * few.capacity(),
+            Page::Many(words) => size_of_val(&**words),
+        });
+        self.pages.capacity() * size_of::<Page>() + pages.sum::<usize>()
+    }
+
     /// Adds `id`; whether it is new.
     #[inline]
     pub fn insert(&mut self, id: u32) -> bool {

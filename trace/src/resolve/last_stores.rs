@@ -3,7 +3,8 @@
 //! A record tells what a slot held before, so what was stored must be kept, but only for objects that will be stored into
 //! again. Which these are is known only from the end: all events are read twice. The first time, which is this, in
 //! no order and by all cores, and only to see which objects each piece of events stores into. Going backward over these lists,
-//! from the piece that ends last, each object is met first where its last store is.
+//! from the piece that ends last, each object is met first where its last store is. Continuations are in the lists as well, where
+//! they are mounted: their stacks are kept for as long as they may be again.
 //!
 //! Objects are told apart by their hashes only. If a hash is used again, the object that had it before can no longer be
 //! named by an event, and its slots are forgotten there and then.
@@ -65,8 +66,7 @@ impl LastStores {
         for (at, (&(events, piece), stores)) in pieces.iter().zip(found).enumerate() {
             if piece == 0 {
                 // A thread with frames from before has the ticket of its start until its first event.
-                let thread = trace.threads.iter().find(|thread| thread.index == events.thread);
-                now = thread.map_or(Ticket(0), |thread| thread.start);
+                now = trace.thread(events.thread).map_or(Ticket(0), |thread| thread.start);
             }
             // A ticket that is lower than the one before it counts for nothing.
             now = now.max(stores.last);
@@ -99,7 +99,7 @@ impl LastStores {
         self.stored_into = None;
     }
 
-    /// All events before `ticket` are through: calls `visit` with the objects that none stores into any more.
+    /// All events before `ticket` are through: calls `visit` with the objects that none stores into or mounts any more.
     #[inline]
     pub fn until(&mut self, ticket: Ticket, visit: impl FnMut(ObjectHash)) {
         if self.ends.get(self.next).is_some_and(|&(end, _)| end < ticket) {
@@ -125,15 +125,16 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
     let work = || {
         let mut done = Vec::new();
         let mut reader = PieceReader::default();
-        while let Some(&(events, piece)) = pieces.get(next.fetch_add(1, Ordering::Relaxed)) {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            let Some(&(events, piece)) = pieces.get(at) else { return io::Result::Ok(done) };
             let last = reader.read(trace, events, piece);
             let objects = match reader.objects.is_empty() {
                 true => None,
                 false => Some(store.lock().unwrap_or_else(PoisonError::into_inner).append(&bytes(&reader.objects))?),
             };
-            done.push((events.thread, piece, Stores { last, objects }));
+            done.push((at, Stores { last, objects }));
         }
-        io::Result::Ok(done)
     };
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.len().div_ceil(8));
     let mut all = Vec::with_capacity(pieces.len());
@@ -146,10 +147,8 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
         io::Result::Ok(())
     })?;
     // As in `pieces`.
-    let places: rustc_hash::FxHashMap<u32, usize> =
-        (0..).zip(trace.file.threads()).map(|(place, events)| (events.thread, place)).collect();
-    all.sort_unstable_by_key(|&(thread, piece, _)| (places[&thread], piece));
-    let all = all.into_iter().map(|(_, _, stores)| stores).collect();
+    all.sort_unstable_by_key(|&(at, _)| at);
+    let all = all.into_iter().map(|(_, stores)| stores).collect();
     Ok((all, store.into_inner().unwrap_or_else(PoisonError::into_inner)))
 }
 
@@ -185,6 +184,7 @@ impl PieceReader {
                 }
                 Event::PutField { origin, .. } => origin.0,
                 Event::PutElement { array, .. } | Event::PutElements { array, .. } => array.0,
+                Event::Switch { owner } if !owner.is_null() => owner.0,
                 _ => continue,
             };
             let recent = &mut self.recent[origin as usize % RECENT];

@@ -8,6 +8,7 @@ mod bits;
 mod fields;
 mod last_stores;
 mod objects;
+mod piece;
 mod sizes;
 mod slots;
 #[cfg(test)]
@@ -31,7 +32,7 @@ use crate::file::ReadError;
 use crate::file::format::{InitialSlot, class_flags};
 use crate::merge::{Sink, merge};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
-use crate::trace::Trace;
+use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, class_name};
 use fields::Fields;
 use last_stores::LastStores;
@@ -73,6 +74,18 @@ pub struct Outcome {
     pub extra_fields: Vec<ExtraField>,
     /// The visitor broke off.
     pub stopped: bool,
+    pub kept: Kept,
+}
+
+/// The most that was kept at a time of threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Kept {
+    /// Bytes of unpacked events.
+    pub event_bytes: usize,
+    /// Stacks.
+    pub stacks: usize,
+    /// Virtual threads that may be mounted again.
+    pub continuations: usize,
 }
 
 pub(crate) fn run(
@@ -81,30 +94,24 @@ pub(crate) fn run(
 ) -> Result<Outcome, ReadError> {
     let mut shared = Shared::new(&trace.file, &trace.names, &trace.classes);
     shared.lost.events = trace.file.lost_events();
-    let mut sources: Vec<ThreadSource<'_>> = trace
-        .threads
-        .iter()
-        .map(|thread| {
-            let events = trace.file.threads().iter().find(|events| events.thread == thread.index);
-            ThreadSource::new(thread.index, events, Some((thread.start, &thread.frames)))
-        })
-        .collect();
-    let mut resolver = Resolver::new(trace, visit, &sources);
+    let mut resolver = Resolver::new(trace, visit);
     resolver.initial(&mut shared.anomalies)?;
-    merge(&mut sources, &mut shared, &mut resolver);
+    let (firsts, open) = (trace.threads.iter().enumerate().filter_map(|at| first(trace, at)), |at| open(trace, at));
+    merge(firsts, open, &mut shared, &mut resolver);
     resolver.mirrors_until(Ticket(u64::MAX));
+    let kept = Kept { stacks: resolver.stacks.all.len(), ..shared.kept() };
     let Shared { mut anomalies, lost, .. } = shared;
     let mut cut_off = Vec::new();
     // Whoever calls `System.exit` ends with its stack as it is; it is the last to end.
     let last_end = trace.threads.iter().filter_map(|thread| thread.end).max();
-    for stack in resolver.stacks.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
-        let thread = trace.threads.iter().find(|thread| ThreadId(thread.index) == stack.thread);
-        let end = thread.and_then(|thread| thread.end);
+    for stack in resolver.stacks.all.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
+        let end = trace.thread(stack.thread.0).and_then(|thread| thread.end);
         if end.is_some() && end != last_end {
             anomalies.frames_at_thread_end += stack.frames.len() as u64;
         }
         cut_off.push(CutOffThread { thread: stack.thread, frames: stack.frames.len() });
     }
+    cut_off.sort_unstable_by_key(|stack| stack.thread);
     Ok(Outcome {
         totals: resolver.totals,
         anomalies,
@@ -112,7 +119,23 @@ pub(crate) fn run(
         cut_off,
         extra_fields: resolver.fields.into_extra(),
         stopped: resolver.stopped,
+        kept,
     })
+}
+
+/// The ticket that a thread begins with, unless it has nothing to say. Frames from before are entered when it started.
+fn first(trace: &Trace, (at, thread): (usize, &Thread)) -> Option<(usize, Ticket)> {
+    match trace.file.thread(thread.index) {
+        _ if !thread.frames.is_empty() => Some((at, thread.start)),
+        Some(events) => Some((at, trace.file.first_ticket(events))),
+        None => None,
+    }
+}
+
+fn open(trace: &Trace, at: usize) -> ThreadSource<'_> {
+    let thread = &trace.threads[at];
+    let ticket = first(trace, (at, thread)).map_or(Ticket(0), |(_, ticket)| ticket);
+    ThreadSource::new(thread.index, trace.file.thread(thread.index), ticket, &thread.frames)
 }
 
 /// A slot and what it holds.
@@ -184,6 +207,49 @@ const ROOM_TO_KEEP: usize = 4;
 struct Stack {
     thread: ThreadId,
     frames: Vec<(MethodId, ObjectId)>,
+    /// Sources whose actions happen on it.
+    users: u32,
+}
+
+/// The stacks of threads and continuations that have frames or are in use: there may be a million threads, one after the
+/// other.
+#[derive(Debug, Default)]
+struct Stacks {
+    all: Vec<Stack>,
+    of_thread: FxHashMap<ThreadId, usize>,
+    free: Vec<usize>,
+}
+
+impl Stacks {
+    /// One more source is on the stack of that thread.
+    fn enter(&mut self, thread: ThreadId) -> usize {
+        let Self { all, free, .. } = self;
+        let place = *self.of_thread.entry(thread).or_insert_with(|| {
+            let stack = Stack { thread, frames: Vec::new(), users: 0 };
+            match free.pop() {
+                Some(place) => {
+                    all[place] = stack;
+                    place
+                }
+                None => {
+                    all.push(stack);
+                    all.len() - 1
+                }
+            }
+        });
+        self.all[place].users += 1;
+        place
+    }
+
+    /// A source has left it.
+    fn leave(&mut self, place: usize) {
+        let stack = &mut self.all[place];
+        stack.users -= 1;
+        if stack.users == 0 && stack.frames.is_empty() {
+            self.of_thread.remove(&stack.thread);
+            self.free.push(place);
+        }
+    }
 }
 
 /// What an object of unknown origin can be guessed to be, by how it is used.
@@ -210,10 +276,9 @@ struct Resolver<'a, F> {
     last_stores: LastStores,
     fields: Fields,
     array_sizes: ArraySizes,
-    stacks: Vec<Stack>,
-    stack_of_thread: FxHashMap<ThreadId, usize>,
-    /// Stack on which each source's actions happen.
-    stack_of_source: Vec<usize>,
+    stacks: Stacks,
+    /// Stack on which each source's actions happen, from its first turn to its end.
+    stack_of_source: Vec<Option<usize>>,
     /// Stack of the current segment.
     current: usize,
     /// Of the record that is being made.
@@ -224,9 +289,7 @@ struct Resolver<'a, F> {
 }
 
 impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
-    fn new(trace: &'a Trace, visit: F, sources: &[ThreadSource<'_>]) -> Self {
-        let stacks: Vec<_> =
-            sources.iter().map(|source| Stack { thread: ThreadId(source.thread()), frames: Vec::new() }).collect();
+    fn new(trace: &'a Trace, visit: F) -> Self {
         Self {
             trace,
             visit,
@@ -239,9 +302,8 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             last_stores: LastStores::find(trace),
             fields: Fields::new(&trace.names),
             array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
-            stack_of_thread: stacks.iter().enumerate().map(|(index, stack)| (stack.thread, index)).collect(),
-            stack_of_source: (0..stacks.len()).collect(),
-            stacks,
+            stack_of_source: vec![None; trace.threads.len()],
+            stacks: Stacks::default(),
             current: 0,
             is_constant: false,
             next_mirror: 0,
@@ -263,7 +325,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
 
     /// The thread whose record is being made.
     fn thread(&self) -> ThreadId {
-        self.stacks.get(self.current).map_or(ThreadId(0), |stack| stack.thread)
+        self.stacks.all.get(self.current).map_or(ThreadId(0), |stack| stack.thread)
     }
 
     /// I records, and what the slots of these objects hold.
@@ -511,11 +573,11 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
 
     fn top(&self) -> (MethodId, ObjectId) {
         // The thread stage pairs every action with a frame.
-        self.stacks[self.current].frames.last().copied().unwrap_or((MethodId(0), ObjectId::NULL))
+        self.stacks.all[self.current].frames.last().copied().unwrap_or((MethodId(0), ObjectId::NULL))
     }
 
     fn pop(&mut self) {
-        let frames = &mut self.stacks[self.current].frames;
+        let frames = &mut self.stacks.all[self.current].frames;
         frames.pop();
         // There may be a million virtual threads, one after the other.
         if frames.is_empty() && frames.capacity() > ROOM_TO_KEEP {
@@ -530,7 +592,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                     anomalies.unknown_methods += 1;
                 }
                 let receiver = self.subject(receiver, method, anomalies);
-                self.stacks[self.current].frames.push((method, receiver));
+                self.stacks.all[self.current].frames.push((method, receiver));
                 let thread = self.thread();
                 self.emit(Record::Entry { method, receiver, thread });
             }
@@ -603,26 +665,28 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                     self.is_constant = false;
                 }
             }
-            Action::OnStack(thread) => {
-                let stacks = &mut self.stacks;
-                let index = *self.stack_of_thread.entry(thread).or_insert_with(|| {
-                    stacks.push(Stack { thread, frames: Vec::new() });
-                    stacks.len() - 1
-                });
-                self.stack_of_source[source] = index;
-                self.current = index;
-            }
+            Action::OnStack(thread) => self.go_to(source, thread),
         }
+    }
+
+    /// What the source does from here on is on the stack of that thread.
+    fn go_to(&mut self, source: usize, thread: ThreadId) {
+        let before = self.stack_of_source[source].replace(self.stacks.enter(thread));
+        if let Some(before) = before {
+            self.stacks.leave(before);
+        }
+        self.current = self.stack_of_source[source].unwrap_or_default();
     }
 }
 
 impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'a>> for Resolver<'a, F> {
-    fn segment(&mut self, source: usize, ticket: Ticket) {
+    fn segment(&mut self, source: usize, ticket: Ticket, shared: &mut Shared<'a>) {
         self.mirrors_until(ticket);
         let (objects, slots) = (&mut self.objects, &mut self.slots);
         let mut released = false;
         self.last_stores.until(ticket, |hash| {
             released = true;
+            shared.forget(hash);
             if let Some(object) = objects.current(hash) {
                 slots.release(object);
             }
@@ -631,12 +695,21 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'
             slots.tidy();
         }
         self.ticket = ticket;
-        self.current = self.stack_of_source[source];
+        match self.stack_of_source[source] {
+            Some(stack) => self.current = stack,
+            None => self.go_to(source, ThreadId(self.trace.threads[source].index)),
+        }
     }
 
     #[inline]
     fn item(&mut self, source: usize, action: Action, shared: &mut Shared<'a>) {
         self.act(source, action, &mut shared.anomalies);
+    }
+
+    fn end(&mut self, source: usize) {
+        if let Some(stack) = self.stack_of_source[source].take() {
+            self.stacks.leave(stack);
+        }
     }
 
     fn stopped(&self) -> bool {

@@ -8,20 +8,30 @@ use crate::record::ObjectId;
 
 const RECENT: usize = 1 << 12;
 
+/// More sets are not worth their tables: a program that makes so many times two billion objects runs for days.
+const SETS: usize = 16;
+
 /// The objects met so far. The n-th allocation (from 0) with the 31-bit id `h` has the id `n << 31 | h`.
 #[derive(Debug)]
 pub struct Objects {
-    known: IdSet,
-    /// Number of the last allocation, of ids that were used more than once.
-    reused: FxHashMap<u32, u32>,
-    /// Ids lately found known and never reused: spares most walks to the set.
-    recent: Box<[u32; RECENT]>,
+    /// The n-th holds the ids that were allocated more than n times. After some two billion objects ids are used again, each
+    /// about as often as any other: a bit for each is what that costs, 256 MB for the first two billion objects and as much
+    /// for the next.
+    used: Vec<IdSet>,
+    /// Number of the last allocation, of ids that are in all sets.
+    often: FxHashMap<u32, u32>,
+    /// Ids looked up lately, with the number of their last allocation: spares most walks to the sets.
+    recent: Box<[(u32, u32); RECENT]>,
 }
 
 impl Default for Objects {
     fn default() -> Self {
-        Self { known: IdSet::default(), reused: FxHashMap::default(), recent: Box::new([0; RECENT]) }
+        Self { used: vec![IdSet::default()], often: FxHashMap::default(), recent: Box::new([(0, 0); RECENT]) }
     }
+}
+
+fn id(hash: ObjectHash, number: u32) -> ObjectId {
+    ObjectId(u64::from(number) << 31 | u64::from(hash.0))
 }
 
 impl Objects {
@@ -29,19 +39,16 @@ impl Objects {
     #[inline]
     pub fn current(&mut self, hash: ObjectHash) -> Option<ObjectId> {
         let recent = &mut self.recent[hash.0 as usize % RECENT];
-        if *recent == hash.0 {
-            return Some(ObjectId(hash.0.into()));
+        if recent.0 == hash.0 && hash.0 != 0 {
+            return Some(id(hash, recent.1));
         }
-        if !self.known.contains(hash.0) {
-            return None;
+        let times = self.used.iter().take_while(|set| set.contains(hash.0)).count() as u32;
+        let mut number = times.checked_sub(1)?;
+        if times as usize == SETS {
+            number = self.often.get(&hash.0).copied().unwrap_or(number);
         }
-        if !self.reused.is_empty()
-            && let Some(&number) = self.reused.get(&hash.0)
-        {
-            return Some(ObjectId(u64::from(number) << 31 | u64::from(hash.0)));
-        }
-        *recent = hash.0;
-        Some(ObjectId(hash.0.into()))
+        *recent = (hash.0, number);
+        Some(id(hash, number))
     }
 
     /// The id that events have for an object that is not made up.
@@ -52,18 +59,26 @@ impl Objects {
     /// A new object with this id, and the one that had it before, if there was one: no event can name it any more.
     #[inline]
     pub fn allocate(&mut self, hash: ObjectHash) -> (ObjectId, Option<ObjectId>) {
-        if self.known.insert(hash.0) {
-            return (ObjectId(hash.0.into()), None);
+        let number = match self.used.iter_mut().position(|set| set.insert(hash.0)) {
+            Some(number) => number as u32,
+            None => self.allocate_again(hash),
+        };
+        self.recent[hash.0 as usize % RECENT] = (hash.0, number);
+        (id(hash, number), number.checked_sub(1).map(|before| id(hash, before)))
+    }
+
+    /// The number of an allocation with an id that is in all sets.
+    #[cold]
+    fn allocate_again(&mut self, hash: ObjectHash) -> u32 {
+        if self.used.len() < SETS {
+            let mut set = IdSet::default();
+            set.insert(hash.0);
+            self.used.push(set);
+            return self.used.len() as u32 - 1;
         }
-        let recent = &mut self.recent[hash.0 as usize % RECENT];
-        if *recent == hash.0 {
-            *recent = 0;
-        }
-        let number = self.reused.entry(hash.0).or_insert(0);
-        let id = |number: u32| ObjectId(u64::from(number) << 31 | u64::from(hash.0));
-        let before = id(*number);
+        let number = self.often.entry(hash.0).or_insert(SETS as u32 - 1);
         *number += 1;
-        (id(*number), Some(before))
+        *number
     }
 }
 
@@ -84,5 +99,28 @@ mod tests {
         assert_eq!(objects.current(ObjectHash(8)), Some(ObjectId(8)));
         assert_eq!(objects.allocate(hash), (ObjectId(2 << 31 | 7), Some(ObjectId(1 << 31 | 7))));
         assert_eq!(Objects::hash(ObjectId(2 << 31 | 7)), hash);
+    }
+    /// Ids are used again as often as a program likes, and memory grows by a bit for each.
+    #[test]
+    fn ids_that_are_used_again_take_a_bit_each() {
+        let mut objects = Objects::default();
+        let ids = || (1..1 << 18).map(ObjectHash);
+        for lap in 0..5u64 {
+            for hash in ids() {
+                let before = lap.checked_sub(1).map(|before| ObjectId(before << 31 | u64::from(hash.0)));
+                assert_eq!(objects.allocate(hash), (ObjectId(lap << 31 | u64::from(hash.0)), before));
+            }
+        }
+        assert!(ids().all(|hash| objects.current(hash) == Some(ObjectId(4 << 31 | u64::from(hash.0)))));
+        assert!(objects.often.is_empty());
+        let bytes: usize = objects.used.iter().map(IdSet::bytes).sum();
+        assert!(bytes <= 5 * (1 << 18) / 8 + 5 * 1024, "{bytes} bytes");
+        // One id alone may be used more often than there are sets.
+        for number in 5..40u64 {
+            let id = |number: u64| ObjectId(number << 31 | 7);
+            assert_eq!(objects.allocate(ObjectHash(7)), (id(number), Some(id(number - 1))));
+            assert_eq!(objects.current(ObjectHash(7)), Some(id(number)));
+        }
+        assert_eq!(objects.used.len(), SETS);
     }
 }

@@ -706,6 +706,128 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
     assert_eq!(outcome.anomalies, Anomalies::default());
 }
 
+/// `count` threads, each of which says `events(thread)` at its tickets, and ends.
+fn many_threads(count: u32, events: impl Fn(u32) -> Vec<(u64, Vec<Event<'static>>)>) -> TraceBuilder {
+    let mut builder = world();
+    let start = |thread| ThreadRecord::Start {
+        ticket: Ticket(1),
+        thread,
+        object: ObjectHash::NULL,
+        flags: 0,
+        name: format!("worker-{thread}"),
+        frames: Vec::new(),
+    };
+    let records: Vec<_> = (1..=count).map(start).collect();
+    builder.threads(&records);
+    for thread in 1..=count {
+        for (ticket, events) in events(thread) {
+            builder.events(thread, ticket, &events);
+        }
+    }
+    let end = |thread| ThreadRecord::End { ticket: Ticket(u64::from(count) * 4), thread };
+    let records: Vec<_> = (1..=count).map(end).collect();
+    builder.threads(&records);
+    builder
+}
+
+/// Reads a trace and counts its records.
+fn read(builder: &mut TraceBuilder) -> Outcome {
+    let trace = open(builder);
+    let outcome = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
+    assert_eq!(outcome.anomalies, Anomalies::default());
+    assert_eq!((outcome.lost.total(), outcome.cut_off.len()), (0, 0));
+    outcome
+}
+
+/// What is kept depends on how many threads run at once, not on how many there are.
+#[test]
+fn threads_are_read_from_their_first_word_to_their_last() {
+    let in_turn = |thread: u32| {
+        let ticket = u64::from(thread) * 2;
+        // It still runs when the next begins.
+        vec![(ticket, vec![entry(m::MAIN)]), (ticket + 3, vec![exit(m::MAIN)])]
+    };
+    let [few, many] = [1_000, 100_000].map(|count| {
+        let outcome = read(&mut many_threads(count, in_turn));
+        assert_eq!(outcome.totals.of('M'), u64::from(count));
+        outcome.kept
+    });
+    assert_eq!(few, many);
+    assert!(few.stacks <= 3 && few.event_bytes < 200, "{few:?}");
+}
+
+/// Of threads that all run at once, those that are quiet keep little in memory, and nothing changes.
+#[test]
+fn quiet_threads_hold_little() {
+    const THREADS: u32 = 40;
+    const ROUNDS: u64 = 60;
+    let mut builder = many_threads(THREADS, |thread| {
+        let mut events = vec![entry(m::MAIN)];
+        for round in 1..=ROUNDS {
+            for element in 0..20 {
+                let object = thread * 1_000_000 + round as u32 * 100 + element;
+                events.push(Event::Found { object: ObjectHash(object), class: c::A, length: -1 });
+            }
+            events.push(Event::Ticket(Ticket(round * u64::from(THREADS) + u64::from(thread))));
+        }
+        events.push(exit(m::MAIN));
+        vec![(u64::from(thread), events)]
+    });
+    let trace = open(&mut builder);
+    let piece = trace.file.event_bytes(&trace.file.threads()[0], 0) as usize;
+    assert!(piece * THREADS as usize > 10 * (64 << 10), "pieces of {piece} bytes");
+    let mut found = Vec::new();
+    let outcome = trace
+        .for_each(|record, context| {
+            if record.letter() == 'P' {
+                found.push((context.ticket, record.objects()[0].0));
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    assert_eq!((&outcome.anomalies, outcome.lost.total()), (&Anomalies::default(), 0));
+    assert!(outcome.kept.event_bytes <= (64 << 10) + 2 * piece, "{:?}", outcome.kept);
+    let expected = (0..ROUNDS).flat_map(|round| {
+        (1..=u64::from(THREADS)).flat_map(move |thread| {
+            let ticket = Ticket(round * u64::from(THREADS) + thread);
+            (0..20).map(move |element| (ticket, thread * 1_000_000 + (round + 1) * 100 + element))
+        })
+    });
+    assert!(found.into_iter().eq(expected));
+}
+
+/// A million virtual threads, one after the other, must not leave a million stacks.
+#[test]
+fn virtual_threads_that_have_ended_are_forgotten() {
+    const EACH: u32 = 50;
+    let switch = |owner| Event::Switch { owner: ObjectHash(owner) };
+    let on_carrier = |block: u32| {
+        let mut events = vec![entry(m::MAIN)];
+        for owner in 0x1000 + block * EACH..0x1000 + (block + 1) * EACH {
+            events.push(new(SITE_A, owner, c::A));
+            // It is unmounted once in the midst of its run.
+            events.extend([switch(owner), entry(m::MAIN), switch(0), switch(owner), exit(m::MAIN), switch(0)]);
+        }
+        events.push(exit(m::MAIN));
+        events
+    };
+    let [few, many] = [10, 400].map(|blocks: u32| {
+        let mut builder = world();
+        builder.first_thread(1, "carrier-1", Vec::new()).first_thread(2, "carrier-2", Vec::new());
+        // One that waits all the time keeps its stack.
+        builder.events(1, 1, &[new(SITE_A, 0x500, c::A), switch(0x500), entry(m::MAIN), switch(0)]);
+        for block in 0..blocks {
+            builder.events(1 + block % 2, 2 + u64::from(block), &on_carrier(block));
+        }
+        builder.events(1, 10_000, &[switch(0x500), exit(m::MAIN), switch(0)]);
+        let outcome = read(&mut builder);
+        assert_eq!(outcome.totals.of('M'), u64::from(1 + blocks * (EACH + 1)));
+        outcome.kept
+    });
+    assert!(many.continuations <= 3 * EACH as usize && many.stacks <= 4, "{many:?}");
+    assert_eq!(few, many);
+}
+
 #[test]
 fn a_cut_at_any_block_leaves_a_readable_trace() {
     let mut builder = world();

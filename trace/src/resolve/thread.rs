@@ -9,9 +9,10 @@ use std::collections::VecDeque;
 use et_names::{FieldRefId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
-use super::{Anomalies, Lost};
+use super::piece::{Piece, Pieces, Undecodable};
+use super::{Anomalies, Kept, Lost};
 use crate::classes::Classes;
-use crate::event::{self, Event, ObjectHash, Ticket};
+use crate::event::{Event, ObjectHash, Ticket};
 use crate::file::{ThreadEvents, TraceFile};
 use crate::merge::{Source, Step};
 use crate::names::Names;
@@ -166,8 +167,10 @@ pub struct Shared<'a> {
     pub classes: &'a Classes,
     pub anomalies: Anomalies,
     pub lost: Lost,
+    pub pieces: Pieces,
     /// Stacks of continuations that are not mounted.
     continuations: FxHashMap<ObjectHash, (ThreadId, Stack)>,
+    most_continuations: usize,
     next_continuation: u32,
 }
 
@@ -180,21 +183,78 @@ impl<'a> Shared<'a> {
             classes,
             anomalies: Anomalies::default(),
             lost: Lost::default(),
+            pieces: Pieces::default(),
             continuations: FxHashMap::default(),
+            most_continuations: 0,
             next_continuation: FIRST_CONTINUATION,
         }
+    }
+
+    /// No event names the continuation any more.
+    pub fn forget(&mut self, continuation: ObjectHash) {
+        self.continuations.remove(&continuation);
+    }
+
+    /// The most that was kept at a time.
+    pub fn kept(&self) -> Kept {
+        let (event_bytes, continuations) = (self.pieces.most_held(), self.most_continuations);
+        Kept { event_bytes, continuations, ..Kept::default() }
     }
 }
 
 /// Reads one thread.
 #[derive(Debug)]
 pub struct ThreadSource<'a> {
-    thread: u32,
     events: Option<&'a ThreadEvents>,
     next_piece: usize,
-    bytes: Vec<u8>,
-    at: usize,
+    piece: Piece,
     ended: bool,
+    reader: Reader,
+}
+
+impl<'a> ThreadSource<'a> {
+    /// A thread whose first ticket is `first`, with the frames that it had when tracing began.
+    pub fn new(thread: u32, events: Option<&'a ThreadEvents>, first: Ticket, frames: &[StartFrame]) -> Self {
+        let reader = Reader::new(thread, first, frames);
+        Self { events, next_piece: 0, piece: Piece::default(), ended: false, reader }
+    }
+
+    /// Reads one event, or the next piece.
+    fn advance(&mut self, shared: &mut Shared<'a>) {
+        let reader = &mut self.reader;
+        let read = self.piece.next(shared, |shared| &mut shared.pieces, |event, shared| reader.apply(event, shared));
+        match read {
+            Ok(true) => return,
+            Ok(false) => {}
+            Err(Undecodable { bytes }) => {
+                shared.lost.undecodable_pieces += 1;
+                shared.lost.undecodable_bytes += bytes;
+            }
+        }
+        match self.events.filter(|events| self.next_piece < events.len()) {
+            Some(events) => {
+                let number = self.next_piece;
+                self.next_piece += 1;
+                let file = shared.file;
+                let loaded = self.piece.load(&mut shared.pieces, |into| file.load_events(events, number, into));
+                if loaded.is_err() {
+                    shared.lost.undecodable_pieces += 1;
+                    shared.lost.undecodable_bytes += file.event_bytes(events, number);
+                }
+            }
+            None => {
+                self.ended = true;
+                self.piece.clear(&mut shared.pieces);
+                self.reader.make_up_all(shared);
+            }
+        }
+    }
+}
+
+/// What is known of a thread up to where it has been read.
+#[derive(Debug)]
+struct Reader {
+    thread: u32,
     ticket: Ticket,
 
     queue: VecDeque<Item>,
@@ -210,17 +270,11 @@ pub struct ThreadSource<'a> {
     own_stack: Stack,
 }
 
-impl<'a> ThreadSource<'a> {
-    /// A thread with the frames it had when tracing began, at ticket `start`.
-    pub fn new(thread: u32, events: Option<&'a ThreadEvents>, start: Option<(Ticket, &[StartFrame])>) -> Self {
-        let mut source = Self {
+impl Reader {
+    fn new(thread: u32, ticket: Ticket, frames: &[StartFrame]) -> Self {
+        let mut reader = Self {
             thread,
-            events,
-            next_piece: 0,
-            bytes: Vec::new(),
-            at: 0,
-            ended: false,
-            ticket: Ticket(0),
+            ticket,
             queue: VecDeque::new(),
             head: 0,
             made_up: 0,
@@ -229,23 +283,13 @@ impl<'a> ThreadSource<'a> {
             owner_thread: ThreadId(thread),
             own_stack: Stack::default(),
         };
-        if let Some((ticket, frames)) = start.filter(|(_, frames)| !frames.is_empty()) {
-            source.ticket = ticket;
-            source.queue.push_back(Item::Ticket(ticket));
-            for frame in frames {
-                let receiver = Subject::hash(frame.receiver);
-                source.enter(frame.method, receiver);
-                if let Some(top) = source.stack.frames.last_mut() {
-                    top.from_start = true;
-                }
+        for frame in frames {
+            reader.enter(frame.method, Subject::hash(frame.receiver));
+            if let Some(top) = reader.stack.frames.last_mut() {
+                top.from_start = true;
             }
         }
-        source
-    }
-
-    /// The thread index.
-    pub fn thread(&self) -> u32 {
-        self.thread
+        reader
     }
 
     fn act(&mut self, action: Action) {
@@ -473,6 +517,10 @@ impl<'a> ThreadSource<'a> {
                 None => shared.anomalies.unmatched_exceptions += 1,
             },
             Event::New { site, object, class, known } => {
+                // Of one that had the id before, nobody will speak any more.
+                if !known && !shared.continuations.is_empty() {
+                    shared.forget(object);
+                }
                 self.allocated(Action::New { site, object, class, known }, object, class, shared);
             }
             Event::NewArray { depth, site, object, length } => {
@@ -514,6 +562,7 @@ impl<'a> ThreadSource<'a> {
             self.own_stack = left;
         } else {
             shared.continuations.insert(self.owner, (self.owner_thread, left));
+            shared.most_continuations = shared.most_continuations.max(shared.continuations.len());
         }
         self.owner = owner;
         if owner.is_null() {
@@ -528,44 +577,6 @@ impl<'a> ThreadSource<'a> {
         }
         self.act(Action::OnStack(self.owner_thread));
     }
-
-    /// Reads one event, or the next piece.
-    fn advance(&mut self, shared: &mut Shared<'_>) {
-        // The event borrows the bytes.
-        let bytes = std::mem::take(&mut self.bytes);
-        let read = event::decode(&bytes[self.at..]);
-        if let Ok(Some((event, len))) = read {
-            self.at += len;
-            self.apply(event, shared);
-        }
-        let read = read.map(|event| event.is_some());
-        self.bytes = bytes;
-        match read {
-            Ok(true) => return,
-            Ok(false) => {}
-            Err(_) => {
-                shared.lost.undecodable_pieces += 1;
-                shared.lost.undecodable_bytes += (self.bytes.len() - self.at) as u64;
-            }
-        }
-        self.bytes.clear();
-        self.at = 0;
-        match self.events.filter(|events| self.next_piece < events.len()) {
-            Some(events) => {
-                let piece = self.next_piece;
-                self.next_piece += 1;
-                if shared.file.load_events(events, piece, &mut self.bytes).is_err() {
-                    self.bytes.clear();
-                    shared.lost.undecodable_pieces += 1;
-                    shared.lost.undecodable_bytes += shared.file.event_bytes(events, piece);
-                }
-            }
-            None => {
-                self.ended = true;
-                self.make_up_all(shared);
-            }
-        }
-    }
 }
 
 impl<'a> Source for ThreadSource<'a> {
@@ -575,7 +586,8 @@ impl<'a> Source for ThreadSource<'a> {
     #[inline]
     fn next(&mut self, shared: &mut Shared<'a>) -> Option<Step<Action>> {
         loop {
-            match self.queue.front().copied() {
+            let reader = &mut self.reader;
+            match reader.queue.front().copied() {
                 None | Some(Item::Room | Item::Pending) => {
                     if self.ended {
                         return None;
@@ -583,8 +595,8 @@ impl<'a> Source for ThreadSource<'a> {
                     self.advance(shared);
                 }
                 Some(item) => {
-                    self.queue.pop_front();
-                    self.head += 1;
+                    reader.queue.pop_front();
+                    reader.head += 1;
                     match item {
                         Item::Ticket(ticket) => return Some(Step::Ticket(ticket)),
                         Item::Do(action) => return Some(Step::Item(action)),
@@ -593,5 +605,17 @@ impl<'a> Source for ThreadSource<'a> {
                 }
             }
         }
+    }
+    #[inline]
+    fn is_crowded(shared: &Shared<'a>) -> bool {
+        shared.pieces.is_crowded()
+    }
+
+    fn make_room(&mut self, shared: &mut Shared<'a>) -> bool {
+        self.piece.set_aside(&mut shared.pieces);
+        !shared.pieces.has_room()
+    }
+    fn lacks_room(shared: &mut Shared<'a>) {
+        shared.pieces.lack_room();
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use et_names::SiteId;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
 pub use info::{Sizes, info, sizes, text_info};
@@ -440,17 +440,18 @@ fn thread_lines(
     counts: &FxHashMap<u32, (u64, Amount)>,
     cut_off: &[crate::resolve::CutOffThread],
 ) -> Vec<ThreadLine> {
+    let frames_left: FxHashMap<u32, usize> = cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
     let line = |id: u32, name: String, daemon: bool, ended: bool| {
         let (records, allocated) = counts.get(&id).copied().unwrap_or_default();
-        let frames_left = cut_off.iter().find(|stack| stack.thread.0 == id).map_or(0, |stack| stack.frames);
+        let frames_left = frames_left.get(&id).copied().unwrap_or_default();
         ThreadLine { id, name, daemon, ended, records, allocated, frames_left }
     };
     let mut lines: Vec<_> = threads
         .iter()
         .map(|thread| line(thread.index, thread.name.clone(), thread.is_daemon, thread.end.is_some()))
         .collect();
-    let mut others: Vec<u32> =
-        counts.keys().copied().filter(|&id| id != 0 && lines.iter().all(|line| line.id != id)).collect();
+    let known: FxHashSet<u32> = lines.iter().map(|line| line.id).collect();
+    let mut others: Vec<u32> = counts.keys().copied().filter(|&id| id != 0 && !known.contains(&id)).collect();
     others.sort_unstable();
     let name = |id: u32| if id >= FIRST_CONTINUATION { "virtual thread".into() } else { String::new() };
     lines.extend(others.into_iter().map(|id| line(id, name(id), id >= FIRST_CONTINUATION, true)));

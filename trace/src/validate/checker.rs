@@ -1,10 +1,11 @@
 //! The checks themselves.
 
 use et_names::MethodId;
-use rustc_hash::FxHashMap;
+use rustc_hash::FxHashSet;
 
 use super::objects::{Objects, Standing};
 use super::{Report, mentions, shown};
+use crate::by_thread::{ByThread, Forget};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Totals};
 use crate::types::{TypeId, Types};
 
@@ -21,6 +22,12 @@ struct Stack {
     in_flight: ObjectId,
 }
 
+impl Forget for Stack {
+    fn is_as_at_first(&self) -> bool {
+        self.frames.is_empty() && self.in_flight.is_null()
+    }
+}
+
 /// Takes records one by one.
 #[derive(Debug, Default)]
 pub struct Checker {
@@ -30,7 +37,7 @@ pub struct Checker {
     breaches: Vec<String>,
     breach_count: u64,
     objects: Objects,
-    stacks: FxHashMap<ThreadId, Stack>,
+    stacks: ByThread<Stack>,
 }
 
 impl Checker {
@@ -86,7 +93,7 @@ impl Checker {
             Record::Update { old, origin, target, slot, .. } => self.update(record, types, old, origin, slot, target),
             Record::Entry { method, receiver, thread } => {
                 let entered = self.position;
-                self.stacks.entry(thread).or_default().frames.push(Frame { method, receiver, entered });
+                self.stacks.of(thread).frames.push(Frame { method, receiver, entered });
             }
             Record::Exit { method, receiver, thread } => self.exit(record, types, thread, method, receiver),
             Record::ExitThrow { method, receiver, exception, thread } => {
@@ -98,12 +105,12 @@ impl Checker {
                 if exception.is_null() {
                     self.breach(record, types, "the exception is null", &[]);
                 }
-                self.stacks.entry(thread).or_default().in_flight = exception;
+                self.stacks.of(thread).in_flight = exception;
             }
             Record::Handle { method, receiver, exception, thread } => {
                 self.in_frame(record, types, thread, method, receiver);
                 self.in_flight(record, types, thread, exception);
-                self.stacks.entry(thread).or_default().in_flight = ObjectId::NULL;
+                self.stacks.of(thread).in_flight = ObjectId::NULL;
             }
             Record::Death { object, .. } => {
                 if object.is_null() {
@@ -170,7 +177,7 @@ impl Checker {
     }
 
     fn in_frame(&mut self, record: &Record, types: &Types, thread: ThreadId, method: MethodId, receiver: ObjectId) {
-        let top = self.stacks.get(&thread).and_then(|stack| stack.frames.last());
+        let top = self.stacks.get(thread).and_then(|stack| stack.frames.last());
         let what = match top {
             Some(top) if top.method == method && top.receiver == receiver => return,
             Some(top) => format!(
@@ -185,14 +192,14 @@ impl Checker {
     fn exit(&mut self, record: &Record, types: &Types, thread: ThreadId, method: MethodId, receiver: ObjectId) {
         self.in_frame(record, types, thread, method, receiver);
         // After a breach go on from the frame that was meant, if there is one.
-        let frames = &mut self.stacks.entry(thread).or_default().frames;
+        let frames = &mut self.stacks.of(thread).frames;
         if let Some(meant) = frames.iter().rposition(|frame| frame.method == method) {
             frames.truncate(meant);
         }
     }
 
     fn in_flight(&mut self, record: &Record, types: &Types, thread: ThreadId, exception: ObjectId) {
-        let in_flight = self.stacks.get(&thread).map_or(ObjectId::NULL, |stack| stack.in_flight);
+        let in_flight = self.stacks.get(thread).map_or(ObjectId::NULL, |stack| stack.in_flight);
         if exception.is_null() || in_flight != exception {
             let what =
                 format!("exception {:x} is not in flight in thread {:x}: no T came first", exception.0, thread.0);
@@ -204,9 +211,10 @@ impl Checker {
     pub fn finish(&mut self, cut_off: &[(ThreadId, usize)]) {
         self.settle_deaths();
         let mut left: Vec<_> = self.stacks.iter().filter(|(_, stack)| !stack.frames.is_empty()).collect();
-        left.sort_by_key(|(thread, _)| **thread);
+        left.sort_by_key(|(thread, _)| *thread);
+        let cut_off: FxHashSet<&(ThreadId, usize)> = cut_off.iter().collect();
         let mut breaches = Vec::new();
-        for (&thread, stack) in left {
+        for (thread, stack) in left {
             let (frames, top) = (stack.frames.len(), stack.frames.last().map_or(0, |frame| frame.entered));
             if !cut_off.contains(&(thread, frames)) {
                 breaches.push(format!(
