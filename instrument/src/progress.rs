@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use et_names::escape::OneLine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// A bar over the classes, drawn on stderr if that is a terminal.
@@ -92,7 +93,7 @@ impl Progress {
 
     /// Prints a line above the bar. If nobody reads it any more, so be it.
     pub fn say(&self, line: &str) {
-        let _ = self.bar.suspend(|| writeln!(std::io::stderr(), "{line}"));
+        let _ = self.bar.suspend(|| writeln!(std::io::stderr(), "{}", OneLine(line)));
     }
 
     /// More classes have been found.

@@ -4,9 +4,11 @@
 //! analyser reads it. The format is described in `docs/inside/names.md`.
 
 mod codec;
+pub mod escape;
 mod events;
 pub mod hashes;
 mod ids;
+pub mod mutf8;
 mod strings;
 mod table;
 

@@ -3,7 +3,10 @@
 use std::fmt::Display;
 use std::io::Write;
 
-/// Writes one line. A closed standard error is no reason to disturb the program.
+use et_names::escape::OneLine;
+
+/// Writes one line, in one piece; names in it do no harm to a terminal. A closed standard error is no reason to disturb the program.
 pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "elephant-tracks: {line}");
+    let line = format!("elephant-tracks: {}\n", OneLine(line));
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }

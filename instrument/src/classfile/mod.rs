@@ -2,13 +2,12 @@
 
 mod attribute;
 mod error;
-mod mutf8;
 mod pool;
 mod reader;
 
 pub use attribute::{Attribute, write as write_attribute};
 pub use error::Malformed;
-pub use mutf8::to_string;
+pub use et_names::mutf8::decode as to_string;
 pub use pool::{Constant, ConstantPool, MemberRef, PoolBuilder, PoolFull};
 pub use reader::Reader;
 

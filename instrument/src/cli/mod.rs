@@ -15,6 +15,7 @@ use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use et_names::escape::{Json, Lines, OneLine};
 
 use crate::app;
 use crate::artifact::Settings;
@@ -188,12 +189,16 @@ pub fn command() -> clap::Command {
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let misplaced = misplaced(&arguments);
+    // Should they be wrong, they stand in the message: without what could do a terminal harm.
+    let safe = arguments.iter().map(|argument| OneLine(argument.to_string_lossy()).to_string().into()).collect();
     let (cli, rules) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
+            let error = parse(safe).err().unwrap_or(error);
             let _ = error.print();
             if let Some(subcommand) = misplaced {
-                say(format_args!("\n  tip: options come behind the subcommand: et-instrument {subcommand} …"));
+                say(format_args!(""));
+                say(format_args!("  tip: options come behind the subcommand: et-instrument {subcommand} …"));
             }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             return ExitCode::from(if asked { 0 } else { 2 });
@@ -213,9 +218,10 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     }
 }
 
-/// A line on standard error. If nobody reads it there is nobody to tell.
+/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
 fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let line = format!("{}\n", OneLine(line));
+    let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
 /// A subcommand that stands behind options, where it is taken for an input.
@@ -285,11 +291,12 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
 fn print(report: &Report, common: &Common) {
     // A closed pipe is no reason to fail: the work is done.
     let _ = match common.report {
-        Format::Json => writeln!(std::io::stdout(), "{}", report.json()),
-        Format::Text if common.quiet => {
-            report.quiet_text().iter().try_for_each(|line| writeln!(std::io::stderr(), "et-instrument: {line}"))
-        }
-        Format::Text => write!(std::io::stderr(), "{}", report.text()),
+        Format::Json => writeln!(std::io::stdout(), "{}", Json(report.json())),
+        Format::Text if common.quiet => report
+            .quiet_text()
+            .iter()
+            .try_for_each(|line| writeln!(std::io::stderr(), "et-instrument: {}", OneLine(line))),
+        Format::Text => write!(std::io::stderr(), "{}", Lines(report.text())),
     };
 }
 
@@ -298,8 +305,8 @@ fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
     // A closed pipe is no reason to fail otherwise than by what was found.
     let _ = match format {
-        Format::Json => writeln!(out, "{}", verdict.json()),
-        Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{line}")),
+        Format::Json => writeln!(out, "{}", Json(verdict.json())),
+        Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{}", OneLine(line))),
     };
     if format == Format::Text && !quiet {
         say(format_args!("{}", verdict.summary()));

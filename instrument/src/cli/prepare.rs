@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Args;
+use et_names::escape::{Json, Lines};
 
 use super::program::ProgramArgs;
 use super::{Format, Rule};
@@ -47,8 +48,8 @@ impl PrepareArgs {
         ready.seconds = start.elapsed().as_secs_f64();
         // A closed pipe is no reason to fail: the work is done.
         let _ = match self.report {
-            Format::Json => writeln!(std::io::stdout(), "{}", ready.json()),
-            Format::Text => write!(std::io::stdout(), "{}", ready.text()),
+            Format::Json => writeln!(std::io::stdout(), "{}", Json(ready.json())),
+            Format::Text => write!(std::io::stdout(), "{}", Lines(ready.text())),
         };
         Ok(ExitCode::SUCCESS)
     }

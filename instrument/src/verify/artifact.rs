@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use et_names::mutf8::decode;
 use et_names::{ClassFlags, NamesTable};
 
 use super::class::{Checked, Fault, Method};
@@ -40,7 +41,7 @@ impl<'t> Artifact<'t> {
             )));
             return;
         }
-        let name = text(&checked.name);
+        let name = decode(&checked.name);
         let candidates = self.classes.get(name.as_str()).map_or(&[][..], Vec::as_slice);
         if candidates.is_empty() {
             checked.faults.push(fault("the names table does not know it".into()));
@@ -74,10 +75,10 @@ impl<'t> Artifact<'t> {
         let (base, limit) = (table.artifact.base, table.artifact.base + self.size);
         for (index, method) in (first..).zip(methods) {
             let listed = &table.methods[index as usize];
-            let (name, descriptor) = (text(&method.name), text(&method.descriptor));
+            let (name, descriptor) = (decode(&method.name), decode(&method.descriptor));
             let mut fault =
                 |what: String| faults.push(Fault { method: Some(format!("{name}{descriptor}")), offset: None, what });
-            // Obfuscated names may not be Unicode; the table then holds replacements.
+            // Bytes that are no modified UTF-8 are replaced in the table.
             if table.str(listed.name) != name && !name.contains('\u{fffd}') {
                 fault(format!("the names table has {} in its place", table.str(listed.name)));
                 continue;
@@ -90,39 +91,5 @@ impl<'t> Artifact<'t> {
             }
         }
         faults
-    }
-}
-
-/// Modified UTF-8 (§4.4.7) to text: surrogates come in pairs of three bytes each, zero in two.
-fn text(bytes: &[u8]) -> String {
-    if bytes.is_ascii() {
-        return String::from_utf8_lossy(bytes).into_owned();
-    }
-    let mut units = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let [first, tail @ ..] = rest {
-        let (unit, used) = match (*first, tail) {
-            (0..0x80, _) => (u16::from(*first), 1),
-            (0xc0..0xe0, [second, ..]) => (u16::from(first & 0x1f) << 6 | u16::from(second & 0x3f), 2),
-            (0xe0..0xf0, [second, third, ..]) => {
-                (u16::from(first & 0x0f) << 12 | u16::from(second & 0x3f) << 6 | u16::from(third & 0x3f), 3)
-            }
-            _ => (0xfffd, 1),
-        };
-        units.push(unit);
-        rest = &rest[used..];
-    }
-    String::from_utf16_lossy(&units)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn modified_utf8_is_read() {
-        assert_eq!(text(b"a/B"), "a/B");
-        assert_eq!(text(&[0xc3, 0xa9, 0xe2, 0x82, 0xac, 0xed, 0xa0, 0xbd, 0xed, 0xb8, 0x80, 0xc0, 0x80]), "é€😀\0");
-        assert_eq!(text(&[0xe2, 0x82]), "\u{fffd}\u{fffd}");
     }
 }

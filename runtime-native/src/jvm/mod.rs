@@ -11,30 +11,12 @@ pub mod jvmti;
 
 use std::ffi::CStr;
 
+use et_names::mutf8;
+
 /// The JVM's strings: modified UTF-8 (NUL in two bytes, supplementary characters as surrogates of three bytes
-/// each). What is not proper becomes U+FFFD.
+/// each).
 pub fn from_modified_utf8(text: &CStr) -> String {
-    let bytes = text.to_bytes();
-    if let Ok(plain) = std::str::from_utf8(bytes)
-        && !bytes.contains(&0xc0)
-    {
-        return plain.to_owned();
-    }
-    let mut units = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let [first, tail @ ..] = rest {
-        let (unit, used) = match (*first, tail) {
-            (a @ 0..=0x7f, _) => (u16::from(a), 1),
-            (a @ 0xc0..=0xdf, [b, ..]) => (u16::from(a & 0x1f) << 6 | u16::from(b & 0x3f), 2),
-            (a @ 0xe0..=0xef, [b, c, ..]) => {
-                (u16::from(a & 0x0f) << 12 | u16::from(b & 0x3f) << 6 | u16::from(c & 0x3f), 3)
-            }
-            _ => (0xfffd, 1),
-        };
-        units.push(unit);
-        rest = &rest[used..];
-    }
-    String::from_utf16_lossy(&units)
+    mutf8::decode(text.to_bytes())
 }
 
 #[cfg(test)]
