@@ -16,8 +16,9 @@ use crate::sink::SinkError;
 const TOOL: &str = "et-trace";
 /// Where it lies beside the runtime's library: a link in a JDK copy, the program itself as it is installed.
 const BESIDE: [&str; 2] = [TOOL, "../../bin/et-trace"];
-/// It has said on standard error why it ended with one of these: bad input, a trace cut off, events missing.
-const EXPLAINED: [i32; 3] = [1, 3, 4];
+/// It has said on standard error why it ended with one of these: bad input, a trace cut off, events missing. Or there is
+/// nothing to be said: whoever reads the text has seen enough.
+const EXPLAINED: [i32; 4] = [1, 3, 4, 141];
 
 /// Where a text goes.
 #[derive(Debug)]

@@ -1,23 +1,23 @@
 //! The command line of `et-trace`.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use et_names::escape::{Json, Lines, OneLine};
 use serde::Serialize;
 
 use crate::compare::{self, CompareError};
 use crate::file::TraceFile;
 use crate::lifetimes::Limits;
+use crate::output::{Kind, Output, OutputError};
 use crate::record::Clock;
 use crate::resolve::Lost;
 use crate::source::{Deaths, Ending, Reading, Source, SourceError};
 use crate::summary::counted;
-use crate::text::{Dialect, TextError};
+use crate::text::{Dialect, Holders, TextError};
 use crate::{recover, summary, text, validate};
 
 /// All went well.
@@ -28,6 +28,8 @@ const FAILED: u8 = 1;
 const CUT_OFF: u8 = 3;
 /// Events are missing in the midst of it; the others were read.
 const DAMAGED: u8 = 4;
+/// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
+const CLOSED: u8 = 141;
 
 /// Reads traces of Elephant Tracks.
 #[derive(Debug, Parser)]
@@ -49,7 +51,8 @@ Deaths are worked out with temporary files, a few bytes a record; TMPDIR says wh
 
 Exit codes: 0 all went well; 1 bad input, or `validate` or `compare-deaths` found something; 2 wrong usage;
 3 the trace is cut off (killed program, full disk): what there is was read and printed;
-4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed."
+4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed;
+141 standard output was closed before all was written, as of other Unix tools."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -81,7 +84,7 @@ enum Command {
 /// What to read, and how.
 #[derive(Debug, Args)]
 struct InputArgs {
-    /// The trace: a file of the runtime or a text of any dialect, or - for standard input
+    /// The trace: a file of the runtime or a text of dialect et or replayer, or - for standard input
     trace: PathBuf,
     /// What the ids of a text mean (a file that `text --names` wrote)
     #[arg(long, value_name = "FILE")]
@@ -189,6 +192,12 @@ struct TextArgs {
     /// Write all names, not only those that the trace uses
     #[arg(long, requires = "names")]
     all_names: bool,
+    /// Say beside deaths, too, what holds objects although no record does
+    #[arg(long)]
+    holders: bool,
+    /// Replace output files whatever they are, not only texts and names files
+    #[arg(long)]
+    force: bool,
 }
 
 #[derive(Debug, Args)]
@@ -219,6 +228,9 @@ struct RecoverArgs {
     /// The whole trace
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
+    /// Replace the output whatever it is, not only a recovered trace
+    #[arg(long)]
+    force: bool,
 }
 
 /// Why a command failed: one line.
@@ -226,10 +238,8 @@ struct RecoverArgs {
 enum CliError {
     #[error(transparent)]
     Read(#[from] SourceError),
-    #[error("cannot write {path}: {source}", path = path.display())]
-    Output { path: PathBuf, source: io::Error },
-    #[error("{path} is the trace itself (or the other output): write to another file", path = path.display())]
-    SameFile { path: PathBuf },
+    #[error(transparent)]
+    Output(#[from] OutputError),
     #[error("{path} is a text: it has no names of its own to write", path = path.display())]
     NoNames { path: PathBuf },
     #[error("{path} is a text: --json is for traces of the runtime's", path = path.display())]
@@ -250,9 +260,10 @@ impl CliError {
     }
 }
 
-/// A line on standard error. If nobody reads it there is nobody to tell.
+/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
 fn say(line: fmt::Arguments<'_>) {
-    let _ = writeln!(io::stderr(), "et-trace: {line}");
+    let line = format!("et-trace: {}\n", OneLine(line));
+    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// What the command line is made of, for its manual.
@@ -262,7 +273,10 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(error),
+    };
     let done = match &cli.command {
         Command::Summary(args) => run_summary(args),
         Command::Text(args) => run_text(args),
@@ -273,8 +287,8 @@ pub fn main() -> ExitCode {
     };
     match done {
         Ok(code) => ExitCode::from(code),
-        // Whoever reads us has seen enough.
-        Err(error) if error.is_broken_pipe() => ExitCode::from(OK),
+        // Whoever reads us has seen enough: nothing is to be said, but not all was written.
+        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
         Err(error) => {
             say(format_args!("{error}"));
             ExitCode::from(FAILED)
@@ -282,12 +296,26 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Strings, numbers and lists: to make JSON of them cannot fail.
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    print(&(serde_json::to_string_pretty(value).unwrap_or_default() + "\n"))
+/// Says what is wrong with a command line, or helps.
+fn refuse(error: clap::Error) -> ExitCode {
+    // Arguments stand in the message as they were given: it is made of safe ones.
+    let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
+    let error = Cli::try_parse_from(safe).err().unwrap_or(error);
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED))
 }
 
+/// Strings, numbers and lists: to make JSON of them cannot fail.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
+}
+
+/// Text for people: what is in a trace can do no harm to a terminal.
 fn print(text: &str) -> Result<(), CliError> {
+    write_out(&Lines(text).to_string())
+}
+
+fn write_out(text: &str) -> Result<(), CliError> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
 }
@@ -335,51 +363,46 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     Ok(completeness(&source, summary.lost_details))
 }
 
-/// Creates an output file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
-fn create(path: &Path, taken: &[&Path]) -> Result<File, CliError> {
-    let identity = |path: &Path| path.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()));
-    let mine = identity(path);
-    if mine.is_some() && taken.iter().any(|other| identity(other) == mine) {
-        return Err(CliError::SameFile { path: path.to_owned() });
-    }
-    File::create(path).map_err(|source| CliError::Output { path: path.to_owned(), source })
-}
-
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let input = &args.input.trace;
     let source = args.input.open()?;
     if args.names.is_some() && matches!(source, Source::Text(_)) {
         return Err(CliError::NoNames { path: input.clone() });
     }
-    if let (Some(path), true) = (&args.names, args.names == args.output) {
-        return Err(CliError::SameFile { path: path.clone() });
+    if let (Some(names), Some(output)) = (&args.names, &args.output)
+        && std::path::absolute(names).ok() == std::path::absolute(output).ok()
+    {
+        return Err(OutputError::SameFile { path: output.clone() }.into());
     }
-    // Both files are opened before the long work: a wrong path shows at once.
-    let names = args.names.as_deref().map(|path| create(path, &[input])).transpose()?;
+    // Both files are begun before the long work: a wrong path shows at once.
+    let create = |path: &Path, kind, taken: &[&Path]| Output::create(path, kind, args.force, taken);
+    let names = args.names.as_deref().map(|path| create(path, Kind::Names, &[input])).transpose()?;
+    let taken: Vec<&Path> = std::iter::once(input).chain(&args.names).map(PathBuf::as_path).collect();
+    let mut output = args.output.as_deref().map(|path| create(path, Kind::Text, &taken)).transpose()?;
     let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
-    let written = match &args.output {
-        Some(path) => {
-            let taken: Vec<&Path> = std::iter::once(input).chain(&args.names).map(PathBuf::as_path).collect();
-            text::write(&source, dialect, reading, create(path, &taken)?)
-        }
-        None => text::write(&source, dialect, reading, io::stdout().lock()),
+    let holders = if args.holders { Holders::Always } else { Holders::default() };
+    let written = match &mut output {
+        Some(file) => text::write_with(&source, dialect, reading, holders, file),
+        None => text::write_with(&source, dialect, reading, holders, io::stdout().lock()),
     };
     let (ending, used) = match written {
         Ok(done) => done,
         Err(TextError::Read(error)) => return Err(error.into()),
         Err(TextError::Write(source)) => {
-            return Err(match &args.output {
-                Some(path) => CliError::Output { path: path.clone(), source },
+            return Err(match &output {
+                Some(file) => file.error(source).into(),
                 None => CliError::Stdout(source),
             });
         }
     };
-    if let (Some(file), Some(path), Source::Trace(trace)) = (names, &args.names, &source) {
+    if let (Some(mut file), Source::Trace(trace)) = (names, &source) {
         let Ending { outcome, .. } = &ending;
         let used = used.as_ref().filter(|_| !args.all_names);
-        text::write_names(trace, used, &outcome.extra_fields, file)
-            .map_err(|source| CliError::Output { path: path.clone(), source })?;
+        let wrote = text::write_names(trace, dialect, used, &outcome.extra_fields, &mut file);
+        wrote.map_err(|source| file.error(source))?;
+        file.finish()?;
     }
+    output.map_or(Ok(()), Output::finish)?;
     warn(&source, &ending.warnings);
     Ok(completeness(&source, ending.outcome.lost))
 }
@@ -437,9 +460,10 @@ fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
     };
     let mut beside = args.trace.as_os_str().to_owned();
     beside.push(".buf");
-    let out = create(&args.output, &[&args.trace, Path::new(&beside)])?;
-    let done = recover::recover(&file, BufWriter::new(out))
-        .map_err(|source| CliError::Output { path: args.output.clone(), source })?;
+    let taken = [&args.trace, Path::new(&beside)];
+    let mut out = Output::create(&args.output, Kind::Recovered, args.force, &taken)?;
+    let done = recover::recover(&file, BufWriter::new(&mut out)).map_err(|source| out.error(source))?;
+    out.finish()?;
     let (blocks, chunks) = (counted(done.blocks, "block"), counted(done.chunks, "chunk"));
     print(&format!("{}: {blocks} and {chunks} of the buffer file; {cut}\n", args.output.display()))?;
     Ok(OK)

@@ -61,6 +61,8 @@ pub mod validate;
 
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
+mod output;
 
 #[cfg(feature = "read")]
 pub use file::{ReadError, TraceFile};

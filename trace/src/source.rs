@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::file::format::FILE_MAGIC;
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{self, Cost, LifetimesError, Limits, Told};
+use crate::lifetimes::{self, Cost, Hold, LifetimesError, Limits, Played, Recording, Told};
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::resolve::Outcome;
 use crate::text::{TextInputError, TextTrace};
@@ -113,8 +113,16 @@ impl Counter {
     }
 
     /// What the clock shows.
-    pub fn now(&self) -> Tick {
+    fn now(&self) -> Tick {
         Tick(self.tick)
+    }
+
+    /// The tick of what is told next.
+    pub fn told(&mut self, told: &Told) -> Tick {
+        match told {
+            Told::Record(record) => self.next(record),
+            Told::Hold(_) => self.now(),
+        }
     }
 
     /// The tick of the next record.
@@ -205,28 +213,68 @@ impl Source {
         }
     }
 
-    /// As [`for_each`](Self::for_each) without deaths, but with what else is known to hold objects: whoever takes all of it
-    /// down can work out the deaths. What holds objects does not break off.
+    /// As [`for_each`](Self::for_each), with what else is known to hold objects: whoever takes all of it but the deaths down can
+    /// work out the deaths. What holds objects does not break off.
     pub fn for_each_told(
         &self,
-        clock: Clock,
+        reading: Reading,
         mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
-        let mut counter = Counter::new(clock);
-        match self {
-            Self::Trace(trace) => {
-                let outcome = lifetimes::each(trace, |told| {
-                    let tick = match told {
-                        Told::Record(record) => counter.next(record),
-                        Told::Hold(_) => counter.now(),
-                    };
-                    visit(told, &At { types: &trace.types, tick })
-                })?;
-                Ok(Ending { outcome: Outcome { totals: counter.totals, ..outcome }, ..Ending::default() })
-            }
-            Self::Text(text) => text.for_each_told(clock, visit),
+        let trace = match self {
+            Self::Trace(trace) => trace,
+            Self::Text(text) => return text.for_each_told(reading, visit),
+        };
+        let mut counter = Counter::new(reading.clock);
+        let mut visit = |told: &Told| {
+            let tick = counter.told(told);
+            visit(told, &At { types: &trace.types, tick })
+        };
+        let mut ending = Ending::default();
+        if self.deaths(reading.deaths) == Deaths::None {
+            ending.outcome = lifetimes::each(trace, visit)?;
+        } else {
+            let mut to_the_end = Vec::new();
+            let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, |told, _, step| {
+                if let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told {
+                    to_the_end.push((step, *hold));
+                }
+            })?;
+            ending.outcome = outcome;
+            let (cost, stopped) = replay_told(&recording, &to_the_end, &mut visit)?;
+            ending.cost = Some(cost);
+            ending.outcome.stopped = stopped;
         }
+        ending.outcome.totals = counter.totals;
+        Ok(ending)
     }
+}
+
+/// Calls `visit` with all that was taken down, and the deaths; what is held to the end is no step of its own. Says also whether it
+/// was broken off.
+pub(crate) fn replay_told(
+    recording: &Recording,
+    to_the_end: &[(u64, Hold)],
+    mut visit: impl FnMut(&Told) -> ControlFlow<()>,
+) -> Result<(Cost, bool), LifetimesError> {
+    let mut to_the_end = to_the_end.iter().peekable();
+    let mut stopped = false;
+    let cost = recording.replay_steps(|played| {
+        let flow = match played {
+            Played::Found(record) => visit(&Told::Record(*record)),
+            Played::Step(number, step) => {
+                while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
+                    _ = visit(&Told::Hold(*hold));
+                }
+                visit(&step.told())
+            }
+        };
+        stopped = flow.is_break();
+        flow
+    })?;
+    if !stopped {
+        to_the_end.for_each(|(_, hold)| _ = visit(&Told::Hold(*hold)));
+    }
+    Ok((cost, stopped))
 }
 
 impl From<Trace> for Source {

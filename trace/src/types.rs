@@ -1,5 +1,8 @@
 //! JVM descriptors by handle.
 
+use std::borrow::Cow;
+
+use et_names::escape;
 use rustc_hash::FxHashMap;
 
 /// A type of the trace: handle of its JVM descriptor in [`Types`].
@@ -16,11 +19,13 @@ impl TypeId {
 pub struct Types {
     descriptors: Vec<Box<str>>,
     index: FxHashMap<Box<str>, TypeId>,
+    /// Those that stand otherwise in a text.
+    words: FxHashMap<TypeId, Box<str>>,
 }
 
 impl Default for Types {
     fn default() -> Self {
-        let mut types = Self { descriptors: Vec::new(), index: FxHashMap::default() };
+        let mut types = Self { descriptors: Vec::new(), index: FxHashMap::default(), words: FxHashMap::default() };
         types.intern("?");
         types
     }
@@ -34,6 +39,15 @@ impl Types {
         }
         let id = TypeId(self.descriptors.len() as u32);
         self.descriptors.push(descriptor.into());
+        let word = if descriptor.starts_with(|first: char| first.is_ascii_digit()) {
+            // Types that begin with a digit are numbers.
+            Cow::Owned(escape::word_of_odd_start(descriptor))
+        } else {
+            escape::word(descriptor)
+        };
+        if word != descriptor {
+            self.words.insert(id, word.into());
+        }
         self.index.insert(descriptor.into(), id);
         id
     }
@@ -56,6 +70,16 @@ impl Types {
     /// The descriptor behind a handle.
     pub fn descriptor(&self, id: TypeId) -> &str {
         self.descriptors.get(id.0 as usize).map_or("?", |text| text)
+    }
+
+    /// The descriptor as one field of a line of text.
+    #[inline]
+    pub fn word(&self, id: TypeId) -> &str {
+        let escaped = if self.words.is_empty() { None } else { self.words.get(&id) };
+        match escaped {
+            Some(word) => word,
+            None => self.descriptor(id),
+        }
     }
 
     /// How many types there are.

@@ -82,7 +82,7 @@ fn a_good_trace_is_good_to_all_commands() {
     let back = text(&tool(&["text", "a.replayer"], folder.path()).stdout);
     assert_eq!(back, records, "through the other dialect and back");
     let names = fs::read_to_string(folder.path().join("a.names")).unwrap();
-    assert_eq!(names, "C 0x1 Main 0x0 I:\nN 0x1 0x1 Main main ()V S\nE 0x1 Main\n");
+    assert_eq!(names, "# Elephant Tracks, names\nC 1 Main 0 I:\nN 1 1 Main main ()V S\nE 1 Main\n");
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn wrong_usage_is_code_2() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_ends_us_quietly() {
+fn a_reader_that_has_seen_enough_ends_us_quietly_as_other_tools() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.ettrace"), trace(300_000)).unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
@@ -273,7 +273,116 @@ fn a_reader_that_has_seen_enough_ends_us_quietly() {
     let mut some = [0; 100];
     child.stdout.take().unwrap().read_exact(&mut some).unwrap();
     let output = child.wait_with_output().unwrap();
-    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(141), String::new()));
+}
+
+#[test]
+fn endless_input_is_refused_at_its_first_bytes() {
+    let endless = |bytes: &'static [u8], start: &[u8], expected: &str| {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
+            .args(["summary", "-"])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut input = child.stdin.take().unwrap();
+        // Ends with a closed pipe, or never.
+        let _ = input.write_all(start);
+        while input.write_all(bytes).is_ok() {}
+        let output = child.wait_with_output().unwrap();
+        let said = text(&output.stderr);
+        assert!(said.contains(expected), "{said}");
+        output.status.code()
+    };
+    assert_eq!(endless(&[0; 4096], b"", "not a trace: it does not start with ETTRACE"), Some(1));
+    assert_eq!(endless(b"y\n", b"", "line 1: not a record: \"y\""), Some(1));
+    assert_eq!(endless(b"N 1 10 LA; 0 0 1 ", b"", "line 1: the line is too long: \"N 1 10"), Some(1));
+    // A trace with more behind it is read up to there.
+    assert_eq!(endless(&[0; 4096], &trace(3), "no block starts here"), Some(3));
+}
+
+#[test]
+fn outputs_replace_only_their_like() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("a.ettrace"), trace(3)).unwrap();
+    fs::write(at("cut.ettrace"), &trace(3)[..trace(3).len() - 1]).unwrap();
+    let text_to = |out: &'static str| ["text", "a.ettrace", "-o", out];
+    let names_to = |out: &'static str| ["text", "a.ettrace", "-o", "/dev/null", "--names", out];
+    let whole_to = |out: &'static str| ["recover", "cut.ettrace", "-o", out];
+    for (args, kind) in
+        [(&text_to("x")[..], "text of a trace"), (&names_to("x"), "names file"), (&whole_to("x"), "recovered trace")]
+    {
+        fs::write(at("x"), "my letters").unwrap();
+        let output = tool(args, folder.path());
+        let expected = format!(
+            "et-trace: x is there already and is no {kind}: write to another file, or replace it with --force\n"
+        );
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), expected));
+        assert_eq!(fs::read_to_string(at("x")).unwrap(), "my letters");
+        let forced = tool(&[args, &["--force"]].concat(), folder.path());
+        assert_eq!(forced.status.code(), Some(0), "{}", text(&forced.stderr));
+        assert_ne!(fs::read(at("x")).unwrap(), b"my letters");
+        // What was made may be made again.
+        assert_eq!(tool(args, folder.path()).status.code(), Some(0));
+    }
+    fs::write(at("run.ettrace"), trace(9)).unwrap();
+    assert_eq!(
+        tool(&whole_to("run.ettrace"), folder.path()).status.code(),
+        Some(1),
+        "a trace of a run is not replaced"
+    );
+    assert_eq!(fs::read(at("run.ettrace")).unwrap(), trace(9));
+}
+
+#[test]
+fn an_output_that_fails_leaves_what_was_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let mut damaged = trace(3);
+    damaged[60] ^= 1;
+    fs::write(at("damaged.ettrace"), damaged).unwrap();
+    let old = "# Elephant Tracks, dialect et\n# lost 0\n";
+    fs::write(at("a.txt"), old).unwrap();
+    let wrong = format!("{old}N 1 10 LA; 0 0 1\nN 2 10\n");
+    fs::write(at("wrong.txt"), wrong).unwrap();
+    for input in ["damaged.ettrace", "wrong.txt"] {
+        assert_eq!(tool(&["text", input, "-o", "a.txt"], folder.path()).status.code(), Some(1));
+        assert_eq!(fs::read_to_string(at("a.txt")).unwrap(), old);
+    }
+    assert_eq!(fs::read_dir(&folder).unwrap().count(), 3, "nothing is left beside it");
+}
+
+#[test]
+fn messages_do_no_harm_to_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let odd = "a\u{1b}[2J\nforged\u{202e}b";
+    let shown = "a\\u001b[2J\\u000aforged\\u202eb";
+    for args in [&["summary", odd][..], &["summary", "x", odd], &["text", "x", "--dialect", odd]] {
+        let output = tool(args, folder.path());
+        let said = text(&output.stderr);
+        assert!(said.contains(shown) && !said.contains(odd) && !said.contains('\u{1b}'), "{args:?}: {said}");
+    }
+    fs::write(folder.path().join("a.txt"), "N 1 10 La\\u001b[2J\\u202eb; 0 0 1\n# lost 0\n").unwrap();
+    for args in [&["summary", "a.txt"][..], &["summary", "--json", "a.txt"], &["validate", "a.txt"]] {
+        let said = text(&tool(args, folder.path()).stdout);
+        assert!(!said.contains(['\u{1b}', '\u{202e}']), "{args:?}: {said}");
+    }
+}
+
+#[test]
+fn dialect_oracle_is_not_read_and_told_so() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
+    assert_eq!(
+        tool(&["text", "a.ettrace", "--dialect", "oracle", "-o", "a.csv"], folder.path()).status.code(),
+        Some(0)
+    );
+    let output = tool(&["summary", "a.csv"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("this is dialect oracle"), "{}", text(&output.stderr));
+    assert!(text(&tool(&["summary", "--help"], folder.path()).stdout).contains("a text of dialect et or replayer"));
 }
 
 #[test]

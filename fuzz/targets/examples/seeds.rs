@@ -1,5 +1,5 @@
 //! `cargo run -p et-fuzz-targets --example seeds -- FOLDER [CLASS…]`: writes the seeds of each target to
-//! FOLDER/TARGET; the given class files become seeds of the class reader and the rewriter.
+//! FOLDER/TARGET (those of `trace` are of all that take traces); the given class files become seeds of the class reader and the rewriter.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -9,14 +9,14 @@ fn main() -> io::Result<()> {
     let folder = arguments.next().ok_or_else(|| io::Error::other("give the folder to write to"))?;
     let more: Vec<_> = arguments.collect();
     for target in et_fuzz_targets::ALL {
-        let folder = Path::new(&folder).join(target.name);
+        let folder = Path::new(&folder).join(target.inputs);
         fs::create_dir_all(&folder)?;
-        for (name, bytes) in et_fuzz_targets::seeds::of(target.name) {
+        for (name, bytes) in et_fuzz_targets::seeds::of(target.inputs) {
             fs::write(folder.join(name), bytes)?;
         }
         for path in &more {
             let mut bytes = fs::read(path)?;
-            match target.name {
+            match target.inputs {
                 "class" => {}
                 "rewriter" => bytes.insert(0, 0x1f),
                 _ => continue,

@@ -8,7 +8,7 @@ use et_instrument::code::{CodeAttribute, CodeEditor, Instructions, StackMap, Ver
 use crate::{Plain, Random, Target};
 
 /// Class files.
-pub const TARGET: Target = Target { name: "class", memory_ratio: 1 << 10, run, mutate: Some(mutate) };
+pub const TARGET: Target = Target { name: "class", inputs: "class", memory_ratio: 1 << 10, run, mutate: Some(mutate) };
 
 fn run(data: &[u8]) {
     let _ = et_instrument::verify::class::check(data);

@@ -14,7 +14,7 @@ use et_names::{ArtifactKind, ENTRY_IN_JAR};
 use crate::{Plain, Random, Target, class};
 
 /// Jars, wars, zips.
-pub const TARGET: Target = Target { name: "jar", memory_ratio: 1 << 13, run, mutate: Some(mutate) };
+pub const TARGET: Target = Target { name: "jar", inputs: "jar", memory_ratio: 1 << 13, run, mutate: Some(mutate) };
 
 /// What a user gets without options.
 pub(crate) fn settings() -> Settings {

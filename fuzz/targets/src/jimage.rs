@@ -7,7 +7,8 @@ use et_names::ArtifactKind;
 use crate::{Plain, Random, Target, class, jar};
 
 /// `lib/modules` files.
-pub const TARGET: Target = Target { name: "jimage", memory_ratio: 1 << 13, run, mutate: Some(mutate) };
+pub const TARGET: Target =
+    Target { name: "jimage", inputs: "jimage", memory_ratio: 1 << 13, run, mutate: Some(mutate) };
 
 fn run(data: &[u8]) {
     let _ = rewrite(data);

@@ -11,6 +11,7 @@ pub mod names;
 mod random;
 pub mod rewriter;
 pub mod seeds;
+pub mod text;
 pub mod trace;
 
 pub use random::Random;
@@ -24,8 +25,10 @@ pub type Mutate = fn(&[u8], &mut Random, Plain<'_>) -> Option<Vec<u8>>;
 /// Something to fuzz.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Name of the fuzzer and of its corpus.
+    /// Name of the fuzzer.
     pub name: &'static str,
+    /// Name of its seeds and of its corpus: some targets do different things with the same inputs.
+    pub inputs: &'static str,
     /// Bytes of memory that a byte of input may cost; see [`memory`](Self::memory).
     pub memory_ratio: usize,
     /// Panics if something is wrong.
@@ -35,8 +38,18 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 6] =
-    [class::TARGET, rewriter::TARGET, jar::TARGET, jimage::TARGET, trace::TARGET, names::TARGET];
+pub const ALL: [Target; 10] = [
+    class::TARGET,
+    rewriter::TARGET,
+    jar::TARGET,
+    jimage::TARGET,
+    trace::TARGET,
+    trace::TEXT,
+    trace::COMPARE,
+    trace::RECOVER,
+    text::TARGET,
+    names::TARGET,
+];
 
 impl Target {
     /// Memory that an input of `size` bytes may take. The ratio is that of the best compression inside (deflate 1032,

@@ -9,7 +9,8 @@ use et_names::ClassFlags;
 use crate::{Plain, Random, Target, class};
 
 /// Options and class files.
-pub const TARGET: Target = Target { name: "rewriter", memory_ratio: 1 << 12, run, mutate: Some(mutate) };
+pub const TARGET: Target =
+    Target { name: "rewriter", inputs: "rewriter", memory_ratio: 1 << 12, run, mutate: Some(mutate) };
 
 /// The class is one of a JDK.
 pub(crate) const JDK: u8 = 0x10;

@@ -7,11 +7,15 @@ use std::path::{Path, PathBuf};
 use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
 use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
 use et_trace::event::{Event, ObjectHash, Targets, Ticket};
+use et_trace::file::format::collector::Fate;
 use et_trace::file::format::{
     ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
 };
 use et_trace::file::progress::RunId;
+use et_trace::source::{Deaths, Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
+use et_trace::text::{self, Dialect};
+use et_trace::{Trace, TraceFile};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 
@@ -21,14 +25,15 @@ use crate::rewriter::{JDK, WITNESS_ALL};
 /// Name and bytes.
 pub type Seed = (String, Vec<u8>);
 
-/// The seeds of a target.
-pub fn of(target: &str) -> Vec<Seed> {
-    match target {
+/// The seeds of targets that take these inputs.
+pub fn of(inputs: &str) -> Vec<Seed> {
+    match inputs {
         "class" => classes(),
         "rewriter" => classes().into_iter().flat_map(|(name, bytes)| with_options(name, bytes)).collect(),
         "jar" => jars(),
         "jimage" => images(),
         "trace" => traces(),
+        "text" => texts(),
         "names" => vec![("names".into(), names().encode())],
         _ => Vec::new(),
     }
@@ -250,5 +255,42 @@ fn traces() -> Vec<Seed> {
         }
         with_buffers.resize(start + 256, 0);
     }
-    [("whole", whole), ("cut-off", cut_off), ("buffers", with_buffers)].map(|(n, b)| (n.into(), b)).into()
+    builder.collected(Fate::Held, 4, &[30]).collected(Fate::Freed, 5, &[31, 32]).collected_of(Fate::Freed, 8, 6, &[33]);
+    let collected = builder.finish();
+    [("whole", whole), ("cut-off", cut_off), ("buffers", with_buffers), ("collected", collected)]
+        .map(|(n, b)| (n.into(), b))
+        .into()
+}
+
+/// The traces as texts, with their names, and texts of others.
+fn texts() -> Vec<Seed> {
+    let mut all = Vec::new();
+    let mut add = |name: String, text: &[u8], names: &[u8]| all.push((name, [text, names].join(crate::text::NAMES)));
+    for (name, bytes) in traces().into_iter().filter(|(name, _)| name != "buffers") {
+        let file = TraceFile::from_bytes(bytes, None).expect("a seed is a trace");
+        let source = Source::from(Trace::from_file(file).expect("a seed is a trace"));
+        let Source::Trace(trace) = &source else { continue };
+        for (dialect, word) in [(Dialect::Et, "et"), (Dialect::Replayer, "replayer")] {
+            for (deaths, how) in [(Deaths::Trace, "deaths"), (Deaths::None, "holders")] {
+                let (mut text, mut names) = (Vec::new(), Vec::new());
+                let reading = Reading { deaths, ..Reading::default() };
+                let (ending, used) =
+                    text::write(&source, dialect, reading, &mut text).expect("a vector takes everything");
+                text::write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names)
+                    .expect("a vector takes everything");
+                add(format!("{name}-{word}-{how}"), &text, &names);
+            }
+        }
+    }
+    add(
+        "decimal-et".into(),
+        b"C 1 A\nN 10 16 LA; 3 0 1\nN 11 16 LA; 3 1\nU 0 10 11 5 1\nD 10 1\nN 10 16 LB; 3 0 1\nD 10 1\n",
+        b"C 0x1 A 0x0 I:\nS 0x9 0x1 0x3 A 0 12\n",
+    );
+    add(
+        "hexadecimal-replayer".into(),
+        b"# kind I\nN 1f 10 a 3 0 1\nU 1f 0 5 1\nM 9 1f 1\nE 9 1\nW 1f a 1\nD 1f 1 ff\n",
+        b"",
+    );
+    all
 }

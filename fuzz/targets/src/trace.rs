@@ -1,17 +1,31 @@
 //! Traces: a trace file and perhaps the buffer file that lay beside it.
 
-use std::io;
+use std::ops::ControlFlow;
 
+use et_trace::file::ReadError;
 use et_trace::file::format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
-use et_trace::file::{ReadError, TraceFile};
-use et_trace::source::{Reading, Source};
-use et_trace::text::Dialect;
-use et_trace::{Trace, summary, text, validate};
+use et_trace::lifetimes::Limits;
+use et_trace::record::Record;
+use et_trace::source::{Deaths, Reading, Source};
+use et_trace::text::{Dialect, TextNames, TextTrace};
+use et_trace::{Trace, TraceFile, compare, recover, summary, text, validate};
 
 use crate::{Plain, Random, Target};
 
-/// Trace files, a buffer file behind them.
-pub const TARGET: Target = Target { name: "trace", memory_ratio: 1 << 17, run, mutate: Some(mutate) };
+const MEMORY_RATIO: usize = 1 << 17;
+
+/// Trace files, a buffer file behind them: read, checked, summed up.
+pub const TARGET: Target =
+    Target { name: "trace", inputs: "trace", memory_ratio: MEMORY_RATIO, run: read, mutate: Some(mutate) };
+
+/// The same, written as text in each dialect, with its names, and read back.
+pub const TEXT: Target = Target { name: "trace_text", run: write, ..TARGET };
+
+/// The same, its deaths held against those that the collector told of.
+pub const COMPARE: Target = Target { name: "compare", run: compare, ..TARGET };
+
+/// The same, made whole: the new trace tells what the old one did.
+pub const RECOVER: Target = Target { name: "recover", run: recover, ..TARGET };
 
 /// The trace and the buffer file behind it.
 fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -22,21 +36,82 @@ fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
     }
 }
 
-fn run(data: &[u8]) {
-    let _ = read(data);
+fn file(data: &[u8]) -> Result<TraceFile, ReadError> {
+    let (trace, buffers) = split(data);
+    TraceFile::from_bytes(trace.to_vec(), buffers.map(<[u8]>::to_vec))
 }
 
-fn read(data: &[u8]) -> Result<(), ReadError> {
-    let (trace, buffers) = split(data);
-    let trace = Trace::from_file(TraceFile::from_bytes(trace.to_vec(), buffers.map(<[u8]>::to_vec))?)?;
+fn open(data: &[u8]) -> Option<Trace> {
+    Trace::from_file(file(data).ok()?).ok()
+}
+
+fn read(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
     let _ = summary::info(&trace);
+    let _ = summary::sizes(&trace);
     let _ = validate::trace(&trace, 3);
     let source = Source::Trace(Box::new(trace));
     if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
         let _ = summary::render(&summary);
     }
-    let _ = text::write(&source, Dialect::Et, Reading::default(), io::sink());
-    Ok(())
+}
+
+fn write(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
+    let source = Source::Trace(Box::new(trace));
+    for dialect in [Dialect::Et, Dialect::Replayer, Dialect::Oracle] {
+        for deaths in [Deaths::Trace, Deaths::None] {
+            let reading = Reading { deaths, ..Reading::default() };
+            let mut written = Vec::new();
+            let Ok((ending, used)) = text::write(&source, dialect, reading, &mut written) else { continue };
+            let Source::Trace(trace) = &source else { continue };
+            let mut names = Vec::new();
+            for used in [None, used.as_ref()] {
+                names.clear();
+                let wrote = text::write_names(trace, dialect, used, &ending.outcome.extra_fields, &mut names);
+                wrote.expect("a vector takes everything");
+                let line = TextNames::read(names.as_slice()).expect("a slice can be read").err();
+                assert_eq!(line, None, "a line of the names file: {}", String::from_utf8_lossy(&names));
+            }
+            if dialect != Dialect::Oracle {
+                let names = TextNames::read(names.as_slice()).ok().and_then(Result::ok);
+                let back = TextTrace::from_text(written.as_slice(), names).into();
+                let mut again = Vec::new();
+                text::write(&back, dialect, reading, &mut again).expect("what was written can be read");
+                crate::text::assert_same(&written, &again);
+            }
+        }
+    }
+}
+
+fn compare(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
+    if let Ok((report, _)) = compare::compare(&trace, Limits::default(), 3) {
+        let _ = compare::render(&report);
+    }
+}
+
+fn recover(data: &[u8]) {
+    let Ok(file) = file(data) else { return };
+    if file.cut_off().is_none() || file.end().is_some() {
+        return;
+    }
+    let mut whole = Vec::new();
+    recover::recover(&file, &mut whole).expect("a vector takes everything");
+    let Ok(cut) = Trace::from_file(file) else { return };
+    let whole = TraceFile::from_bytes(whole, None).and_then(Trace::from_file);
+    let whole = whole.unwrap_or_else(|error| panic!("what was recovered: {error}"));
+    assert!(whole.file.cut_off().is_none(), "what was recovered is whole");
+    assert!(records(&cut) == records(&whole), "recovery changes no record");
+}
+
+fn records(trace: &Trace) -> Option<Vec<Record>> {
+    let mut records = Vec::new();
+    let told = trace.for_each(|record, _| {
+        records.push(*record);
+        ControlFlow::Continue(())
+    });
+    told.ok().map(|_| records)
 }
 
 /// Changes the content of one block and packs it again.

@@ -11,8 +11,8 @@ use et_fuzz_targets::{Random, Target, seeds};
 const MUTATIONS: u32 = 20;
 
 fn replay(target: &Target) {
-    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target.name);
-    let mut inputs = seeds::of(target.name);
+    let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("../corpus").join(target.inputs);
+    let mut inputs = seeds::of(target.inputs);
     assert!(!inputs.is_empty(), "{} has no seeds", target.name);
     // Git keeps no empty folders: a target for which nothing is kept has none.
     for entry in fs::read_dir(&corpus).into_iter().flatten() {
@@ -76,6 +76,26 @@ fn jimage() {
 #[test]
 fn trace() {
     replay(&et_fuzz_targets::trace::TARGET);
+}
+
+#[test]
+fn trace_text() {
+    replay(&et_fuzz_targets::trace::TEXT);
+}
+
+#[test]
+fn compare() {
+    replay(&et_fuzz_targets::trace::COMPARE);
+}
+
+#[test]
+fn recover() {
+    replay(&et_fuzz_targets::trace::RECOVER);
+}
+
+#[test]
+fn text() {
+    replay(&et_fuzz_targets::text::TARGET);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The bytes of a file, however it is to be had.
 
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, BufWriter, Seek};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -33,12 +33,17 @@ impl Bytes {
         if file.metadata()?.len() == 0 { Ok(Self::Owned(Vec::new())) } else { map(file) }
     }
 
-    /// Copies what cannot be mapped (a pipe) to a temporary file.
-    pub fn of_stream(mut stream: impl Read) -> io::Result<Self> {
-        let mut file = tempfile::tempfile()?;
-        io::copy(&mut stream, &mut file)?;
+    /// Has what cannot be mapped (a pipe) copied to a temporary file, unless it is not what it should be.
+    pub fn of_stream<E>(
+        copy: impl FnOnce(&mut BufWriter<File>) -> io::Result<Result<(), E>>,
+    ) -> io::Result<Result<Self, E>> {
+        let mut out = BufWriter::with_capacity(1 << 16, tempfile::tempfile()?);
+        if let Err(wrong) = copy(&mut out)? {
+            return Ok(Err(wrong));
+        }
+        let mut file = out.into_inner()?;
         file.rewind()?;
-        Self::of_file(&file)
+        Self::of_file(&file).map(Ok)
     }
 
     /// So many bytes were read. Of a mapping, what was read so far is let go now and then: a large trace would fill the memory

@@ -12,6 +12,8 @@ pub mod packing;
 pub mod progress;
 #[cfg(feature = "read")]
 mod reader;
+#[cfg(feature = "read")]
+mod stream;
 
 #[cfg(feature = "read")]
 pub use buffer_file::BufferFile;

@@ -20,6 +20,7 @@ use super::format::{
     self, BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
 };
 use super::progress::{Progress, RunId};
+use super::stream;
 use crate::event::{self, Event, Ticket};
 
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
@@ -173,7 +174,9 @@ impl TraceFile {
 
     /// Reads a trace from a stream.
     pub fn from_stream(name: &Path, stream: impl Read) -> Result<Self, ReadError> {
-        let bytes = Bytes::of_stream(stream).map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
+        let bytes = Bytes::of_stream(|out| stream::copy(stream, out));
+        let bytes = bytes.map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
+        let bytes = bytes.map_err(|source| ReadError::Format { path: name.to_owned(), source })?;
         Self::new(name.to_owned(), bytes, || Beside::Nothing)
     }
 

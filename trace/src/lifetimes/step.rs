@@ -2,6 +2,7 @@
 
 use et_names::{FieldId, MethodId, SiteId};
 
+use super::hold::{Hold, Told};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
 
@@ -28,6 +29,18 @@ impl Step {
                 Some(Record::Update { old, origin, target, slot, thread })
             }
             Self::Held { .. } | Self::Initial { .. } => None,
+        }
+    }
+
+    /// What was taken down.
+    pub fn told(&self) -> Told {
+        match *self {
+            Self::Record(record) => Told::Record(record),
+            Self::WeakUpdate { old, origin, target, slot, thread } => {
+                Told::Record(Record::Update { old, origin, target, slot, thread })
+            }
+            Self::Held { object, thread } => Told::Hold(Hold::Until { object, thread }),
+            Self::Initial { origin, target, slot, .. } => Told::Hold(Hold::Initial { origin, slot, target }),
         }
     }
 

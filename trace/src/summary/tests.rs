@@ -165,7 +165,7 @@ fn text_and_names_of_a_small_trace() {
         insta::assert_snapshot!(format!("text{name}"), String::from_utf8(text).unwrap());
         let Source::Trace(trace) = &source else { unreachable!() };
         let mut names = Vec::new();
-        write_names(trace, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
         insta::assert_snapshot!(format!("names{name}"), String::from_utf8(names).unwrap());
     }
 }
@@ -221,7 +221,7 @@ fn texts_have_the_same_summary() {
         let (mut text, mut names) = (Vec::new(), Vec::new());
         let (ending, used) = text::write(&source, dialect, Reading::default(), &mut text).unwrap();
         let Source::Trace(trace) = &source else { unreachable!() };
-        write_names(trace, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
         let names = TextNames::read(&names[..]).unwrap().unwrap();
         let back = TextTrace::from_text(&String::from_utf8(text).unwrap(), Some(names)).into();
         assert_eq!(told_by_text(&back), told_by_text(&source), "{dialect:?}");

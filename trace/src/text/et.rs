@@ -24,7 +24,7 @@ pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
             hex(out, alloc.object.0);
             hex(out, alloc.size);
             out.push(b' ');
-            out.extend_from_slice(types.descriptor(alloc.ty).as_bytes());
+            out.extend_from_slice(types.word(alloc.ty).as_bytes());
             hex(out, alloc.site.0.into());
             hex(out, alloc.length.into());
             hex(out, alloc.thread.0.into());

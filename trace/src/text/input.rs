@@ -14,11 +14,12 @@ use super::hold::ANNOUNCED;
 use super::line::{self, Radix, TypeWord};
 use super::names_reader::TextNames;
 use super::reader::{Line, ParseError, TextForm, TextReader};
+use super::stream;
 use crate::file::Bytes;
-use crate::lifetimes::{LifetimesError, Recorder, Special, Told};
-use crate::record::{AllocKind, Clock, Record, ThreadId};
+use crate::lifetimes::{Hold, LifetimesError, Recorder, Special, Told};
+use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
-use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown};
+use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown, replay_told};
 use crate::types::Types;
 
 /// Why a text cannot be read.
@@ -56,13 +57,15 @@ impl TextTrace {
 
     /// Copies a stream to a temporary file.
     pub fn from_stream(name: &Path, stream: impl Read, names: Option<&Path>) -> Result<Self, TextInputError> {
-        let bytes = Bytes::of_stream(stream).map_err(|source| TextInputError::Io { path: name.to_owned(), source })?;
+        let bytes = Bytes::of_stream(|out| stream::copy(stream, out));
+        let bytes = bytes.map_err(|source| TextInputError::Io { path: name.to_owned(), source })?;
+        let bytes = bytes.map_err(|source| TextInputError::Text { path: name.to_owned(), source })?;
         Self::new(name, bytes, names)
     }
 
     /// A text in memory.
-    pub fn from_text(text: &str, names: Option<TextNames>) -> Self {
-        let mut trace = Self::of_bytes(Path::new("memory"), Bytes::Owned(text.into()));
+    pub fn from_text(text: &(impl AsRef<[u8]> + ?Sized), names: Option<TextNames>) -> Self {
+        let mut trace = Self::of_bytes(Path::new("memory"), Bytes::Owned(text.as_ref().to_vec()));
         trace.names = names.map(Arc::new);
         trace
     }
@@ -160,7 +163,10 @@ impl TextTrace {
         let mut counter = Counter::new(reading.clock);
         let unknown = deaths_unknown(self.events).filter(|_| reading.deaths == Deaths::Trace && !self.has_deaths);
         if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
-            return self.with_deaths(reading, counter, visit);
+            return self.with_deaths(reading, counter, |told, at| match told {
+                Told::Record(record) => visit(record, at),
+                Told::Hold(_) => ControlFlow::Continue(()),
+            });
         }
         let keep_deaths = reading.deaths != Deaths::None;
         let mut types = Types::default();
@@ -177,19 +183,23 @@ impl TextTrace {
         Ok(ending)
     }
 
-    /// Calls `visit` with each record but deaths, and with what else holds objects.
+    /// Calls `visit` with each record and with what else holds objects.
     pub fn for_each_told(
         &self,
-        clock: Clock,
+        reading: Reading,
         mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
-        let (mut counter, mut types) = (Counter::new(clock), Types::default());
+        let mut counter = Counter::new(reading.clock);
+        if reading.deaths == Deaths::Trace && !self.has_deaths && deaths_unknown(self.events).is_none() {
+            return self.with_deaths(reading, counter, visit);
+        }
+        let keep_deaths = reading.deaths != Deaths::None;
+        let mut types = Types::default();
         let mut ending = self.each(&mut types, |told, types| {
-            let tick = match told {
-                Told::Record(Record::Death { .. }) => return ControlFlow::Continue(()),
-                Told::Record(record) => counter.next(record),
-                Told::Hold(_) => counter.now(),
-            };
+            if !keep_deaths && matches!(told, Told::Record(Record::Death { .. })) {
+                return ControlFlow::Continue(());
+            }
+            let tick = counter.told(told);
             visit(told, &At { types, tick })
         })?;
         ending.outcome.totals = counter.totals;
@@ -201,7 +211,7 @@ impl TextTrace {
         &self,
         reading: Reading,
         mut counter: Counter,
-        mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
         let mut types = Types::default();
         let names = self.names.as_deref();
@@ -213,7 +223,7 @@ impl TextTrace {
             final_references: family.into_iter().map(|class| types.intern_class(class)).collect(),
         };
         let mut recorder = Recorder::new(special, reading.limits);
-        let mut initial = 0u64;
+        let (mut initial, mut to_the_end) = (0u64, Vec::new());
         let mut ending = self.each(&mut types, |told, _| {
             if let Told::Record(Record::Alloc(alloc)) = told
                 && alloc.kind == AllocKind::Initial
@@ -223,18 +233,19 @@ impl TextTrace {
                 initial += 1;
                 recorder.held_to_the_end(alloc.object);
             }
+            if let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told {
+                to_the_end.push((recorder.steps(), *hold));
+            }
             if recorder.told(told) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         let replay = |error: LifetimesError| SourceError::from(error);
         let recording = recorder.finish().map_err(replay)?;
-        let mut stopped = false;
-        let cost = recording.replay(|record| {
-            let tick = counter.next(record);
-            let flow = visit(record, &At { types: &types, tick });
-            stopped = flow.is_break();
-            flow
+        let replayed = replay_told(&recording, &to_the_end, |told| {
+            let tick = counter.told(told);
+            visit(told, &At { types: &types, tick })
         });
-        ending.cost = Some(cost.map_err(replay)?);
+        let (cost, stopped) = replayed.map_err(replay)?;
+        ending.cost = Some(cost);
         ending.outcome.stopped = stopped;
         ending.outcome.totals = counter.totals;
         ending.text_types = types;
@@ -261,6 +272,7 @@ impl TextTrace {
         let mut ending = Ending { warnings: self.warnings.clone(), ..Ending::default() };
         let mut depths: FxHashMap<ThreadId, usize> = FxHashMap::default();
         let mut reader = self.lines(false);
+        let (mut room, mut comments_left_out) = (COMMENTS, 0u64);
         while let Some(line) = reader.next_line(types).map_err(|error| self.error(error))? {
             let record = match line {
                 Line::Record(record) => record,
@@ -273,7 +285,13 @@ impl TextTrace {
                     if let Some(lost) = text.strip_prefix("lost ").and_then(|lost| lost.parse().ok()) {
                         ending.outcome.lost.events = lost;
                     } else if !is_counted_again(&text) {
-                        ending.text_comments.push(text);
+                        match room.checked_sub(text.len() + COMMENT_COST) {
+                            Some(left) => {
+                                room = left;
+                                ending.text_comments.push(text);
+                            }
+                            None => comments_left_out += 1,
+                        }
                     }
                     continue;
                 }
@@ -299,9 +317,20 @@ impl TextTrace {
         cut_off.sort_by_key(|stack| stack.thread);
         ending.outcome.cut_off = cut_off;
         ending.warnings.extend(reader.quirks().warnings());
+        if comments_left_out > 0 {
+            let kept = COMMENTS >> 20;
+            ending.warnings.push(format!(
+                "{comments_left_out} comments are left out: those that are no part of the format are kept up to {kept} MiB"
+            ));
+        }
         Ok(ending)
     }
 }
+
+/// Bytes of comments that are kept for the end. They are of other tools, or what was odd in the run: a few.
+const COMMENTS: usize = 4 << 20;
+/// What keeping a comment takes beside its text.
+const COMMENT_COST: usize = 64;
 
 /// Comments that whoever writes the records again writes anew.
 fn is_counted_again(comment: &str) -> bool {

@@ -3,6 +3,7 @@
 
 use std::str::SplitAsciiWhitespace;
 
+use super::oracle::START;
 use crate::record::{AllocKind, ObjectId, ThreadId};
 
 /// How numbers are written.
@@ -82,6 +83,8 @@ struct Words<'a> {
     radix: Radix,
 }
 
+const IS_ORACLE: &str =
+    "this is dialect oracle, which tells too little to be read: give the trace, or a text of dialect et or replayer";
 const NO_NUMBER: [&str; 2] = ["a field is not a decimal number", "a field is not a hexadecimal number"];
 
 impl<'a> Words<'a> {
@@ -122,7 +125,9 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
     let count = text.split_ascii_whitespace().count();
     let mut words = Words { words: text.split_ascii_whitespace(), radix };
     let letter = words.word()?;
-    let [letter_byte] = *letter.as_bytes() else { return Err("not a record") };
+    let [letter_byte] = *letter.as_bytes() else {
+        return Err(if text.starts_with(START) { IS_ORACLE } else { "not a record" });
+    };
     let fields = count - 1;
     let exactly = |wanted: usize| match fields.cmp(&wanted) {
         std::cmp::Ordering::Less => Err("a field is missing"),

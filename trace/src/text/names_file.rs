@@ -1,17 +1,26 @@
 //! The names file: what the ids in the text mean.
 
+use std::borrow::Cow;
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 
+use et_names::escape::{word, word_of_odd_start};
 use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::writer::type_number;
+use super::line::Radix;
+use super::writer::{Dialect, type_number};
 use crate::classes::Class;
 use crate::file::format::class_flags;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
 use crate::trace::Trace;
 use crate::types::{TypeId, class_name};
+
+/// How a names file begins.
+pub const START: &str = "# Elephant Tracks, names";
+/// Follows there if ids are decimal, as they are in a text of dialect `replayer`.
+pub(super) const DECIMAL: &str = ", ids decimal";
 
 /// Which names a trace uses.
 #[derive(Debug)]
@@ -74,15 +83,17 @@ impl NamesUse {
     }
 }
 
-/// Writes the names file. Without `used` all names of the trace are written.
+/// Writes the names file that goes with a text of that dialect. Without `used` all names of the trace are written.
 pub fn write_names<W: Write>(
     trace: &Trace,
+    dialect: Dialect,
     used: Option<&NamesUse>,
     extra_fields: &[ExtraField],
     out: W,
 ) -> io::Result<()> {
     let mut file = NamesFile {
         trace,
+        radix: if dialect == Dialect::Et { Radix::Hexadecimal } else { Radix::Decimal },
         out: BufWriter::with_capacity(1 << 16, out),
         written: FxHashMap::default(),
         bare: FxHashMap::default(),
@@ -90,12 +101,32 @@ pub fn write_names<W: Write>(
         next_bare: ID_LIMIT + trace.types.len() as u32,
         visited: FxHashSet::default(),
     };
+    writeln!(file.out, "{START}{}", if file.radix == Radix::Decimal { DECIMAL } else { "" })?;
     file.write(used, extra_fields)?;
     file.out.flush()
 }
 
+/// An id as it stands in the text that the names are for.
+#[derive(Clone, Copy)]
+struct Id(u64, Radix);
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.1 {
+            Radix::Hexadecimal => write!(f, "{:x}", self.0),
+            Radix::Decimal => write!(f, "{}", self.0),
+        }
+    }
+}
+
+/// The name of a class. What begins as a descriptor does, or stands for an unknown class, is no name.
+fn class_word(name: &str) -> Cow<'_, str> {
+    if name == "?" || name.starts_with('[') { word_of_odd_start(name).into() } else { word(name) }
+}
+
 struct NamesFile<'a, W: Write> {
     trace: &'a Trace,
+    radix: Radix,
     out: BufWriter<W>,
     written: FxHashMap<ClassRef, ClassId>,
     /// Classes that no table has, by name.
@@ -117,6 +148,19 @@ enum Named {
 type Parents = Vec<Option<Named>>;
 
 impl<'a, W: Write> NamesFile<'a, W> {
+    fn shown(&self, id: impl Into<u64>) -> Id {
+        Id(id.into(), self.radix)
+    }
+
+    /// The class of methods that no table has.
+    fn unknown_class(&mut self) -> io::Result<ClassId> {
+        let id = ClassId(self.next_bare);
+        self.next_bare += 1;
+        let (class, none) = (self.shown(id.0), self.shown(0u32));
+        writeln!(self.out, "C {class} ? {none} I:")?;
+        Ok(id)
+    }
+
     fn write(&mut self, used: Option<&NamesUse>, extra_fields: &[ExtraField]) -> io::Result<()> {
         let trace = self.trace;
         let names = &trace.names;
@@ -175,16 +219,17 @@ impl<'a, W: Write> NamesFile<'a, W> {
         for (index, field) in extra_fields.iter().enumerate() {
             let id = self.class_by_name(&field.class, None)?;
             let kind = if field.is_static { 'S' } else { 'I' };
-            let (name, class, descriptor) = (&field.name, &field.class, &field.descriptor);
-            let field = ID_LIMIT + index as u32;
-            writeln!(self.out, "F {kind} {field:#x} {name} {:#x} {class} {descriptor}", id.0)?;
+            let (field_id, class_id) = (self.shown(ID_LIMIT + index as u32), self.shown(id.0));
+            let (name, class, descriptor) = (word(&field.name), class_word(&field.class), word(&field.descriptor));
+            writeln!(self.out, "F {kind} {field_id} {name} {class_id} {class} {descriptor}")?;
         }
         if let Some(used) = used.filter(|used| !used.unknown_methods.is_empty()) {
             let mut unknown: Vec<_> = used.unknown_methods.iter().collect();
             unknown.sort();
-            let class = self.class_by_name("?", None)?;
+            let class = self.unknown_class()?;
             for method in unknown {
-                writeln!(self.out, "N {:#x} {:#x} ? ? ()V S", method.0, class.0)?;
+                let (method, class) = (self.shown(method.0), self.shown(class.0));
+                writeln!(self.out, "N {method} {class} ? ? ()V S")?;
             }
         }
         Ok(())
@@ -200,8 +245,8 @@ impl<'a, W: Write> NamesFile<'a, W> {
                 Some(name) if names.classes_of(ty).is_empty() => drop(self.bare_class(name)?),
                 Some(_) => {}
                 None => {
-                    let number = type_number(self.trace, ty);
-                    writeln!(self.out, "C {number:#x} {descriptor} {:#x} I:", object.0)?;
+                    let (number, object) = (self.shown(type_number(self.trace, ty)), self.shown(object.0));
+                    writeln!(self.out, "C {number} {} {object} I:", word(descriptor))?;
                 }
             }
         }
@@ -302,9 +347,11 @@ impl<'a, W: Write> NamesFile<'a, W> {
             Named::Table(class) => {
                 let (table, entry, id) = self.trace.names.class(*class);
                 let interfaces: String =
-                    parents.iter().skip(1).map(|interface| format!(" {:#x}", self.id(interface).0)).collect();
+                    parents.iter().skip(1).map(|interface| format!(" {}", self.shown(self.id(interface).0))).collect();
                 let letter = if entry.flags.has(ClassFlags::INTERFACE) { 'I' } else { 'C' };
-                writeln!(self.out, "{letter} {:#x} {} {:#x} I:{interfaces}", id.0, table.str(entry.name), parent.0)?;
+                let (shown, parent) = (self.shown(id.0), self.shown(parent.0));
+                let name = class_word(table.str(entry.name));
+                writeln!(self.out, "{letter} {shown} {name} {parent} I:{interfaces}")?;
                 self.written.insert(*class, id);
             }
             Named::Bare(name) => {
@@ -312,7 +359,8 @@ impl<'a, W: Write> NamesFile<'a, W> {
                 let is_interface =
                     self.record(name).is_some_and(|class| class.record.flags & class_flags::INTERFACE != 0);
                 let letter = if is_interface { 'I' } else { 'C' };
-                writeln!(self.out, "{letter} {:#x} {name} {:#x} I:", id.0, parent.0)?;
+                let (shown, name, parent) = (self.shown(id.0), class_word(name), self.shown(parent.0));
+                writeln!(self.out, "{letter} {shown} {name} {parent} I:")?;
             }
         }
         Ok(())
@@ -320,24 +368,24 @@ impl<'a, W: Write> NamesFile<'a, W> {
 
     fn members(&mut self, class: ClassRef) -> io::Result<()> {
         let (table, entry, id) = self.trace.names.class(class);
-        let name = table.str(entry.name);
+        let (class, name) = (self.shown(id.0), class_word(table.str(entry.name)));
         let index = id.0 - table.artifact.base;
         for field_index in table.fields_of(index) {
             let field = &table.fields[field_index];
             let kind = if field.is_static() { 'S' } else { 'I' };
-            let field_id = table.field_id(field_index as u32).0;
-            let (field_name, descriptor) = (table.str(field.name), table.str(field.descriptor));
-            writeln!(self.out, "F {kind} {field_id:#x} {field_name} {:#x} {name} {descriptor}", id.0)?;
+            let field_id = self.shown(table.field_id(field_index as u32).0);
+            let (field_name, descriptor) = (word(table.str(field.name)), word(table.str(field.descriptor)));
+            writeln!(self.out, "F {kind} {field_id} {field_name} {class} {name} {descriptor}")?;
         }
         for method_index in table.methods_of(index) {
             let method = &table.methods[method_index];
             let kind = if method.is_static() { 'S' } else { 'I' };
             let native = if method.is_native() { "N" } else { "" };
-            let method_id = table.method_id(method_index as u32).0;
-            let (method_name, descriptor) = (table.str(method.name), table.str(method.descriptor));
-            writeln!(self.out, "N {method_id:#x} {:#x} {name} {method_name} {descriptor} {kind}{native}", id.0)?;
+            let method_id = self.shown(table.method_id(method_index as u32).0);
+            let (method_name, descriptor) = (word(table.str(method.name)), word(table.str(method.descriptor)));
+            writeln!(self.out, "N {method_id} {class} {name} {method_name} {descriptor} {kind}{native}")?;
         }
-        writeln!(self.out, "E {:#x} {name}", id.0)
+        writeln!(self.out, "E {class} {name}")
     }
 
     fn sites(&mut self, table: &NamesTable, used: Option<&NamesUse>) -> io::Result<()> {
@@ -347,14 +395,10 @@ impl<'a, W: Write> NamesFile<'a, W> {
             if used.is_some_and(|used| !dense.is_some_and(|dense| used.sites[dense])) {
                 continue;
             }
-            let method = table.method_id(site.method);
-            let class = table.class_id(table.methods[site.method as usize].class);
-            let descriptor = table.str(site.descriptor);
-            writeln!(
-                self.out,
-                "S {:#x} {:#x} {:#x} {descriptor} {} {}",
-                method.0, class.0, id.0, site.dimensions, site.line
-            )?;
+            let method = self.shown(table.method_id(site.method).0);
+            let class = self.shown(table.class_id(table.methods[site.method as usize].class).0);
+            let (id, descriptor) = (self.shown(id.0), word(table.str(site.descriptor)));
+            writeln!(self.out, "S {method} {class} {id} {descriptor} {} {}", site.dimensions, site.line)?;
         }
         Ok(())
     }
@@ -388,7 +432,7 @@ mod tests {
         builder.classes(&records);
         let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
         let mut out = Vec::new();
-        write_names(&trace, None, &[], &mut out).unwrap();
+        write_names(&trace, Dialect::Et, None, &[], &mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
         let written: Vec<&str> =
             text.lines().filter(|line| line.starts_with("C ")).map(|line| line.split(' ').nth(2).unwrap()).collect();

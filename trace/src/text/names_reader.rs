@@ -2,16 +2,20 @@
 
 use std::io::{self, BufRead};
 
+use et_names::escape::unescape;
 use rustc_hash::FxHashMap;
 
 use super::line::{Radix, parse_number};
+use super::lines::{Found, read_line};
+use super::names_file::{DECIMAL, START};
+use crate::types::class_name;
 
 /// A names file in memory.
 #[derive(Clone, Debug, Default)]
 pub struct TextNames {
-    /// Name and superclass.
+    /// Descriptor and superclass.
     classes: FxHashMap<u64, (String, u64)>,
-    by_name: FxHashMap<String, u64>,
+    by_type: FxHashMap<String, u64>,
     methods: FxHashMap<u64, String>,
     /// Method and line.
     sites: FxHashMap<u64, (u64, u64)>,
@@ -21,25 +25,44 @@ pub struct TextNames {
 
 impl TextNames {
     /// Reads a file; the number of the line that is wrong.
-    pub fn read(input: impl BufRead) -> io::Result<Result<Self, u64>> {
-        let mut names = Self::default();
-        for (line, text) in (1..).zip(input.lines()) {
-            let text = text?;
-            if !text.is_empty() && !text.starts_with('#') && names.line(&text).is_none() {
-                return Ok(Err(line));
+    pub fn read(mut input: impl BufRead) -> io::Result<Result<Self, u64>> {
+        let (mut names, mut buffer, mut radix) = (Self::default(), Vec::new(), Radix::Hexadecimal);
+        for line in 1.. {
+            match read_line(&mut input, &mut buffer)? {
+                Found::Line => {}
+                Found::TooLong => return Ok(Err(line)),
+                Found::End => break,
+            }
+            match buffer.trim_ascii() {
+                [] => {}
+                comment @ [b'#', ..] => {
+                    if comment.strip_prefix(START.as_bytes()) == Some(DECIMAL.as_bytes()) {
+                        radix = Radix::Decimal;
+                    }
+                }
+                text => {
+                    if std::str::from_utf8(text).ok().and_then(|text| names.line(text, radix)).is_none() {
+                        return Ok(Err(line));
+                    }
+                }
             }
         }
         Ok(Ok(names))
     }
 
-    fn line(&mut self, text: &str) -> Option<()> {
+    fn line(&mut self, text: &str, radix: Radix) -> Option<()> {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let id = |at: usize| words.get(at).and_then(|word| parse_number(word, Radix::Hexadecimal));
+        let id = |at: usize| words.get(at).and_then(|word| parse_number(word, radix));
+        let name = |at: usize| words.get(at).map(|word| unescape(word));
         match *words.first()? {
             "C" | "I" => {
-                let (class, name) = (id(1)?, *words.get(2)?);
-                self.by_name.entry(name.to_owned()).or_insert(class);
-                self.classes.insert(class, (name.to_owned(), id(3).unwrap_or(0)));
+                let (class, word) = (id(1)?, *words.get(2)?);
+                // Arrays and unknown types are listed by their descriptors.
+                let is_descriptor = word.starts_with('[') || word == "?";
+                let name = unescape(word).into_owned();
+                let descriptor = if is_descriptor { name } else { format!("L{name};") };
+                self.by_type.entry(descriptor.clone()).or_insert(class);
+                self.classes.insert(class, (descriptor, id(3).unwrap_or(0)));
             }
             "F" => {
                 let field = id(2)?;
@@ -48,11 +71,11 @@ impl TextNames {
                 }
             }
             "N" => {
-                self.methods.insert(id(1)?, format!("{}.{}", words.get(3)?.replace('/', "."), words.get(4)?));
+                self.methods.insert(id(1)?, format!("{}.{}", name(3)?.replace('/', "."), name(4)?));
             }
             "S" => {
                 let site = id(3)?;
-                self.site_types.insert(site, (*words.get(4)?).to_owned());
+                self.site_types.insert(site, name(4)?.into_owned());
                 let line = words.get(6).and_then(|line| line.parse().ok()).unwrap_or(0);
                 self.sites.insert(site, (id(1)?, line));
             }
@@ -64,14 +87,12 @@ impl TextNames {
 
     /// The type that a class number stands for.
     pub fn descriptor(&self, class: u64) -> Option<String> {
-        let (name, _) = self.classes.get(&class)?;
-        // Arrays and unknown types are listed by their descriptors.
-        Some(if name.starts_with('[') || name == "?" { name.clone() } else { format!("L{name};") })
+        self.classes.get(&class).map(|(descriptor, _)| descriptor.clone())
     }
 
-    /// The number of a class, or of an array type by its descriptor.
-    pub fn class_number(&self, name: &str) -> Option<u64> {
-        self.by_name.get(name).copied()
+    /// The number of a type.
+    pub fn type_number(&self, descriptor: &str) -> Option<u64> {
+        self.by_type.get(descriptor).copied()
     }
 
     /// `java.util.HashMap.put:123` for people.
@@ -97,15 +118,16 @@ impl TextNames {
             let mut at = Some(class);
             // A damaged file could close a circle.
             for _ in 0..1000 {
-                let Some((name, parent)) = at.and_then(|class| self.classes.get(&class)) else { return false };
-                if name == ancestor {
+                let Some((descriptor, parent)) = at.and_then(|class| self.classes.get(&class)) else { return false };
+                if class_name(descriptor) == Some(ancestor) {
                     return true;
                 }
                 at = Some(*parent);
             }
             false
         };
-        self.classes.iter().filter(|&(&class, _)| is_one(class)).map(|(_, (name, _))| name.as_str()).collect()
+        let family = self.classes.iter().filter(|&(&class, _)| is_one(class));
+        family.filter_map(|(_, (descriptor, _))| class_name(descriptor)).collect()
     }
 }
 
@@ -125,6 +147,9 @@ mod tests {
         assert_eq!(names.site_text(7).as_deref(), Some("java.lang.Object.hashCode:12"));
         assert_eq!((names.site_type(7), names.referent()), (Some("[I"), Some(5)));
         assert_eq!(names.family("java/lang/ref/FinalReference"), ["java/lang/ref/FinalReference"]);
-        assert_eq!(TextNames::read("C 0x1 A 0x0 I:\nN nonsense".as_bytes()).unwrap().unwrap_err(), 2);
+        for wrong in [&b"N nonsense"[..], b"\xff", b"\0"] {
+            let text = [b"C 0x1 A 0x0 I:\n", wrong].concat();
+            assert_eq!(TextNames::read(text.as_slice()).unwrap().unwrap_err(), 2);
+        }
     }
 }

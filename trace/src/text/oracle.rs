@@ -7,21 +7,24 @@ use super::writer::TypeNumbers;
 use crate::record::{ObjectId, Record, ThreadId};
 use crate::source::At;
 
+/// How the first line begins.
+pub const START: &str = "timestamp,event_type,";
 /// The first line.
-pub const HEADER: &[u8] = b"timestamp,event_type,object_id,size,site_id,thread_id,type_id\n";
+pub(super) const HEADER: &[u8] = b"timestamp,event_type,object_id,size,site_id,thread_id,type_id\n";
 
 /// Writes row after row.
 #[derive(Debug)]
 pub struct Writer<'a> {
     numbers: TypeNumbers<'a>,
-    rows: u64,
+    /// Records so far, those that are no rows included: a row's time is the index of its record in the trace.
+    records: u64,
     /// Size, site and type of what was not freed yet.
     objects: FxHashMap<ObjectId, (u64, u32, u64)>,
 }
 
 impl<'a> Writer<'a> {
     pub(super) fn new(numbers: TypeNumbers<'a>) -> Self {
-        Self { numbers, rows: 0, objects: FxHashMap::default() }
+        Self { numbers, records: 0, objects: FxHashMap::default() }
     }
 
     /// Appends a row, if the record is one.
@@ -39,11 +42,12 @@ impl<'a> Writer<'a> {
             }
             _ => {}
         }
+        self.records += 1;
     }
 
     fn row(&mut self, out: &mut Vec<u8>, event: &[u8], object: ObjectId, about: (u64, u32, u64), thread: ThreadId) {
         let (size, site, ty) = about;
-        decimal(out, self.rows);
+        decimal(out, self.records);
         out.push(b',');
         out.extend_from_slice(event);
         for number in [object.0, size, site.into(), thread.0.into(), ty] {
@@ -51,6 +55,5 @@ impl<'a> Writer<'a> {
             decimal(out, number);
         }
         out.push(b'\n');
-        self.rows += 1;
     }
 }

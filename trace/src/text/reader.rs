@@ -3,18 +3,21 @@
 use std::io::{self, BufRead};
 use std::sync::Arc;
 
+use et_names::escape::unescape;
 use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::hold;
-use super::line::{self, Radix, TypeWord};
+use super::line::{self, Radix, TypeWord, parse_number};
+use super::lines::{Found, read_line};
 use super::names_reader::TextNames;
+use super::stream::TOO_LONG;
 use crate::lifetimes::Hold;
 use crate::object_set::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::Slots;
-use crate::types::{TypeId, Types};
+use crate::types::{TypeId, Types, class_name};
 
 /// Why text is no trace.
 #[derive(Debug, Error)]
@@ -32,6 +35,13 @@ pub enum ParseError {
         /// The line's beginning.
         text: String,
     },
+}
+
+impl ParseError {
+    pub(super) fn at(line: u64, what: &'static str, text: &[u8]) -> Self {
+        let text = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
+        Self::Line { line, what, text }
+    }
 }
 
 /// A line that matters.
@@ -92,6 +102,16 @@ quirks! {
     unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
 }
 
+/// The descriptor of a type of which only the number is known.
+fn unknown_type(number: u64, is_array: bool) -> String {
+    format!("{}Lclass{number};", if is_array { "[" } else { "" })
+}
+
+/// The number of such a type.
+pub(super) fn number_of_unknown(descriptor: &str) -> Option<u64> {
+    class_name(descriptor.strip_prefix('[').unwrap_or(descriptor))?.strip_prefix("class")?.parse().ok()
+}
+
 /// Reads line by line.
 #[derive(Debug)]
 pub struct TextReader<R> {
@@ -103,6 +123,8 @@ pub struct TextReader<R> {
     quirks: Quirks,
     /// What `# kind` says of the allocations that follow: dialect `replayer` has no letters for it.
     kind: Option<AllocKind>,
+    /// What `# old` says of the update that follows: it held something that no record told of.
+    old: Option<ObjectId>,
     allocated: ObjectSet,
     arrays: ObjectSet,
     /// The ids that repeated ones were given.
@@ -127,6 +149,7 @@ impl<R: BufRead> TextReader<R> {
             names,
             quirks: Quirks::default(),
             kind: None,
+            old: None,
             allocated: ObjectSet::default(),
             arrays: ObjectSet::default(),
             renamed: FxHashMap::default(),
@@ -162,18 +185,26 @@ impl<R: BufRead> TextReader<R> {
 
     fn read_line(&mut self, buffer: &mut Vec<u8>, types: &mut Types) -> Result<Option<Line>, ParseError> {
         loop {
-            buffer.clear();
-            if self.input.read_until(b'\n', buffer)? == 0 {
+            let found = read_line(&mut self.input, buffer)?;
+            if found == Found::End {
                 return Ok(None);
             }
             self.line += 1;
             let text = buffer.trim_ascii();
+            if found == Found::TooLong {
+                return Err(self.error(TOO_LONG, text));
+            }
             match text.first() {
                 None => {}
                 Some(b'#') => {
-                    let comment = String::from_utf8_lossy(text[1..].trim_ascii()).into_owned();
+                    let comment = String::from_utf8_lossy(text[1..].trim_ascii());
+                    let comment = unescape(&comment).trim().to_owned();
                     if let Some(letter) = comment.strip_prefix("kind ") {
                         self.kind = AllocKind::ALL.into_iter().find(|k| letter.chars().eq([k.letter()]));
+                    } else if let Some(old) =
+                        comment.strip_prefix("old ").and_then(|old| parse_number(old, self.form.radix))
+                    {
+                        self.old = Some(ObjectId(old));
                     } else if let Some(hold) = hold::parse(&comment, self.form.radix) {
                         return Ok(Some(Line::Hold(self.hold(hold))));
                     } else {
@@ -181,14 +212,10 @@ impl<R: BufRead> TextReader<R> {
                     }
                 }
                 Some(_) => {
-                    let fail = |what| ParseError::Line {
-                        line: self.line,
-                        what,
-                        text: String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned(),
-                    };
                     self.time_of_death = None;
                     let line = std::str::from_utf8(text).map_err(|_| "not UTF-8");
-                    let line = line.and_then(|text| line::parse(text, self.form.radix)).map_err(fail)?;
+                    let line = line.and_then(|text| line::parse(text, self.form.radix));
+                    let line = line.map_err(|what| self.error(what, text))?;
                     match self.record(line, types) {
                         Some(record) => return Ok(Some(Line::Record(record))),
                         None => self.quirks.class_records += 1,
@@ -196,6 +223,10 @@ impl<R: BufRead> TextReader<R> {
                 }
             }
         }
+    }
+
+    fn error(&self, what: &'static str, text: &[u8]) -> ParseError {
+        ParseError::at(self.line, what, text)
     }
 
     fn now(&self, object: ObjectId) -> ObjectId {
@@ -214,7 +245,7 @@ impl<R: BufRead> TextReader<R> {
 
     fn ty(&mut self, word: TypeWord<'_>, is_array: bool, types: &mut Types) -> TypeId {
         let number = match word {
-            TypeWord::Descriptor(text) => return types.intern(text),
+            TypeWord::Descriptor(text) => return types.intern(&unescape(text)),
             TypeWord::Number(number) => number,
         };
         if let Some(&known) = self.types.get(&(number, is_array)) {
@@ -224,7 +255,7 @@ impl<R: BufRead> TextReader<R> {
             Some(descriptor) => types.intern(&descriptor),
             None => {
                 self.quirks.unknown_types += 1;
-                types.intern(&format!("{}Lclass{number};", if is_array { "[" } else { "" }))
+                types.intern(&unknown_type(number, is_array))
             }
         };
         self.types.insert((number, is_array), ty);
@@ -250,7 +281,10 @@ impl<R: BufRead> TextReader<R> {
                 let slot = self.slot(origin, field);
                 let old = match old {
                     Some(old) => self.now(old),
-                    None => self.slots.put(origin, slot, target),
+                    None => {
+                        let stored = self.slots.put(origin, slot, target);
+                        self.old.take().map_or(stored, |old| self.now(old))
+                    }
                 };
                 Record::Update { old, origin, target, slot, thread }
             }
@@ -287,7 +321,12 @@ impl<R: BufRead> TextReader<R> {
             }
             line::Line::Death { object, thread, time } => {
                 self.time_of_death = time;
-                Record::Death { object: self.now(object), thread }
+                let object = self.now(object);
+                if self.form.is_replayer {
+                    self.slots.release(object);
+                    self.slots.tidy();
+                }
+                Record::Death { object, thread }
             }
             line::Line::Root { object, thread, .. } => Record::Root { object: self.now(object), thread },
             line::Line::Class => return None,

@@ -2,8 +2,11 @@
 
 use rustc_hash::FxHashMap;
 
+use super::hold::push_line;
 use super::writer::TypeNumbers;
+use crate::lifetimes::{Hold, Told};
 use crate::record::{AllocKind, ObjectId, Record};
+use crate::resolve::Slots;
 use crate::source::At;
 use crate::types::TypeId;
 
@@ -15,6 +18,8 @@ pub struct Writer<'a> {
     kind: Option<AllocKind>,
     /// Types of objects, for witnesses.
     types: FxHashMap<ObjectId, TypeId>,
+    /// What a reader takes for the old targets, which the dialect does not name.
+    slots: Slots,
 }
 
 pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
@@ -47,11 +52,23 @@ fn line(out: &mut Vec<u8>, letter: u8, numbers: &[u64]) {
 
 impl<'a> Writer<'a> {
     pub(super) fn new(numbers: TypeNumbers<'a>) -> Self {
-        Self { numbers, kind: None, types: FxHashMap::default() }
+        Self { numbers, kind: None, types: FxHashMap::default(), slots: Slots::default() }
     }
 
-    /// Appends a record.
-    pub fn push(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
+    /// Appends a record, or what holds an object.
+    pub fn push(&mut self, out: &mut Vec<u8>, told: &Told, at: &At<'_>) {
+        match told {
+            Told::Record(record) => self.record(out, record, at),
+            Told::Hold(hold) => {
+                if let Hold::Initial { origin, slot, target } = *hold {
+                    self.slots.put(origin, slot, target);
+                }
+                push_line(out, hold, number);
+            }
+        }
+    }
+
+    fn record(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
         let thread = u64::from(record.thread().0);
         match *record {
             Record::Alloc(alloc) => {
@@ -68,7 +85,13 @@ impl<'a> Writer<'a> {
                 let numbers = [alloc.object.0, alloc.size, ty, alloc.site.0.into(), alloc.length.into(), thread];
                 line(out, letter, &numbers);
             }
-            Record::Update { origin, target, slot, .. } => {
+            Record::Update { old, origin, target, slot, .. } => {
+                // The old target is what was stored last, but for slots that held something when tracing began.
+                if self.slots.put(origin, slot, target) != old {
+                    out.extend_from_slice(b"# old");
+                    number(out, old.0);
+                    out.push(b'\n');
+                }
                 line(out, b'U', &[origin.0, target.0, slot.number().into(), thread]);
             }
             Record::Entry { method, receiver, .. } => line(out, b'M', &[method.0.into(), receiver.0, thread]),
@@ -80,6 +103,8 @@ impl<'a> Writer<'a> {
             }
             Record::Death { object, .. } => {
                 self.types.remove(&object);
+                self.slots.release(object);
+                self.slots.tidy();
                 line(out, b'D', &[object.0, thread, at.tick.0]);
             }
             Record::Root { object, .. } => {

@@ -3,18 +3,19 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use et_names::{EventSet, ID_LIMIT};
+use et_names::{EventSet, ID_LIMIT, escape};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use super::hold::{ANNOUNCED, push_line};
 use super::input::EVENTS;
+use super::reader::number_of_unknown;
 use super::{NamesUse, et, oracle, replayer};
 use crate::lifetimes::Told;
 use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use crate::trace::Trace;
-use crate::types::{TypeId, Types, class_name};
+use crate::types::{TypeId, Types};
 
 /// What the output looks like.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,6 +29,16 @@ pub enum Dialect {
     Oracle,
 }
 
+/// Whether a text has lines on what holds objects although no record says so. Dialect oracle never has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Holders {
+    /// Where deaths are to be worked out of the text: it has none of its own.
+    #[default]
+    WithoutDeaths,
+    /// Beside deaths, too.
+    Always,
+}
+
 /// Why text could not be written.
 #[derive(Debug, Error)]
 pub enum TextError {
@@ -38,6 +49,9 @@ pub enum TextError {
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
 }
+
+/// How texts begin, but for those of dialect oracle.
+pub const START: &str = "# Elephant Tracks, dialect ";
 
 const FLUSH_AT: usize = 1 << 16;
 
@@ -70,7 +84,7 @@ impl<W: Write> Lines<W> {
 
     fn comment(&mut self, text: &str) {
         self.lines.extend_from_slice(b"# ");
-        self.lines.extend_from_slice(text.as_bytes());
+        self.lines.extend_from_slice(escape::line(text.trim()).as_bytes());
         self.lines.push(b'\n');
     }
 }
@@ -86,16 +100,12 @@ impl TypeNumbers<'_> {
     /// The number of the type's class in the names file.
     pub fn of(&mut self, ty: TypeId, types: &Types) -> u64 {
         let source = self.source;
-        *self.known.entry(ty).or_insert_with(|| {
-            let of_text = |number: &str| number.strip_prefix("class").and_then(|number| number.parse().ok());
-            match source {
-                Source::Trace(trace) => type_number(trace, ty),
-                Source::Text(text) => {
-                    let name = types.descriptor(ty);
-                    let name = class_name(name).unwrap_or(name);
-                    let known = text.names().and_then(|names| names.class_number(name));
-                    known.or_else(|| of_text(name)).unwrap_or(u64::from(ID_LIMIT) + u64::from(ty.0))
-                }
+        *self.known.entry(ty).or_insert_with(|| match source {
+            Source::Trace(trace) => type_number(trace, ty),
+            Source::Text(text) => {
+                let descriptor = types.descriptor(ty);
+                let known = text.names().and_then(|names| names.type_number(descriptor));
+                known.or_else(|| number_of_unknown(descriptor)).unwrap_or(u64::from(ID_LIMIT) + u64::from(ty.0))
             }
         })
     }
@@ -128,6 +138,17 @@ pub fn write<W: Write>(
     reading: Reading,
     out: W,
 ) -> Result<(Ending, Option<NamesUse>), TextError> {
+    write_with(source, dialect, reading, Holders::default(), out)
+}
+
+/// As [`write()`], with lines on what holds objects wherever they are wanted.
+pub fn write_with<W: Write>(
+    source: &Source,
+    dialect: Dialect,
+    reading: Reading,
+    holders: Holders,
+    out: W,
+) -> Result<(Ending, Option<NamesUse>), TextError> {
     let mut lines = Lines { out, lines: Vec::with_capacity(FLUSH_AT + 256) };
     let trace = match source {
         Source::Trace(trace) => Some(&**trace),
@@ -136,28 +157,35 @@ pub fn write<W: Write>(
     let mut used = trace.map(|trace| NamesUse::new(trace, dialect != Dialect::Et));
     // Deaths are to be worked out of a text that has none, if they can be.
     let can_be_known = source.deaths(Deaths::Trace) == Deaths::Trace;
-    let holders = reading.deaths == Deaths::None && can_be_known && source.tells_holders();
+    let wanted = holders == Holders::Always || reading.deaths == Deaths::None;
+    let holders = wanted && can_be_known && source.tells_holders();
     let numbers = TypeNumbers { source, known: FxHashMap::default() };
     let ending = match dialect {
         Dialect::Et => {
             lines.comment("Elephant Tracks, dialect et");
             lines.events(source);
-            let push = |out: &mut Vec<u8>, record: &Record, at: &At<'_>| et::push_line(out, record, at.types);
-            let output = Output { lines: &mut lines, used: &mut used, hold: holders.then_some(et::hex) };
-            each(source, reading, output, push)?
+            let push = |out: &mut Vec<u8>, told: &Told, at: &At<'_>| match told {
+                Told::Record(record) => et::push_line(out, record, at.types),
+                Told::Hold(hold) => push_line(out, hold, et::hex),
+            };
+            each(source, reading, holders, Output { lines: &mut lines, used: &mut used }, push)?
         }
         Dialect::Replayer => {
             lines.comment("Elephant Tracks, dialect replayer");
             lines.events(source);
             let mut writer = replayer::Writer::new(numbers);
-            let output = Output { lines: &mut lines, used: &mut used, hold: holders.then_some(replayer::number) };
-            each(source, reading, output, |out, record, at| writer.push(out, record, at))?
+            let output = Output { lines: &mut lines, used: &mut used };
+            each(source, reading, holders, output, |out, told, at| writer.push(out, told, at))?
         }
         Dialect::Oracle => {
             lines.lines.extend_from_slice(oracle::HEADER);
             let mut writer = oracle::Writer::new(numbers);
-            let output = Output { lines: &mut lines, used: &mut used, hold: None };
-            each(source, reading, output, |out, record, at| writer.push(out, record, at))?
+            let output = Output { lines: &mut lines, used: &mut used };
+            each(source, reading, false, output, |out, told, at| {
+                if let Told::Record(record) = told {
+                    writer.push(out, record, at);
+                }
+            })?
         }
     };
     if dialect != Dialect::Oracle {
@@ -173,23 +201,25 @@ pub fn write<W: Write>(
 struct Output<'o, W> {
     lines: &'o mut Lines<W>,
     used: &'o mut Option<NamesUse>,
-    /// How numbers are written in lines on what holds objects, if there are to be such lines.
-    hold: Option<fn(&mut Vec<u8>, u64)>,
 }
 
 fn each<W: Write>(
     source: &Source,
     reading: Reading,
+    holders: bool,
     output: Output<'_, W>,
-    mut push: impl FnMut(&mut Vec<u8>, &Record, &At<'_>),
+    mut push: impl FnMut(&mut Vec<u8>, &Told, &At<'_>),
 ) -> Result<Ending, TextError> {
-    let Output { lines, used, hold } = output;
+    let Output { lines, used } = output;
     let mut failed = None;
-    let mut record = |lines: &mut Lines<W>, record: &Record, at: &At<'_>| {
-        if let (Some(used), Source::Trace(trace)) = (used.as_mut(), source) {
+    if holders {
+        lines.comment(ANNOUNCED);
+    }
+    let mut told = |told: &Told, at: &At<'_>| {
+        if let (Told::Record(record), Some(used), Source::Trace(trace)) = (told, used.as_mut(), source) {
             note_use(used, record, trace);
         }
-        push(&mut lines.lines, record, at);
+        push(&mut lines.lines, told, at);
         match lines.write_if_many() {
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
@@ -198,18 +228,10 @@ fn each<W: Write>(
             }
         }
     };
-    let ending = match hold {
-        None => source.for_each(reading, |what, at| record(lines, what, at))?,
-        Some(number) => {
-            lines.comment(ANNOUNCED);
-            source.for_each_told(reading.clock, |told, at| match told {
-                Told::Record(what) => record(lines, what, at),
-                Told::Hold(hold) => {
-                    push_line(&mut lines.lines, hold, number);
-                    ControlFlow::Continue(())
-                }
-            })?
-        }
+    let ending = if holders {
+        source.for_each_told(reading, told)?
+    } else {
+        source.for_each(reading, |record, at| told(&Told::Record(*record), at))?
     };
     failed.map_or(Ok(ending), |error| Err(error.into()))
 }

@@ -1,0 +1,50 @@
+//! Takes a trace out of a pipe and looks at it as it comes: what is no trace, or goes on for ever, must not fill the disk.
+
+use std::io::{self, Read, Write};
+
+use super::format::{self, BLOCK_HEADER, BlockHeader, FILE_HEADER, FormatError};
+
+/// Copies block after block, up to the end or to what is no block any more; a reader sees there that the trace is damaged.
+pub(super) fn copy(mut stream: impl Read, mut out: impl Write) -> io::Result<Result<(), FormatError>> {
+    let header = up_to(&mut stream, FILE_HEADER)?;
+    if let Err(why) = format::check_file_header(&header) {
+        return Ok(Err(why));
+    }
+    out.write_all(&header)?;
+    loop {
+        let header = up_to(&mut stream, BLOCK_HEADER)?;
+        out.write_all(&header)?;
+        let Ok(Some(header)) = BlockHeader::decode(&header) else { return Ok(Ok(())) };
+        let length = u64::from(header.stored_len);
+        if io::copy(&mut stream.by_ref().take(length), &mut out)? < length {
+            return Ok(Ok(()));
+        }
+    }
+}
+
+/// So many bytes, or all there are.
+fn up_to(stream: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::with_capacity(length);
+    stream.take(length as u64).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::TraceBuilder;
+
+    #[test]
+    fn a_trace_is_copied_and_what_is_none_is_not() {
+        let trace = TraceBuilder::new().problem("odd", 1).finish();
+        let mut out = Vec::new();
+        copy(trace.as_slice(), &mut out).unwrap().unwrap();
+        assert_eq!(out, trace);
+        out.clear();
+        assert_eq!(copy(io::repeat(0), &mut out).unwrap(), Err(FormatError::FileMagic));
+        assert_eq!(out, b"");
+        // What goes on for ever behind a trace is left there.
+        copy(trace.as_slice().chain(io::repeat(0)), &mut out).unwrap().unwrap();
+        assert_eq!(out.len(), trace.len() + BLOCK_HEADER);
+    }
+}

@@ -1,0 +1,69 @@
+//! Takes a text out of a pipe and looks at it as it comes: what is no text, or one line without end, must not fill the disk.
+
+use std::io::{self, BufReader, Read, Write};
+
+use super::line::{self, Radix};
+use super::lines::{Found, read_line};
+use super::reader::ParseError;
+
+/// Every line up to here is read as a record; of those behind it only how they begin is looked at. All are read again, once it is
+/// known which dialect they are of.
+const CLOSELY: usize = 1 << 20;
+
+/// Copies line after line, up to the end or to the first that is none.
+pub(super) fn copy(stream: impl Read, mut out: impl Write) -> io::Result<Result<(), ParseError>> {
+    let mut input = BufReader::with_capacity(1 << 16, stream);
+    let (mut buffer, mut copied) = (Vec::new(), 0);
+    for number in 1.. {
+        let found = read_line(&mut input, &mut buffer)?;
+        let wrong = match found {
+            Found::End => break,
+            Found::TooLong => Err(TOO_LONG),
+            Found::Line => check(buffer.trim_ascii(), copied < CLOSELY),
+        };
+        if let Err(what) = wrong {
+            return Ok(Err(ParseError::at(number, what, buffer.trim_ascii())));
+        }
+        out.write_all(&buffer)?;
+        copied = copied.saturating_add(buffer.len());
+    }
+    Ok(Ok(()))
+}
+
+pub(super) const TOO_LONG: &str = "the line is too long";
+
+fn check(line: &[u8], closely: bool) -> Result<(), &'static str> {
+    match line.first() {
+        None | Some(b'#') => Ok(()),
+        Some(b'A'..=b'Z') if !closely => Ok(()),
+        // Decimal numbers are hexadecimal ones as well.
+        _ => {
+            let line = std::str::from_utf8(line).map_err(|_| "not UTF-8")?;
+            line::parse(line, Radix::Hexadecimal).map(drop)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_copied_and_what_is_none_is_not() {
+        let text = b"# Elephant Tracks, dialect et\n\nN 1 10 LA; 0 0 1\n";
+        let mut out = Vec::new();
+        copy(&text[..], &mut out).unwrap().unwrap();
+        assert_eq!(out, text);
+        let wrong = |stream: &mut dyn Read| {
+            let mut out = Vec::new();
+            let error = copy(stream, &mut out).unwrap().unwrap_err().to_string();
+            (error, out)
+        };
+        let (error, out) = wrong(&mut text.chain(io::repeat(b'y')));
+        assert!(error.starts_with("line 4: the line is too long: \"yyy"), "{error}");
+        assert_eq!(out, text);
+        let many = "N 1 10 LA; 0 0 1\n".repeat(CLOSELY / 10);
+        let (error, _) = wrong(&mut many.as_bytes().chain(&b"y\n"[..]));
+        assert!(error.contains("not a record: \"y\""), "{error}");
+    }
+}
