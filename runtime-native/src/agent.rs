@@ -263,10 +263,10 @@ unsafe extern "system" fn class_file_load_hook(
         // SAFETY: so many bytes are there, until we return.
         let bytes = unsafe { std::slice::from_raw_parts(bytes, usize::try_from(length).unwrap_or(0)) };
         let Some(ours) = dynamic::redefined(tracer, env, class, bytes) else { return };
-        if let Ok(memory) = jvmti.allocate(&ours) {
+        if let (Ok(length), Ok(memory)) = (jint::try_from(ours.len()), jvmti.allocate(&ours)) {
             // SAFETY: the VM's places for the answer; it frees the memory.
             unsafe {
-                *new_length = ours.len() as jint;
+                *new_length = length;
                 *new_bytes = memory;
             }
         }

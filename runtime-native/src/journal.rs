@@ -35,13 +35,15 @@ impl Journal {
         let used = self.used(self.active).load(Ordering::Relaxed) as usize;
         let at = JOURNAL_HEADER + used;
         let len = (ENTRY_HEADER + record.len()).next_multiple_of(4);
-        if at + len > self.bytes {
+        let (Ok(record_len), Ok(end), true) =
+            (u32::try_from(record.len()), u32::try_from(used + len), at + len <= self.bytes)
+        else {
             self.flags(self.active).store(OVERFLOWED, Ordering::Relaxed);
             return;
-        }
+        };
         let mut header = [0; ENTRY_HEADER];
         header[..4].copy_from_slice(&u32::from(kind as u8).to_le_bytes());
-        header[4..].copy_from_slice(&(record.len() as u32).to_le_bytes());
+        header[4..].copy_from_slice(&record_len.to_le_bytes());
         // SAFETY: inside the area, as just checked; nobody else writes there, and only a reader of the file reads.
         unsafe {
             let entry = self.map.as_mut_ptr().add(self.area(self.active) + at);
@@ -49,7 +51,7 @@ impl Journal {
             entry.add(ENTRY_HEADER).copy_from_nonoverlapping(record.as_ptr(), record.len());
         }
         // Now it counts: a program that is killed before leaves none or a whole one.
-        self.used(self.active).store((used + len) as u32, Ordering::Release);
+        self.used(self.active).store(end, Ordering::Release);
     }
 
     /// The writer takes what is there; its blocks will have numbers from `first_block` on.

@@ -6,7 +6,9 @@
 use std::time::{Duration, Instant};
 
 use et_trace::event::{self, Event, Ticket};
-use et_trace::file::format::{self, BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, Problem, file_header};
+use et_trace::file::format::{
+    self, BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, Problem, file_header,
+};
 use et_trace::file::progress::{Progress, RunId, Stopped};
 
 use crate::buffers::Buffers;
@@ -176,20 +178,34 @@ impl<'a, H: Host> Writer<'a, H> {
         };
         self.event_bytes += events.len() as u64;
         self.packer.hurry(self.buffers.is_short());
-        self.packer.write(&mut self.packed, BlockKind::Events, EVENTS_CODEC, thread, self.blocks, first_ticket, events);
-        self.blocks += 1;
+        self.add(BlockKind::Events, EVENTS_CODEC, thread, first_ticket, events);
+    }
+
+    /// Appends a block to those on their way out. Its number stays free if it is too large, which the trace tells then.
+    fn add(&mut self, kind: BlockKind, codec: Codec, thread: u32, first_ticket: Ticket, raw: &[u8]) {
+        match self.packer.write(&mut self.packed, kind, codec, thread, self.blocks, first_ticket, raw) {
+            Ok(()) => self.blocks += 1,
+            Err(error) => {
+                let problem = Problem { what: format!("{kind:?} left out: {error}"), count: 1 };
+                self.pack(BlockKind::Problem, &format::encode_json(&problem));
+            }
+        }
     }
 
     fn pack(&mut self, kind: BlockKind, raw: &[u8]) {
         if self.stopped.is_none() {
             // Names tables are packed already.
             let codec = if kind == BlockKind::Names { Codec::Stored } else { OTHER_CODEC };
-            if raw.len() > KEPT {
+            if (KEPT..=MAX_BLOCK).contains(&raw.len()) {
                 self.packed.reserve(raw.len() + BLOCK_HEADER);
                 pages::populate(self.packed.spare_capacity_mut());
             }
-            self.packer.write(&mut self.packed, kind, codec, 0, self.blocks, Ticket(0), raw);
-            self.blocks += 1;
+            self.add(kind, codec, 0, Ticket(0), raw);
+            if self.packed.len() > KEPT
+                && let Err(error) = self.flush()
+            {
+                self.fail(&error);
+            }
         }
     }
 
@@ -379,6 +395,27 @@ mod tests {
         let end: End = decode_json(raw).unwrap();
         assert_eq!((end.event_bytes, end.blocks, end.end_ticket), (written, blocks.len() as u64, Ticket(100)));
         assert_eq!(fake.failures.into_inner(), 0);
+    }
+
+    #[test]
+    fn a_block_that_no_reader_would_take_is_left_out_and_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let fake = Fake::default();
+        let sink = Sink::open(&Target::File(path.clone())).unwrap();
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
+        // Nobody touches these bytes, so they take no memory.
+        let large = (BlockKind::InitialObjects, vec![0; MAX_BLOCK + 1]);
+        let work = Work { blocks: [large, (BlockKind::Meta, b"{}".to_vec())].into(), ..Work::default() };
+        writer.write(work).unwrap();
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        let blocks = blocks(&path);
+        let kinds: Vec<BlockKind> = blocks.iter().map(|(header, _)| header.kind).collect();
+        assert_eq!(kinds, [BlockKind::Progress, BlockKind::Problem, BlockKind::Meta, BlockKind::End]);
+        assert!(blocks.iter().enumerate().all(|(index, (header, _))| header.sequence == index as u64));
+        let problem: Problem = decode_json(&blocks[1].1).unwrap();
+        assert!(problem.what.contains("InitialObjects") && problem.what.contains("too large"), "{}", problem.what);
     }
 
     #[test]

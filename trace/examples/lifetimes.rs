@@ -47,7 +47,7 @@ struct Output {
 impl Output {
     fn block(&mut self, kind: BlockKind, thread: u32, ticket: u64, raw: &[u8]) -> Result<()> {
         let mut bytes = Vec::new();
-        write_block(&mut bytes, kind, Codec::Packed, thread, self.sequence, Ticket(ticket), raw);
+        write_block(&mut bytes, kind, Codec::Packed, thread, self.sequence, Ticket(ticket), raw)?;
         self.sequence += 1;
         Ok(self.out.write_all(&bytes)?)
     }

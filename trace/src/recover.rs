@@ -102,7 +102,7 @@ impl<W: Write> Writer<W> {
 
     fn block(&mut self, kind: BlockKind, thread: u32, first: Ticket, raw: &[u8]) -> io::Result<()> {
         let mut block = Vec::new();
-        write_block(&mut block, kind, Codec::Packed, thread, self.sequence, first, raw);
+        write_block(&mut block, kind, Codec::Packed, thread, self.sequence, first, raw).map_err(io::Error::other)?;
         self.sequence += 1;
         self.out.write_all(&block)
     }

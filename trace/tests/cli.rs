@@ -40,7 +40,7 @@ fn trace_with(calls: u32, lost_events: u64) -> Vec<u8> {
     ];
     for (sequence, (kind, thread, raw)) in blocks.into_iter().enumerate() {
         let ticket = Ticket(u64::from(thread));
-        write_block(&mut file, kind, Codec::Zstd, thread, sequence as u64, ticket, &raw);
+        write_block(&mut file, kind, Codec::Zstd, thread, sequence as u64, ticket, &raw).unwrap();
     }
     file
 }

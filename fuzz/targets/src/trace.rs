@@ -140,7 +140,7 @@ fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>>
         }
         for _ in 0..=usize::from(random.one_in(8)) {
             let (kind, codec) = (header.kind, header.codec);
-            write_block(&mut out, kind, codec, header.thread, header.sequence, header.first_ticket, &raw);
+            write_block(&mut out, kind, codec, header.thread, header.sequence, header.first_ticket, &raw).ok()?;
         }
     }
     debug_assert!(out.windows(4).any(|window| window == BLOCK_MAGIC));

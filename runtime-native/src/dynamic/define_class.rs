@@ -26,8 +26,10 @@ pub unsafe extern "system" fn DefineClass(
         unsafe { (original(env).DefineClass)(env, name, loader, bytes, length) }
     };
     // SAFETY: the caller says that so many bytes are there.
-    if let Some(ours) = unsafe { rewritten(env, bytes, length) } {
-        let defined = define(ours.bytes.as_ptr().cast(), ours.bytes.len() as jsize);
+    if let Some(ours) = unsafe { rewritten(env, bytes, length) }
+        && let Ok(our_length) = jsize::try_from(ours.bytes.len())
+    {
+        let defined = define(ours.bytes.as_ptr().cast(), our_length);
         if !is_refused(env, defined, &ours) {
             return defined;
         }

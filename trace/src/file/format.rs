@@ -68,6 +68,9 @@ pub enum FormatError {
         /// What was read there.
         what: &'static str,
     },
+    /// More than a reader takes.
+    #[error("a block of {0} bytes is too large for a trace")]
+    TooLarge(usize),
     /// A JSON block is not JSON or lacks what it must have.
     #[error("{0}")]
     Json(String),

@@ -576,20 +576,32 @@ fn mirrors_come_to_be_with_their_class_or_at_first_sight() {
 
 #[test]
 fn what_was_there_at_the_start_has_its_slots_and_frames() {
-    let mut builder = world();
-    builder.initial_objects(&[
-        InitialObject { object: ObjectHash(0xa1), class: c::A, size: 16, length: -1 },
-        InitialObject { object: ObjectHash(0xa2), class: c::A, size: 16, length: -1 },
-    ]);
+    let objects =
+        [0xa1, 0xa2].map(|object| InitialObject { object: ObjectHash(object), class: c::A, size: 16, length: -1 });
     let field = |name: &str| InitialField { class: c::A, name: name.into(), descriptor: "LA;".into() };
     let (origin, target) = (ObjectHash(0xa1), ObjectHash(0xa2));
-    builder.initial_references(&InitialReferences {
-        fields: vec![field("root"), field("next")],
-        references: vec![
-            InitialReference { origin: ObjectHash::NULL, target: origin, slot: InitialSlot::Static(0) },
-            InitialReference { origin, target, slot: InitialSlot::Field(1) },
-        ],
-    });
+    let (root, next) = (field("root"), field("next"));
+    let held = |slot| InitialReference { origin: ObjectHash::NULL, target: origin, slot };
+    let holds = |slot| InitialReference { origin, target, slot };
+    let block = |fields: &[&InitialField], references: &[InitialReference]| InitialReferences {
+        fields: fields.iter().copied().cloned().collect(),
+        references: references.to_vec(),
+    };
+    let together = [block(&[&root, &next], &[held(InitialSlot::Static(0)), holds(InitialSlot::Field(1))])];
+    // A large heap has many blocks, each with the fields that it names.
+    let apart = [block(&[&root], &[held(InitialSlot::Static(0))]), block(&[&next], &[holds(InitialSlot::Field(0))])];
+    let blocks: [(usize, &[InitialReferences]); 2] = [(2, &together), (1, &apart)];
+    for (objects_of_block, references) in blocks {
+        let mut builder = world();
+        objects.chunks(objects_of_block).for_each(|objects| _ = builder.initial_objects(objects));
+        references.iter().for_each(|references| _ = builder.initial_references(references));
+        initial_slots_and_frames(&mut builder);
+    }
+}
+
+/// See above.
+fn initial_slots_and_frames(builder: &mut TraceBuilder) {
+    let (origin, target) = (ObjectHash(0xa1), ObjectHash(0xa2));
     let frame = |class: &str, method: &str, receiver| InitialFrame {
         class: class.into(),
         method: method.into(),
@@ -611,7 +623,7 @@ fn what_was_there_at_the_start_has_its_slots_and_frames() {
             exit(m::MAIN),
         ],
     );
-    let (lines, outcome) = run(&mut builder);
+    let (lines, outcome) = run(builder);
     assert_eq!(
         lines,
         [

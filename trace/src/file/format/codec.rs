@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::FormatError;
-use super::block::{BlockHeader, BlockKind};
+use super::block::{BlockHeader, BlockKind, MAX_BLOCK};
 use crate::event::Ticket;
 use crate::file::packing::{Packer, Unpacker, v1};
 
@@ -79,7 +79,8 @@ impl BlockPacker {
     }
 
     /// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is; what are no
-    /// whole events, or few, is not [packed](Codec::Packed) as such.
+    /// whole events, or few, is not [packed](Codec::Packed) as such. More than [`MAX_BLOCK`] bytes, which no reader would take,
+    /// are refused.
     #[allow(clippy::too_many_arguments, reason = "the fields of a header")]
     pub fn write(
         &mut self,
@@ -90,7 +91,11 @@ impl BlockPacker {
         sequence: u64,
         first_ticket: Ticket,
         raw: &[u8],
-    ) {
+    ) -> Result<(), FormatError> {
+        let raw_len = match u32::try_from(raw.len()) {
+            Ok(raw_len) if raw.len() <= MAX_BLOCK => raw_len,
+            _ => return Err(FormatError::TooLarge(raw.len())),
+        };
         let (codec, stored) = match self.pack(kind, codec, raw) {
             Some(codec) if self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
             _ => (Codec::Stored, raw),
@@ -99,14 +104,16 @@ impl BlockPacker {
             kind,
             codec,
             thread,
-            raw_len: raw.len() as u32,
-            stored_len: stored.len() as u32,
+            raw_len,
+            // No more than there was.
+            stored_len: u32::try_from(stored.len()).unwrap_or(raw_len),
             crc: crc32fast::hash(stored),
             sequence,
             first_ticket,
         };
         out.extend_from_slice(&header.encode());
         out.extend_from_slice(stored);
+        Ok(())
     }
 
     /// The codec with which `packed` was filled, if it was.
@@ -124,7 +131,8 @@ impl BlockPacker {
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
                     return self.pack(kind, Codec::Zstd, raw);
                 }
-                self.packed.extend_from_slice(&(self.events.len() as u32).to_le_bytes());
+                let Ok(len) = u32::try_from(self.events.len()) else { return self.pack(kind, Codec::Zstd, raw) };
+                self.packed.extend_from_slice(&len.to_le_bytes());
                 self.zstd.compress(&self.events, &mut self.packed).then_some(codec)
             }
             Codec::Zstd | Codec::Packed => self.zstd.compress(raw, &mut self.packed).then_some(Codec::Zstd),
@@ -176,8 +184,8 @@ pub fn write_block(
     sequence: u64,
     first_ticket: Ticket,
     raw: &[u8],
-) {
-    BlockPacker::default().write(out, kind, codec, thread, sequence, first_ticket, raw);
+) -> Result<(), FormatError> {
+    BlockPacker::default().write(out, kind, codec, thread, sequence, first_ticket, raw)
 }
 
 /// Bytes of a block's content when only zstd is undone, `stored` being what is stored of it.

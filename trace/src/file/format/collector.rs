@@ -1,7 +1,7 @@
 //! What the collector said of objects (`deaths=gc`).
 
 use super::FormatError;
-use super::fields::{Fields, put_u32, put_u64};
+use super::fields::{Fields, put_len, put_u32, put_u64};
 use crate::event::{ObjectHash, Ticket};
 
 /// What became of objects.
@@ -35,7 +35,7 @@ impl Collected {
         });
         put_u32(out, self.share);
         put_u64(out, self.by.0);
-        put_u32(out, self.objects.len() as u32);
+        put_len(out, self.objects.len());
         self.objects.iter().for_each(|object| put_u32(out, object.0));
     }
 

@@ -77,7 +77,13 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// A length or a count of what follows. Where it takes more than 32 bits, so many bytes follow that the block is too large to
+/// be written: see [`BlockPacker::write`](super::BlockPacker::write).
+pub(in crate::file) fn put_len(out: &mut Vec<u8>, len: usize) {
+    put_u32(out, u32::try_from(len).unwrap_or(u32::MAX));
+}
+
 pub(super) fn put_string(out: &mut Vec<u8>, text: &str) {
-    put_u32(out, text.len() as u32);
+    put_len(out, text.len());
     out.extend_from_slice(text.as_bytes());
 }

@@ -1,7 +1,7 @@
 //! What existed when tracing began.
 
 use super::FormatError;
-use super::fields::{Fields, put_string, put_u32};
+use super::fields::{Fields, put_len, put_string, put_u32};
 use crate::event::ObjectHash;
 
 /// An object that existed when tracing began.
@@ -53,6 +53,13 @@ pub struct InitialField {
     pub descriptor: String,
 }
 
+impl InitialField {
+    /// Bytes that it takes in the list.
+    pub fn bytes(&self) -> usize {
+        12 + self.name.len() + self.descriptor.len()
+    }
+}
+
 /// The slot that holds an initial reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -89,13 +96,13 @@ impl InitialReferences {
 
     /// The block's bytes.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        put_u32(out, self.fields.len() as u32);
+        put_len(out, self.fields.len());
         for field in &self.fields {
             put_u32(out, field.class.0);
             put_string(out, &field.name);
             put_string(out, &field.descriptor);
         }
-        put_u32(out, self.references.len() as u32);
+        put_len(out, self.references.len());
         for reference in &self.references {
             put_u32(out, reference.origin.0);
             put_u32(out, reference.target.0);

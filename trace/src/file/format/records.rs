@@ -1,7 +1,7 @@
 //! Records of classes, threads and collections.
 
 use super::FormatError;
-use super::fields::{Fields, put_string, put_u32, put_u64};
+use super::fields::{Fields, put_len, put_string, put_u32, put_u64};
 use crate::event::{ObjectHash, Ticket};
 
 /// Bits of [`ClassRecord::flags`].
@@ -116,7 +116,7 @@ impl ThreadRecord {
                 put_u32(out, object.0);
                 put_u32(out, *flags);
                 put_string(out, name);
-                put_u32(out, frames.len() as u32);
+                put_len(out, frames.len());
                 for frame in frames {
                     put_string(out, &frame.class);
                     put_string(out, &frame.method);

@@ -13,7 +13,7 @@ fn object() -> impl Strategy<Value = ObjectHash> {
 fn an_impossible_length_is_refused_before_memory_is_taken_for_it() {
     for codec in [Codec::Lz4, Codec::Zstd] {
         let mut block = Vec::new();
-        write_block(&mut block, BlockKind::Events, codec, 1, 0, Ticket(1), &[7; 1 << 16]);
+        write_block(&mut block, BlockKind::Events, codec, 1, 0, Ticket(1), &[7; 1 << 16]).unwrap();
         let header = BlockHeader::decode(&block).unwrap().unwrap();
         assert_eq!(header.codec, codec);
         let claims = BlockHeader { raw_len: MAX_BLOCK as u32, ..header };
@@ -30,7 +30,7 @@ fn packed_block() -> (Vec<u8>, Vec<u8>) {
         encode(&Event::Exit { method }, &mut raw);
     }
     let mut block = Vec::new();
-    write_block(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw);
+    write_block(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw).unwrap();
     (raw, block)
 }
 
@@ -51,7 +51,7 @@ fn a_packer_packs_what_it_can() {
     let mut packer = BlockPacker::default();
     let mut codec_of = |kind, codec, raw: &[u8]| {
         let mut block = Vec::new();
-        packer.write(&mut block, kind, codec, 1, 0, Ticket(1), raw);
+        packer.write(&mut block, kind, codec, 1, 0, Ticket(1), raw).unwrap();
         let header = BlockHeader::decode(&block).unwrap().unwrap();
         assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), *raw);
         header.codec
@@ -67,6 +67,17 @@ fn a_packer_packs_what_it_can() {
 }
 
 #[test]
+fn what_no_reader_would_take_is_not_written() {
+    // Nobody touches these bytes, so they take no memory.
+    let raw = vec![0; MAX_BLOCK + 1];
+    for codec in [Codec::Stored, Codec::Zstd, Codec::Packed] {
+        let mut out = Vec::new();
+        let refused = write_block(&mut out, BlockKind::InitialObjects, codec, 0, 0, Ticket(0), &raw);
+        assert_eq!((refused, out.len()), (Err(FormatError::TooLarge(raw.len())), 0));
+    }
+}
+
+#[test]
 fn a_hurried_packer_packs_as_well() {
     let (raw, _) = packed_block();
     let mut packer = BlockPacker::default();
@@ -74,7 +85,7 @@ fn a_hurried_packer_packs_as_well() {
     for is_hurried in [false, true, false] {
         let mut block = Vec::new();
         packer.hurry(is_hurried);
-        packer.write(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw);
+        packer.write(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw).unwrap();
         let header = BlockHeader::decode(&block).unwrap().unwrap();
         assert_eq!(header.codec, Codec::Packed);
         assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), raw);
@@ -127,7 +138,7 @@ proptest! {
     ) {
         let codec = [Codec::Stored, Codec::Lz4, Codec::Zstd][codec as usize];
         let mut file = Vec::new();
-        write_block(&mut file, BlockKind::Events, codec, thread, sequence, Ticket(ticket), &raw);
+        write_block(&mut file, BlockKind::Events, codec, thread, sequence, Ticket(ticket), &raw).unwrap();
         let header = BlockHeader::decode(&file).unwrap().unwrap();
         prop_assert_eq!(BlockHeader::decode(&header.encode()).unwrap().unwrap(), header);
         prop_assert_eq!((header.thread, header.sequence, header.first_ticket), (thread, sequence, Ticket(ticket)));

@@ -1,6 +1,7 @@
 //! What is kept of a block, in four streams.
 
 use super::unpack::UnpackError;
+use crate::file::format::fields::put_len;
 
 /// Codes up to this one are runs of events whose digits are all zero: 0 is one event, 63 is 64.
 pub const LONGEST_RUN: u8 = 64;
@@ -24,7 +25,7 @@ impl<'a> Streams<'a> {
     /// Behind each other, with their lengths before them.
     pub fn write(&self, out: &mut Vec<u8>) {
         let streams = [self.codes, self.further, self.controls, self.values];
-        streams.iter().for_each(|stream| out.extend_from_slice(&(stream.len() as u32).to_le_bytes()));
+        streams.iter().for_each(|stream| put_len(out, stream.len()));
         streams.iter().for_each(|stream| out.extend_from_slice(stream));
     }
 
