@@ -11,6 +11,7 @@
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
 
 use std::ffi::c_char;
+use std::mem::transmute;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni_sys::{JNIEnv, jchar, jclass, jfieldID, jmethodID, jobject, jobjectArray, jsize};
@@ -53,8 +54,13 @@ pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
         functions.NewLongArray = NewLongArray;
         functions.NewFloatArray = NewFloatArray;
         functions.NewDoubleArray = NewDoubleArray;
-        functions.ToReflectedMethod = ToReflectedMethod;
-        functions.ToReflectedField = ToReflectedField;
+        // SAFETY: the same functions, but for how `jni-sys` calls a byte.
+        unsafe {
+            functions.ToReflectedMethod =
+                transmute::<ToReflected<jmethodID, u8>, ToReflected<jmethodID, bool>>(ToReflectedMethod);
+            functions.ToReflectedField =
+                transmute::<ToReflected<jfieldID, u8>, ToReflected<jfieldID, bool>>(ToReflectedField);
+        }
         functions.SetObjectField = SetObjectField;
         functions.SetStaticObjectField = SetStaticObjectField;
         functions.SetObjectArrayElement = SetObjectArrayElement;
@@ -128,8 +134,28 @@ makers! {
     NewLongArray(length: jsize);
     NewFloatArray(length: jsize);
     NewDoubleArray(length: jsize);
-    ToReflectedMethod(class: jclass, method: jmethodID, is_static: bool);
-    ToReflectedField(class: jclass, field: jfieldID, is_static: bool);
+}
+
+/// `ToReflectedMethod` and `ToReflectedField`. Their last argument is whatever byte native code gives: a `bool`, as `jni-sys` has
+/// it, may be nothing but 0 and 1.
+type ToReflected<Id, Flag> = unsafe extern "system" fn(*mut JNIEnv, jclass, Id, Flag) -> jobject;
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn ToReflectedMethod(env: *mut JNIEnv, class: jclass, id: jmethodID, is_static: u8) -> jobject {
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    made(env, unsafe {
+        let function: ToReflected<jmethodID, bool> = original(env).ToReflectedMethod;
+        transmute::<ToReflected<jmethodID, bool>, ToReflected<jmethodID, u8>>(function)(env, class, id, is_static)
+    })
+}
+
+#[allow(non_snake_case, reason = "JNI's name")]
+unsafe extern "system" fn ToReflectedField(env: *mut JNIEnv, class: jclass, id: jfieldID, is_static: u8) -> jobject {
+    // SAFETY: as above.
+    made(env, unsafe {
+        let function: ToReflected<jfieldID, bool> = original(env).ToReflectedField;
+        transmute::<ToReflected<jfieldID, bool>, ToReflected<jfieldID, u8>>(function)(env, class, id, is_static)
+    })
 }
 
 /// The table as it was before.
@@ -178,9 +204,10 @@ unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, 
 unsafe extern "system" fn SetObjectArrayElement(env: *mut JNIEnv, array: jobjectArray, index: jsize, value: jobject) {
     // SAFETY: the functions that stood in the table, with what the caller gave.
     let failed = unsafe {
-        let failed_before = (original(env).ExceptionCheck)(env);
+        let has_exception = || Env::new(env).is_some_and(Env::has_exception);
+        let failed_before = has_exception();
         (original(env).SetObjectArrayElement)(env, array, index, value);
-        !failed_before && (original(env).ExceptionCheck)(env)
+        !failed_before && has_exception()
     };
     // Behind the store, as with `aastore`: only then is it sure that it is none of the kind that throws.
     if !failed {

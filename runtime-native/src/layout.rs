@@ -7,8 +7,9 @@ use et_trace::file::format::ArrayLayout;
 use jni_sys::jvalue;
 
 use crate::jvm::env::{Env, Object};
-use crate::jvm::hotspot::HotSpot;
+use crate::jvm::hotspot::{HotSpot, Layout};
 use crate::jvm::jvmti::Jvmti;
+use crate::jvm::memory;
 use crate::proxy::Proxy;
 
 const ARRAYS: [(&str, &CStr); 9] = [
@@ -23,17 +24,31 @@ const ARRAYS: [(&str, &CStr); 9] = [
     ("L", c"[Ljava/lang/Object;"),
 ];
 
-/// Tells HeapProxy where instance sizes are, and checks it on objects whose size JVMTI tells. False if they
-/// disagree: then no size that is read there is to be trusted.
+/// Tells HeapProxy where instance sizes are, if what is read there of some classes is what JVMTI tells of their objects. False if
+/// it is not: then nothing is to be read there.
 pub fn check_instance_sizes(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, thread: Object) -> bool {
     let Some(layout) = hotspot.layout else { return false };
-    proxy.set_layout(env, layout);
     let Some(string) = env.new_string(c"x") else { return false };
     let samples = [(c"java/lang/String", string), (c"java/lang/Thread", thread)];
-    samples.into_iter().all(|(name, sample)| {
-        let size = env.find_class(name).and_then(|class| proxy.instance_size(env, class));
+    let agrees = samples.into_iter().all(|(name, sample)| {
+        let size = env.find_class(name).and_then(|class| size_in(env, jvmti, proxy, layout, class));
         size.is_some() && size.map(u64::from) == jvmti.object_size(sample).ok()
-    })
+    });
+    if agrees {
+        proxy.set_layout(env, layout);
+    }
+    agrees
+}
+
+/// What is said there of a class's instances. Where there is no memory nothing is said.
+fn size_in(env: Env, jvmti: Jvmti, proxy: &Proxy, layout: Layout, class: Object) -> Option<u32> {
+    let offset = i64::try_from(layout.klass_offset).ok().filter(|offset| offset % 8 == 0)?;
+    if layout.klass_offset + 8 > jvmti.object_size(class).ok()? {
+        return None;
+    }
+    let klass = proxy.word(env, class, offset);
+    let helper = i32::from_ne_bytes(memory::copy(klass.checked_add(layout.layout_helper_offset)?)?);
+    u32::try_from(helper).ok().map(|helper| helper & !7)
 }
 
 /// Where arrays keep their elements, as `Unsafe` says; its native methods return `int` in all versions, its public

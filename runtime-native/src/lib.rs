@@ -5,6 +5,7 @@ pub mod agent;
 pub mod buffers;
 pub mod classes;
 pub mod collector;
+pub mod compiled;
 pub mod control;
 pub mod cpu_time;
 pub mod dynamic;

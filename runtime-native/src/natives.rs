@@ -1,7 +1,7 @@
 //! The native methods of HeapProxy. The VM finds them by their names.
 #![allow(unsafe_code, reason = "entry points from the VM, with its raw pointers")]
 
-use jni_sys::{JNIEnv, jboolean, jclass, jint, jlong, jobject};
+use jni_sys::{JNIEnv, jclass, jint, jlong, jobject};
 
 use crate::agent::guarded;
 use crate::jvm::env::{Env, Object};
@@ -50,12 +50,12 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_tag0(
     env: *mut JNIEnv,
     _class: jclass,
     object: jobject,
-    give: jboolean,
+    give: u8,
 ) -> jint {
     // SAFETY: as the VM hands them over.
     let (env, object) = unsafe { (Env::new(env), Object::new(object)) };
     guarded(env, 0, || match (tracer::get(), env, object) {
-        (Some(tracer), Some(env), Some(object)) if give => tracer.id(env, object) as jint,
+        (Some(tracer), Some(env), Some(object)) if give != 0 => tracer.id(env, object) as jint,
         (Some(tracer), Some(env), Some(object)) => tracer.id_if_any(env, object) as jint,
         _ => 0,
     })

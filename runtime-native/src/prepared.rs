@@ -3,6 +3,8 @@
 //! - the strings of its `static final` fields with a `ConstantValue` (JVMS §4.7.2), and
 //! - the lock under which it will be initialised, an `int[0]`, when the class is defined;
 //! - the array of its constant pool's resolved references, if that has any, when the class is linked.
+//!
+//! Nothing is read as a reference before it is known to be one: fields are, which JVMTI lists, and nothing else.
 
 use crate::jvm::env::{Env, Object};
 use crate::jvm::field_ids::FieldIds;
@@ -36,11 +38,12 @@ impl Mirrors {
     /// Looks at the classes that are there. `reference_bytes` is what a reference takes in the heap.
     pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, reference_bytes: u32) -> Self {
         let size = env.frame(4, |env| proxy.instance_size(env, env.find_class(c"java/lang/Class")?)).map(i64::from);
+        let ids = FieldIds::probe(env, jvmti);
         Self {
-            lock: size.and_then(|size| find_lock(env, jvmti, proxy, size, reference_bytes)),
+            lock: size.and_then(|size| find_lock(env, jvmti, proxy, ids, size, reference_bytes)),
             statics: size.zip(hotspot.static_count_offset()).and_then(|(first, count)| {
                 let statics = Statics { count, first };
-                are_there(env, jvmti, proxy, statics, reference_bytes).then_some(statics)
+                are_there(env, jvmti, proxy, ids, statics, reference_bytes).then_some(statics)
             }),
         }
     }
@@ -83,8 +86,7 @@ fn with_resolved_references(tracer: &Tracer, env: Env, class: Object, act: impl 
 }
 
 /// Whether the static fields of some classes lie there and nowhere else.
-fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, statics: Statics, reference_bytes: u32) -> bool {
-    let ids = FieldIds::probe(env, jvmti);
+fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Statics, reference_bytes: u32) -> bool {
     let is_so = |class: Object| -> Result<bool, JvmtiError> {
         let mut offsets = Vec::new();
         for field in jvmti.class_fields(class)? {
@@ -105,9 +107,11 @@ fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, statics: Statics, reference_
 }
 
 /// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. No field of `java.lang.Class` is like that. `size` is what these fields take.
-fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, size: i64, reference_bytes: u32) -> Option<i64> {
+/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`). `size` is what the
+/// fields take.
+fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, reference_bytes: u32) -> Option<i64> {
     env.frame(CLASSES, |env| {
+        let fields = reference_fields(jvmti, ids, env.find_class(c"java/lang/Class")?).ok()?;
         let (mut done, mut waiting) = (Vec::new(), Vec::new());
         for class in jvmti.loaded_classes(env).ok()? {
             let status = jvmti.class_status(class).ok()?;
@@ -124,10 +128,26 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, size: i64, reference_bytes: 
                 && waiting.iter().all(|mirror| mirror.slot(slot, reference_bytes) != 0)
         });
         let offset = slots.next().filter(|_| slots.next().is_none())? as i64 * i64::from(reference_bytes);
+        // What no field declares may be anything, and must not be read as a reference.
+        if !fields.contains(&offset) {
+            return None;
+        }
         let lock = proxy.reference(env, first.class, offset)?;
         let is_lock = jvmti.class_signature(env.class_of(lock)?).ok()? == "[I" && env.array_length(lock) == 0;
         is_lock.then_some(offset)
     })
+}
+
+/// Where the instance fields of reference types lie that a class declares.
+fn reference_fields(jvmti: Jvmti, ids: FieldIds, class: Object) -> Result<Vec<i64>, JvmtiError> {
+    let mut offsets = Vec::new();
+    for field in jvmti.class_fields(class)? {
+        let is_static = jvmti.field_modifiers(class, field)? & STATIC != 0;
+        if !is_static && jvmti.field_name(class, field)?.descriptor.starts_with(['L', '[']) {
+            offsets.extend(ids.instance_offset(field).map(i64::from));
+        }
+    }
+    Ok(offsets)
 }
 
 /// The bytes of a class mirror, its static fields not counted.

@@ -22,8 +22,13 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 pub struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
+    /// The writer has taken what waited.
+    taken: Condvar,
     done: Condvar,
 }
+
+/// Bytes of blocks that may wait before who brings many of them waits for the writer.
+const MANY_BYTES: usize = 64 << 20;
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -42,6 +47,10 @@ struct Waiting {
 }
 
 impl Waiting {
+    fn block_bytes(&self) -> usize {
+        self.blocks.iter().map(|(_, raw)| raw.len()).sum()
+    }
+
     fn keep(&mut self, kind: BlockKind, record: &[u8]) {
         if let Some(journal) = &mut self.journal {
             journal.add(kind, record);
@@ -83,6 +92,17 @@ impl Queue {
             waiting.keep(kind, &raw);
             waiting.blocks.push_back((kind, raw));
         });
+    }
+
+    /// One of many large blocks: waits until few are waiting, so that they do not fill the memory. To be called where nobody
+    /// waits for the caller but the program.
+    pub fn large_block(&self, kind: BlockKind, raw: Vec<u8>) {
+        let mut waiting = self.lock();
+        while waiting.block_bytes() > MANY_BYTES && !waiting.finished {
+            waiting = wait(&self.taken, waiting, None);
+        }
+        drop(waiting);
+        self.block(kind, raw);
     }
 
     /// What the collector said of objects. Not kept in the journal, which so much would drown: who kills a program
@@ -172,6 +192,7 @@ impl Queue {
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
     pub fn writer_is_gone(&self) {
         self.lock().finished = true;
+        self.taken.notify_all();
         self.done.notify_all();
     }
 
@@ -216,6 +237,7 @@ impl Queue {
                 end: if waiting.chunks.is_empty() { waiting.end } else { None },
             };
             if !work.is_empty() {
+                self.taken.notify_all();
                 if let Some(journal) = &mut waiting.journal {
                     journal.taken(first_block);
                 }
@@ -266,5 +288,37 @@ impl Work {
             && self.gcs.is_empty()
             && self.chunk.is_none()
             && self.end.is_none()
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::thread;
+
+    const KIND: BlockKind = BlockKind::InitialObjects;
+
+    #[test]
+    fn who_brings_many_large_blocks_waits_for_the_writer() {
+        let queue = Queue::default();
+        thread::scope(|scope| {
+            scope.spawn(|| (0..6).for_each(|_| queue.large_block(KIND, vec![0; MANY_BYTES / 2 + 1])));
+            let mut seen = 0;
+            while seen < 6 {
+                // Time for more than there is room for.
+                thread::sleep(Duration::from_millis(20));
+                let count = queue.next(None, 0).map_or(0, |work| work.blocks.len());
+                assert!(count <= 2, "{count} blocks are waiting");
+                seen += count;
+            }
+        });
+    }
+
+    #[test]
+    fn without_a_writer_nobody_waits() {
+        let queue = Queue::default();
+        queue.writer_is_gone();
+        (0..4).for_each(|_| queue.large_block(KIND, vec![0; MANY_BYTES + 1]));
+        assert_eq!(queue.take_blocks().len(), 4);
     }
 }

@@ -14,6 +14,7 @@ use crate::agent;
 use crate::buffers::{BufferError, Buffers};
 use crate::classes;
 use crate::collector::Collector;
+use crate::compiled;
 use crate::control::Control;
 use crate::dynamic::{self, Dynamic};
 use crate::heap;
@@ -67,9 +68,10 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         return Err(StartError::NotInstrumented(java_home));
     };
     reflection::hide_fields(env);
+    let release = property(c"java.vm.specification.version");
     let run = RunId::random();
     let buffers = Buffers::create(&sink.buffer_path(), options.buffer_bytes, run);
-    let (hotspot, buffers) = match (HotSpot::find(env), buffers) {
+    let (hotspot, buffers) = match (HotSpot::find(env, &release), buffers) {
         (Some(hotspot), Ok(buffers)) => (hotspot, buffers),
         (None, _) => {
             sink.discard();
@@ -164,6 +166,12 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     if mirrors.statics.is_none() {
         tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
     }
+    if !hotspot.finds_resolved_references() {
+        let line = format!(
+            "the arrays in which classes keep their constants show late: where the VM has them was not tried on Java {release}"
+        );
+        tracer.queue.problem(line, 1);
+    }
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
     }
@@ -204,12 +212,14 @@ pub fn agent_thread<'a>(
 }
 
 /// Stops the other threads, writes down what there is, switches the hooks on, and lets the threads go.
-/// `thread` is the current one, if it is the program's; `own` are the runtime's threads, which are none of the program's.
+/// `thread` is the current one, if it is the program's; `own` are the runtime's threads, which are none of the program's. `is_late`
+/// says that the program has run before.
 pub fn record_what_exists(
     tracer: &'static Tracer,
     env: Env,
     thread: Option<Object>,
     own: &[Global],
+    is_late: bool,
 ) -> Result<(), StartError> {
     let jvmti = tracer.jvmti;
     let walker = Jvmti::new(tracer.vm).ok_or(StartError::NotHotSpot)?;
@@ -242,9 +252,13 @@ pub fn record_what_exists(
         jvmti.set_event(kind, true)?;
     }
     if tracer.collector.is_some() {
-        jvmti.set_event(EventKind::ObjectFree, true)?;
+        jvmti.tell_what_is_freed()?;
     }
     tracer.proxy.switch(env, true);
+    if is_late && let Err(error) = compiled::drop_code(tracer.vm, env) {
+        let line = format!("loops that were compiled before tracing began, and go on, may tell of nothing: {error}");
+        tracer.queue.problem(line, 1);
+    }
     Ok(())
 }
 

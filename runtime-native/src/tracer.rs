@@ -231,7 +231,7 @@ impl Tracer {
     /// The id of an object, which gets one if it has none. It is not told of.
     pub fn id(&self, env: Env, object: Object) -> u32 {
         match self.tags.get() {
-            Some(tags) => tags.give(&self.ids, object, |ids| self.classes.add_ids(ids)),
+            Some(tags) => tags.give(&self.ids, env, object, |ids| self.classes.add_ids(ids)),
             None => self.hotspot.identity_hash(env, object),
         }
     }

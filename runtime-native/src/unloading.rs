@@ -5,7 +5,7 @@
 //! ([`crate::ids`]). The trace keeps what it was told.
 
 use crate::jvm::env::{Object, Vm};
-use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, JvmtiError, ObjectFreeCallback};
+use crate::jvm::jvmti::{Callbacks, Capability, Jvmti, JvmtiError, ObjectFreeCallback};
 
 /// Tells the tags of classes from all others: some VMs (25) tell the environment that walks the heap what is due to another.
 const CLASS: i64 = 1 << 33;
@@ -23,7 +23,7 @@ impl Unloading {
         let told = jvmti
             .add_capabilities(&[Capability::TagObjects, Capability::ObjectFreeEvents])
             .and_then(|()| jvmti.set_callbacks(&Callbacks { object_free: Some(freed), ..Callbacks::default() }))
-            .and_then(|()| jvmti.set_event(EventKind::ObjectFree, true));
+            .and_then(|()| jvmti.tell_what_is_freed());
         told.inspect_err(|_| jvmti.dispose()).map(|()| Self { jvmti })
     }
 

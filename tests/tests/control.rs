@@ -11,10 +11,11 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 4] = [
+    let cases: [(&str, lab::Case); 5] = [
         ("from_method_to_method", from_method_to_method),
         ("among_threads_that_run", among_threads_that_run),
         ("from_file_to_file", from_file_to_file),
+        ("in_loops_that_were_compiled", in_loops_that_were_compiled),
         ("what_never_comes", what_never_comes),
     ];
     let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
@@ -89,6 +90,26 @@ fn from_file_to_file(lab: &Lab, jdk: &Jdk) -> Result<()> {
     };
     let run = Run::with(lab, jdk, "control-files", PROGRAM, setup)?;
     check_phase(lab, &run)?;
+    run.clean()
+}
+
+/// Loops that compilers had seen without hooks tell of their next rounds.
+fn in_loops_that_were_compiled(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let setup = Setup { traced: &["-Det.start=method:Compiled.begin"], ..Setup::default() };
+    let run = Run::with(lab, jdk, "control-compiled", "facts/Compiled", setup)?;
+    let trace = run.read(lab)?;
+    let of = |field: &u64| trace.names.fields.get(field).is_some_and(|field| *field.class == *"Compiled$Node");
+    let (mut stores, mut made) = (0, 0);
+    for record in &trace.records.all {
+        match &record.what {
+            What::Update { field, .. } => stores += usize::from(of(field)),
+            What::Born { kind: 'N', descriptor, .. } => made += usize::from(**descriptor == *"LCompiled$Made;"),
+            _ => {}
+        }
+    }
+    let told = [("stores", stores), ("objects", made), ("calls", trace.calls("callee").len())];
+    // Each loop goes a thousand rounds behind the start, of which some may be in what it does not tell yet.
+    ensure!(told.iter().all(|(_, count)| *count > 500), "{told:?}");
     run.clean()
 }
 

@@ -93,16 +93,22 @@ fn kept_apart(lab: &Lab, jdk: &Jdk, variant: &Variant) -> Result<()> {
     run.clean()
 }
 
-/// Ids begin again after 80,000, several times in the run, and none of a living object's is given out.
+/// Ids begin again after 80,000, several times in the run, and none of a living object's is given out, whichever way they are
+/// looked for.
 fn used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let setup =
-        Setup { both: &["-Drounds=60000", "-Xmx64m"], environment: &[("ET_TEST_ID_LAP", "80000")], ..Setup::default() };
-    let run = Run::with(lab, jdk, "ids_used_again", "facts/Ids", setup)?;
-    let laps = nodes(lab, &run, 60_000)?;
-    ensure!(laps >= 3, "no id was used more than {laps} times again");
-    let problems = run.summary(lab)?["problems"].to_string();
-    ensure!(!problems.contains("used up"), "{problems}");
-    run.clean()
+    for (way, by) in [("mark", "by mark words"), ("tags", "by tags")] {
+        let environment = [("ET_TEST_ID_LAP", "80000"), ("ET_TEST_WALKS", way)];
+        let setup = Setup { both: &["-Drounds=60000", "-Xmx64m"], environment: &environment, ..Setup::default() };
+        let run = Run::with(lab, jdk, &format!("ids_used_again_{way}"), "facts/Ids", setup)?;
+        let laps = nodes(lab, &run, 60_000)?;
+        ensure!(laps >= 3, "no id was used more than {laps} times again");
+        let problems = run.summary(lab)?["problems"].to_string();
+        ensure!(!problems.contains("used up"), "{problems}");
+        let looked = format!("ids that objects still have were looked for {by}");
+        ensure!(problems.contains(&looked), "{problems} without {looked}");
+        run.clean()?;
+    }
+    Ok(())
 }
 
 /// Without the option that `et.args` has, the runtime says what it does instead.

@@ -1,6 +1,7 @@
 //! What exists when tracing begins is found by the mark words of objects, and the same as by their tags.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
@@ -33,6 +34,7 @@ fn main() -> ExitCode {
         ));
     }
     trials.extend(lab::on_each_jdk("from_the_start", |lab, jdk| same(lab, jdk, "start", &[], &[], 10)));
+    trials.extend(lab::on_each_jdk("in_many_blocks", in_many_blocks));
     trials.extend(lab::on_each_jdk("many_locks", |lab, jdk| same(lab, jdk, "locks", &[], &[LATE], 100)));
     lab::run(trials).exit_code()
 }
@@ -85,6 +87,51 @@ fn same(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str], traced: &[&str], wai
         .collect();
     ensure!(differences.is_empty(), "{}", differences.join("\n"));
     Ok(())
+}
+
+/// More than a block holds is in several, and there is as much of it: objects that no hook has met before the start, more than
+/// the first ids are for.
+fn in_many_blocks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let both = [&BOTH[..], &["-Dwaited=1", "-Dmany=50000"]].concat();
+    let written = |bytes: &str| {
+        let environment = [("ET_TEST_WALKS", "mark"), ("ET_TEST_INITIAL_BLOCK", bytes)];
+        let setup = Setup { both: &both, traced: &[LATE], environment: &environment, ..Setup::default() };
+        let run = Run::with(lab, jdk, &format!("initial_blocks_{bytes}"), "facts/Initial", setup)?;
+        let [objects, references] = blocks(&fs::read(&run.trace)?)?;
+        let (counts, largest) = ((objects.len(), references.len()), objects.into_iter().chain(references).max());
+        let walked = walked(&run.summary(lab)?["problems"])?;
+        ensure!(walked.0 == "mark words" && walked.1 <= 2, "{} walks by {}", walked.1, walked.0);
+        let picture = picture(lab, &run)?;
+        run.clean()?;
+        Ok((picture, counts, largest))
+    };
+    let (expected, counts, _) = written("33554432")?;
+    ensure!(counts == (1, 1), "{counts:?} blocks");
+    let (found, counts, largest) = written("00065536")?;
+    ensure!(counts.0 > 10 && counts.1 > 10, "{counts:?} blocks");
+    ensure!(largest.is_some_and(|bytes| bytes < 66_000), "{largest:?} bytes");
+    ensure!(found == expected, "what is in many blocks is not what is in one");
+    let nodes = found.iter().filter(|(key, _)| key.len() == 3 && key[0] == "LInitial$Node;").map(|(_, count)| count);
+    ensure!(nodes.sum::<usize>() > 50_000, "the many objects are missing");
+    Ok(())
+}
+
+/// The unpacked sizes of the blocks of initial objects and of references (docs/inside/trace-file.md).
+fn blocks(trace: &[u8]) -> Result<[Vec<u32>; 2]> {
+    const FILE_HEADER: usize = 16;
+    const BLOCK_HEADER: usize = 40;
+    const KINDS: [u8; 2] = [7, 8];
+    let mut sizes = [Vec::new(), Vec::new()];
+    let mut rest = trace.get(FILE_HEADER..).context("no trace")?;
+    while let Some((header, after)) = rest.split_at_checked(BLOCK_HEADER) {
+        ensure!(header.starts_with(b"ETBK"), "no block {} bytes before the end", rest.len());
+        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        if let Some(kind) = KINDS.iter().position(|kind| *kind == header[4]) {
+            sizes[kind].push(word(12));
+        }
+        rest = after.get(word(16) as usize..).context("the last block is cut off")?;
+    }
+    Ok(sizes)
 }
 
 /// How the heap was walked, and how often.

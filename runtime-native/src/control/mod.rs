@@ -96,7 +96,7 @@ impl Control {
         let own = lock(&self.own).clone();
         self.is_tracing.store(true, Ordering::Release);
         // A frame of our own: more references are made than a callback may count on.
-        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own));
+        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own, self.start.is_some()));
         match began {
             Ok(()) => *phase = Phase::Tracing { since: Instant::now() },
             Err(_) => self.is_tracing.store(false, Ordering::Release),

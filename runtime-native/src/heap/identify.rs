@@ -21,14 +21,14 @@ const MAX_WALKS: u64 = 8;
 /// For tests: `tags` has objects tagged where their mark words would do, `both` after a walk by these; with any value the trace
 /// says what was done.
 const WALKS_VARIABLE: &str = "ET_TEST_WALKS";
+const TAGS: &str = "tags";
+const BOTH: &str = "both";
 
 /// Walks the heap until every object on the way has its id. Returns the last walk's result, and how many objects share their
 /// id with another.
 pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, usize), JvmtiError> {
-    let wanted = env::var(WALKS_VARIABLE).ok();
     let class = env.find_class(c"java/lang/Class");
-    let wants = |way| wanted.as_deref() == Some(way);
-    let mut marks = if wants("tags") { None } else { marks(tracer, env, walker)? };
+    let mut marks = marks(tracer, env, walker)?;
     if let (Some(_), Some(class)) = (&marks, class) {
         walker.set_tag(class, CLASS)?;
     }
@@ -48,24 +48,21 @@ pub fn identified(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<(Picture, 
             skip_taken(tracer, env, picture.class_of.keys());
             name(tracer, env, walker, &mut picture)?;
         }
-        let has_gaps = picture.has_gaps() || (wants("both") && marks.is_some());
+        let has_gaps = picture.has_gaps() || (wants(BOTH) && marks.is_some());
         if (picture.is_complete() && !has_gaps) || walk == MAX_WALKS {
             if !picture.is_complete() {
                 let line = "objects that came to be while the initial objects were written down have no record";
                 tracer.queue.problem(line, picture.marked.max(1));
             }
-            if wanted.is_some() {
-                let by = if marks.is_some() { "mark words" } else { "tags" };
-                tracer.queue.problem(format!("the heap was walked by {by}"), walk);
-            }
-            ids::give_back_initial(tracer, marks.map(Marks::into_blocks).unwrap_or_default());
+            say_how_it_was_walked(tracer, "the heap was walked", marks.is_some(), walk);
+            marks.into_iter().for_each(Marks::end);
             shared += picture.shared;
             return Ok((picture, shared));
         }
         if let Some(marks) = marks.take_if(|_| has_gaps) {
             // All objects are asked for their ids again, but for those that have tags.
             taken = picture.class_of.values().copied().collect();
-            ids::give_back_initial(tracer, marks.into_blocks());
+            marks.end();
             if let Some(class) = class.filter(|class| walker.tag(*class) == Ok(CLASS)) {
                 walker.set_tag(class, 0)?;
             }
@@ -94,8 +91,16 @@ fn name(tracer: &Tracer, env: Env, walker: Jvmti, picture: &mut Picture) -> Resu
 }
 
 /// What reads mark words, and writes them. None where ids are elsewhere, and where each object must be had in hand.
-fn marks(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks>, JvmtiError> {
-    let Some(&shift) = tracer.mark_shift.get().filter(|_| tracer.collector.is_none()) else { return Ok(None) };
+fn marks<'a>(tracer: &'a Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks<'a>>, JvmtiError> {
+    if tracer.collector.is_some() {
+        return Ok(None);
+    }
+    Ok(mark_shift(tracer, env, walker)?.map(|shift| Marks::new(shift, &tracer.ids)))
+}
+
+/// Where mark words hold ids, if a walk of the heap finds mark words. None where ids are elsewhere.
+pub fn mark_shift(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<u32>, JvmtiError> {
+    let Some(&shift) = tracer.mark_shift.get().filter(|_| !wants(TAGS)) else { return Ok(None) };
     let finds = env.frame(1, |env| {
         let Some(probe) = env.new_byte_array(0) else { return Ok(false) };
         let hash = tracer.hotspot.identity_hash(env, probe);
@@ -103,9 +108,23 @@ fn marks(tracer: &Tracer, env: Env, walker: Jvmti) -> Result<Option<Marks>, Jvmt
         let Some(held) = env.global(probe) else { return Ok(false) };
         let finds = picture::finds_mark_words(walker, shift, hash);
         env.delete_global(held);
+        walker.set_tag(probe, 0)?;
         finds
     })?;
-    Ok(finds.then(|| Marks::new(shift, ids::take_initial(tracer, env))))
+    Ok(finds.then_some(shift))
+}
+
+/// Whether a test wants that way.
+fn wants(way: &str) -> bool {
+    env::var(WALKS_VARIABLE).is_ok_and(|wanted| wanted == way)
+}
+
+/// Says in the trace how the heap was walked, if a test wants to know.
+pub fn say_how_it_was_walked(tracer: &Tracer, what: &str, by_marks: bool, count: u64) {
+    if env::var_os(WALKS_VARIABLE).is_some() {
+        let by = if by_marks { "mark words" } else { "tags" };
+        tracer.queue.problem(format!("{what} by {by}"), count);
+    }
 }
 
 /// Tags objects with their ids. Returns how many share theirs with another, of all that are in `taken`.

@@ -8,7 +8,7 @@
 //!
 //! Whether an address is one is not taken on trust: first an object must be found so whose identity hash is known ([`probe`]). Then the
 //! size beside each address must be the one that JVMTI tells, and a referrer must be an object that the walk has come to. Where
-//! that is not so, objects are tagged.
+//! that is not so, objects are tagged. Walks that tell objects only have the first of these structures ([`hash`]).
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,7 +17,8 @@ use jni_sys::jlong;
 use rustc_hash::FxHashMap;
 
 use super::picture::CLASS;
-use crate::ids::Block;
+use crate::ids::{Block, Holder, IdSpace};
+use crate::jvm::memory;
 
 /// The bits of an identity hash.
 const HASH: u64 = 0x7fff_ffff;
@@ -28,11 +29,12 @@ const FREE: u64 = 1;
 
 /// The objects that a walk has come to.
 #[derive(Debug)]
-pub struct Marks {
+pub struct Marks<'a> {
     /// Where mark words hold hashes.
     shift: u32,
-    /// Ids for objects that have none.
-    blocks: Vec<Block>,
+    /// Gives ids for objects that have none.
+    space: &'a IdSpace,
+    block: Block,
     /// By address. Older releases, up to 17, mark the objects that a walk has been at in their mark words.
     ids: FxHashMap<usize, u32>,
     /// Tag of `java.lang.Class`.
@@ -49,10 +51,17 @@ pub struct Met {
     pub is_new: bool,
 }
 
-impl Marks {
-    /// For mark words that hold hashes there, and that ids of these blocks can be written to.
-    pub fn new(shift: u32, blocks: Vec<Block>) -> Self {
-        Self { shift, blocks, ids: FxHashMap::default(), class_of_classes: CLASS, referrer: (0, 0) }
+impl<'a> Marks<'a> {
+    /// For mark words that hold hashes there, and that ids can be written to.
+    pub fn new(shift: u32, space: &'a IdSpace) -> Self {
+        Self {
+            shift,
+            space,
+            block: Block::default(),
+            ids: FxHashMap::default(),
+            class_of_classes: CLASS,
+            referrer: (0, 0),
+        }
     }
 
     /// Before each walk: objects may have moved.
@@ -61,9 +70,9 @@ impl Marks {
         self.referrer = (0, 0);
     }
 
-    /// The blocks, with what is left of them.
-    pub fn into_blocks(self) -> Vec<Block> {
-        self.blocks
+    /// The walks are over, as far as they went by mark words.
+    pub fn end(self) {
+        self.space.give_back(Holder::Walk, self.block);
     }
 
     /// The object that has its tag there, and that size. None if it must be tagged.
@@ -104,10 +113,24 @@ impl Marks {
         if hash != 0 {
             return Some(hash);
         }
-        let id = self.blocks.iter_mut().find_map(Block::pop)?;
+        if self.block.count == 0 {
+            self.block = self.space.take_at_once(Holder::Walk)?;
+        }
+        let id = self.block.pop()?;
         let marked = mark | u64::from(id) << self.shift;
         word.compare_exchange(mark, marked, Ordering::Relaxed, Ordering::Relaxed).ok().map(|_| id)
     }
+}
+
+/// The identity hash in the mark word of the object that has its tag there, and that size; 0 if it has none. Nothing if the word
+/// is a lock's.
+///
+/// # Safety
+/// To be called by a visitor, with what it is given, where [`probe`] has found an object so.
+pub unsafe fn hash(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
+    // SAFETY: the caller's promise; an object starts there, with its mark word.
+    let mark = unsafe { AtomicU64::from_ptr(address(tag, size)? as *mut u64) }.load(Ordering::Relaxed);
+    (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
 }
 
 /// The identity hash in the mark word of the object that has its tag there, and that size, if that is where it is. What is no
@@ -118,12 +141,8 @@ impl Marks {
 pub unsafe fn probe(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
     // SAFETY: the caller's promise.
     let address = unsafe { address(tag, size) }?;
-    let mut mark = 0_u64;
-    let here = libc::iovec { iov_base: (&raw mut mark).cast(), iov_len: 8 };
-    let there = libc::iovec { iov_base: address as *mut libc::c_void, iov_len: 8 };
-    // SAFETY: the system copies from memory that is there, and else says that it is not.
-    let copied = unsafe { libc::process_vm_readv(libc::getpid(), &here, 1, &there, 1, 0) };
-    (copied == 8 && mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
+    let mark = u64::from_ne_bytes(memory::copy(address as u64)?);
+    (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
 }
 
 /// The address before the size before a tag, if that is the size.
@@ -142,7 +161,16 @@ mod tests {
     use super::*;
 
     const SHIFT: u32 = 8;
-    const BLOCK: Block = Block { first: 77, count: 2 };
+
+    /// Has so many ids.
+    fn space(count: u32) -> IdSpace {
+        IdSpace::new(1, Some(count))
+    }
+
+    /// The first that it gives.
+    fn first() -> u32 {
+        space(1).take_at_once(Holder::Walk).unwrap().first
+    }
 
     /// What lies before the tag, as far as it is looked at.
     #[repr(C)]
@@ -175,32 +203,60 @@ mod tests {
 
     #[test]
     fn objects_keep_their_hashes() {
-        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let space = space(2);
+        let mut marks = Marks::new(SHIFT, &space);
         let mut word = 0x1234 << SHIFT | 0x28 | FREE;
         let before = word;
         assert_eq!(object(&mut marks, &mut word, 24), is(0x1234, true));
         assert_eq!(object(&mut marks, &mut word, 24), is(0x1234, false));
-        assert_eq!((word, marks.into_blocks()), (before, vec![BLOCK]));
+        assert_eq!((word, marks.block), (before, Block::default()));
     }
 
     #[test]
     fn objects_without_a_hash_get_an_id() {
-        let mut marks = Marks::new(SHIFT, vec![Block::default(), BLOCK]);
-        let (mut first, mut second, mut third) = (0x28 | FREE, FREE, FREE);
-        assert_eq!(object(&mut marks, &mut first, 24), is(77, true));
-        assert_eq!(first, 77 << SHIFT | 0x28 | FREE);
+        let space = space(2);
+        let mut marks = Marks::new(SHIFT, &space);
+        let (mut one, mut second, mut third) = (0x28 | FREE, FREE, FREE);
+        assert_eq!(object(&mut marks, &mut one, 24), is(first(), true));
+        assert_eq!(one, u64::from(first()) << SHIFT | 0x28 | FREE);
         // The walk has marked it as visited, and keeps its mark word elsewhere.
-        first = 3;
-        assert_eq!(object(&mut marks, &mut first, 24), is(77, false));
+        one = 3;
+        assert_eq!(object(&mut marks, &mut one, 24), is(first(), false));
         assert!(object(&mut marks, &mut second, 24).is_some());
         assert_eq!((object(&mut marks, &mut third, 24), third), (None, FREE), "there are no more");
-        assert!(marks.into_blocks().iter().all(|block| block.count == 0));
+        assert_eq!(marks.block.count, 0);
+    }
+
+    #[test]
+    fn a_large_heap_takes_one_block_after_the_other() {
+        let space = space(20_000);
+        let mut marks = Marks::new(SHIFT, &space);
+        let mut words = vec![FREE; 12_000];
+        let ids: rustc_hash::FxHashSet<u32> =
+            words.iter_mut().filter_map(|word| object(&mut marks, word, 24)).map(|met| met.id).collect();
+        assert_eq!(ids.len(), words.len());
+        marks.end();
+        let left: u32 = std::iter::from_fn(|| space.take_at_once(Holder::Thread(1))).map(|block| block.count).sum();
+        assert_eq!(left, 8_000, "what was not needed is given back");
+    }
+
+    #[test]
+    fn hashes_are_read_and_no_others() {
+        let read = |word: u64, size: u64| {
+            let wrapper = Wrapper { object: &raw const word, size: 24, tag: 0 };
+            // SAFETY: a wrapper as the VM has them, and an object's first word.
+            unsafe { hash((&raw const wrapper).cast::<jlong>().add(2), size, SHIFT) }
+        };
+        assert_eq!(read(0x1234 << SHIFT | FREE, 24), Some(0x1234));
+        assert_eq!(read(0x28 | FREE, 24), Some(0));
+        assert_eq!([read(0x1234 << SHIFT | 2, 24), read(0x1234 << SHIFT | FREE, 32)], [None; 2]);
     }
 
     #[test]
     fn locked_objects_are_left_alone() {
         for kind in [0, 2, 3, 5] {
-            let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+            let space = space(2);
+            let mut marks = Marks::new(SHIFT, &space);
             let mut word = 0x7f00_0000_1000 | kind;
             let before = word;
             assert_eq!((object(&mut marks, &mut word, 24), word), (None, before));
@@ -209,7 +265,8 @@ mod tests {
 
     #[test]
     fn what_is_no_object_is_not_looked_at() {
-        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let space = space(2);
+        let mut marks = Marks::new(SHIFT, &space);
         let mut word = FREE;
         assert_eq!(object(&mut marks, &mut word, 16), None, "another size");
         let odd = (&raw mut word).wrapping_byte_add(4).cast::<u64>();
@@ -236,14 +293,15 @@ mod tests {
 
     #[test]
     fn referrers_are_objects_of_this_walk() {
-        let mut marks = Marks::new(SHIFT, vec![BLOCK]);
+        let space = space(2);
+        let mut marks = Marks::new(SHIFT, &space);
         let (mut one, mut two) = (FREE, FREE);
         object(&mut marks, &mut one, 24);
-        assert_eq!(referrer(&mut marks, &one), Some(77));
+        assert_eq!(referrer(&mut marks, &one), Some(first()));
         assert_eq!(referrer(&mut marks, &two), None);
         object(&mut marks, &mut two, 24);
-        assert!(referrer(&mut marks, &two).is_some_and(|id| id != 77));
-        assert_eq!(referrer(&mut marks, &one), Some(77));
+        assert!(referrer(&mut marks, &two).is_some_and(|id| id != first()));
+        assert_eq!(referrer(&mut marks, &one), Some(first()));
         marks.begin();
         assert_eq!(referrer(&mut marks, &one), None);
     }

@@ -3,21 +3,22 @@
 //! All that is learned by walking the heap (`picture`), on which each object must have its id (`identify`). Tags live in
 //! an environment of their own and go with it.
 
+mod blocks;
 mod identify;
-mod marks;
+pub mod marks;
 mod picture;
 
 use std::ffi::CStr;
 
 use et_trace::event::ObjectHash;
-use et_trace::file::format::{
-    BlockKind, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
-};
+use et_trace::file::format::{InitialField, InitialFrame, InitialReference, InitialSlot};
 use rustc_hash::FxHashMap;
 
 use crate::jvm::env::{Env, Field, Global, Object};
 use crate::jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 use crate::tracer::Tracer;
+use blocks::References;
+pub use identify::{mark_shift, say_how_it_was_walked};
 use picture::{Picture, id};
 
 /// Local references that JNI is told of; there are as many as objects.
@@ -74,8 +75,9 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
             slots: FxHashMap::default(),
             list: Vec::new(),
         };
-        write_objects(tracer, &picture);
-        write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields)?;
+        let bytes = blocks::bytes();
+        blocks::write_objects(&tracer.queue, &picture.objects, bytes);
+        write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields, bytes)?;
         for thread in threads {
             let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
             tracer.threads.initial(tracer, env, *thread, frames);
@@ -165,39 +167,28 @@ fn is_reference(descriptor: &str) -> bool {
     descriptor.starts_with(['L', '['])
 }
 
-fn write_objects(tracer: &Tracer, picture: &Picture) {
-    let mut raw = Vec::with_capacity(picture.objects.len() * InitialObject::BYTES);
-    for object in &picture.objects {
-        object.encode(&mut raw);
-    }
-    tracer.queue.block(BlockKind::InitialObjects, raw);
-}
-
 fn write_references(
     tracer: &Tracer,
     picture: &Picture,
     mirrors: Option<&MirrorSlots>,
     fields: &mut FieldLists,
+    bytes: usize,
 ) -> Result<(), JvmtiError> {
-    let mut references = Vec::with_capacity(picture.edges.len() + mirrors.map_or(0, |mirrors| mirrors.slots.len()));
+    let mut references = References::new(&tracer.queue, bytes);
     for edge in &picture.edges {
         let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
-        match edge.kind {
-            reference::ARRAY_ELEMENT => {
-                references.push(InitialReference { origin, target, slot: InitialSlot::Element(edge.index) });
-            }
+        let (origin, slot) = match edge.kind {
+            reference::ARRAY_ELEMENT => (origin, Some(InitialSlot::Element(edge.index))),
             reference::STATIC_FIELD => {
-                if let Some(field) = fields.field(edge.origin, edge.index)? {
-                    let (origin, slot) = (ObjectHash::NULL, InitialSlot::Static(field));
-                    references.push(InitialReference { origin, target, slot });
-                }
+                (ObjectHash::NULL, fields.field(edge.origin, edge.index)?.map(InitialSlot::Static))
             }
             _ => {
                 let class = picture.class_of.get(&edge.origin).copied().unwrap_or(0);
-                if let Some(field) = fields.field(class, edge.index)? {
-                    references.push(InitialReference { origin, target, slot: InitialSlot::Field(field) });
-                }
+                (origin, fields.field(class, edge.index)?.map(InitialSlot::Field))
             }
+        };
+        if let Some(slot) = slot {
+            references.push(&fields.list, InitialReference { origin, target, slot });
         }
     }
     if let Some(mirrors) = mirrors {
@@ -213,13 +204,12 @@ fn write_references(
             let known = |object| Some(tracer.id(fields.env, object)).filter(|id| picture.class_of.contains_key(id));
             if let (Some(origin), Some(target)) = (known(*mirror), known(*target)) {
                 let slot = InitialSlot::Field(first + *field as u32);
-                references.push(InitialReference { origin: ObjectHash(origin), target: ObjectHash(target), slot });
+                let (origin, target) = (ObjectHash(origin), ObjectHash(target));
+                references.push(&fields.list, InitialReference { origin, target, slot });
             }
         }
     }
-    let mut raw = Vec::new();
-    InitialReferences { fields: std::mem::take(&mut fields.list), references }.encode(&mut raw);
-    tracer.queue.block(BlockKind::InitialReferences, raw);
+    references.finish();
     Ok(())
 }
 

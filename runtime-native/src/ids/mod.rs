@@ -1,15 +1,15 @@
 //! The ids of objects, which are their identity hashes and must not repeat.
 
+mod claims;
 mod generator;
 mod live;
 mod space;
 mod tags;
 
 use std::env;
-use std::ops::RangeInclusive;
 
 pub use generator::{draws_to_skip, is_full_period};
-pub use space::{Block, IdSpace};
+pub use space::{Block, Holder, IdSpace};
 pub use tags::Tags;
 
 use crate::jvm::env::Env;
@@ -78,18 +78,14 @@ pub fn space(drawn: u32) -> IdSpace {
     IdSpace::new(drawn, lap)
 }
 
-/// Who has the blocks for initial objects: no addresses. A start that comes late may find more
-/// objects without a hash: they get the VM's.
-const INITIAL: RangeInclusive<usize> = 1..=8;
-
 thread_local! {
     /// Its address tells live threads apart.
     static HERE: u8 = const { 0 };
 }
 
 /// Which thread the current one is.
-fn holder() -> usize {
-    HERE.with(|here| std::ptr::from_ref(here) as usize)
+fn holder() -> Holder {
+    HERE.with(|here| Holder::Thread(std::ptr::from_ref(here) as usize))
 }
 
 /// More ids for the current thread.
@@ -100,18 +96,6 @@ pub fn more(tracer: &Tracer, env: Env) -> Block {
         tracer.classes.add_ids(&mut live);
         Some(live)
     })
-}
-
-/// Ids for objects that are there when tracing begins.
-pub fn take_initial(tracer: &Tracer, env: Env) -> Vec<Block> {
-    INITIAL.map(|holder| tracer.ids.take(holder, || live::ids(tracer, env))).collect()
-}
-
-/// Those that were not needed, of all that were taken.
-pub fn give_back_initial(tracer: &Tracer, left: Vec<Block>) {
-    for (holder, left) in INITIAL.zip(left) {
-        tracer.ids.give_back(holder, left);
-    }
 }
 
 /// The current thread ends, and leaves these.

@@ -5,6 +5,7 @@
 //! When all have been given out, the next *lap* begins at the first again, without those that objects still have.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use et_names::hashes::{PERIOD, after, next};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -50,8 +51,20 @@ impl Block {
     }
 }
 
-/// Which thread has a block: whatever tells live threads apart.
-pub type Holder = usize;
+/// How long a thread waits for another that looks for the ids that objects still have. Then it looks itself: the other may be
+/// suspended.
+const PATIENCE: Duration = Duration::from_millis(if cfg!(test) { 100 } else { 5000 });
+
+/// Who has a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Holder {
+    /// A thread: whatever tells live ones apart.
+    Thread(usize),
+    /// The walk of the heap when tracing begins.
+    Walk,
+    /// The way of ids as tags, which takes one block after the other.
+    Tags(u64),
+}
 
 /// The ids of a run.
 #[derive(Debug)]
@@ -76,8 +89,8 @@ struct State {
     held: FxHashMap<Holder, Block>,
     /// What ended threads left.
     spare: Vec<Block>,
-    /// Somebody is looking for the ids that objects still have.
-    looking: bool,
+    /// So many threads are looking for the ids that objects still have, for the lap that is to come.
+    looking: u32,
     /// Holders that ended meanwhile.
     ended: Vec<Holder>,
     used_up: bool,
@@ -96,7 +109,7 @@ impl IdSpace {
             taken: FxHashSet::default(),
             held: FxHashMap::default(),
             spare: Vec::new(),
-            looking: false,
+            looking: 0,
             ended: Vec::new(),
             used_up: false,
             laps: 0,
@@ -108,35 +121,48 @@ impl IdSpace {
     /// objects that there are, none if that cannot be found out; no lock is held while it runs.
     pub fn take(&self, holder: Holder, live: impl Fn() -> Option<FxHashSet<u32>>) -> Block {
         let mut state = self.lock();
+        let mut is_patient = true;
         loop {
-            if state.looking {
-                state = self.lap_begun.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if state.looking > 0 && is_patient {
+                let (guard, waited) =
+                    self.lap_begun.wait_timeout(state, PATIENCE).unwrap_or_else(PoisonError::into_inner);
+                state = guard;
+                is_patient = !waited.timed_out();
                 continue;
             }
             if state.used_up {
                 return Block::default();
             }
-            let block = state.spare.pop().or_else(|| state.next_block());
-            if let Some(block) = block {
-                state.held.insert(holder, block);
+            if let Some(block) = state.take(holder) {
                 return block;
             }
-            // What is in use of its own block will be found.
-            state.held.remove(&holder);
-            state.looking = true;
+            // What is in use of its own block will be found; by this thread's walk, not by that of another, which may be over.
+            if state.looking == 0 {
+                state.held.remove(&holder);
+            }
+            state.looking += 1;
+            let lap = state.laps;
             drop(state);
             let found = live();
             state = self.lock();
-            state.looking = false;
-            state.begin_lap(self.first, self.lap, found);
-            self.lap_begun.notify_all();
+            // Another may have been faster, and what was found is of the lap before.
+            if state.laps == lap && !state.used_up {
+                state.begin_lap(self.first, self.lap, found);
+                self.lap_begun.notify_all();
+            }
         }
+    }
+
+    /// A block, as long as nobody need look for ids. The world may stand still meanwhile.
+    pub fn take_at_once(&self, holder: Holder) -> Option<Block> {
+        let mut state = self.lock();
+        if state.used_up { None } else { state.take(holder) }
     }
 
     /// The thread has ended and leaves this.
     pub fn give_back(&self, holder: Holder, left: Block) {
         let mut state = self.lock();
-        if state.looking {
+        if state.looking > 0 {
             state.ended.push(holder);
             return;
         }
@@ -162,6 +188,15 @@ impl IdSpace {
 }
 
 impl State {
+    fn take(&mut self, holder: Holder) -> Option<Block> {
+        if self.looking > 0 {
+            return None;
+        }
+        let block = self.spare.pop().or_else(|| self.next_block())?;
+        self.held.insert(holder, block);
+        Some(block)
+    }
+
     /// The next ids that nobody has, as many as follow each other.
     fn next_block(&mut self) -> Option<Block> {
         while self.left > 0 && self.taken.contains(&self.next) {
@@ -188,6 +223,7 @@ impl State {
     }
 
     fn begin_lap(&mut self, first: u32, lap: u32, live: Option<FxHashSet<u32>>) {
+        self.looking = 0;
         let Some(live) = live.filter(|_| self.given > 0) else {
             self.used_up = true;
             return;
@@ -208,6 +244,8 @@ impl State {
 mod tests {
     use super::*;
 
+    use Holder::Thread;
+
     fn nobody() -> Option<FxHashSet<u32>> {
         panic!("nothing is used up yet")
     }
@@ -215,7 +253,7 @@ mod tests {
     #[test]
     fn blocks_follow_each_other_far_from_what_the_vm_draws() {
         let space = IdSpace::new(1_234_567, None);
-        let blocks: Vec<Block> = (0..3).map(|thread| space.take(thread, nobody)).collect();
+        let blocks: Vec<Block> = (0..3).map(|thread| space.take(Thread(thread), nobody)).collect();
         let ids: Vec<u32> = blocks.iter().flat_map(|block| block.ids()).collect();
         assert_eq!(ids.len(), 3 * BLOCK as usize);
         assert!(ids.windows(2).all(|pair| next(pair[0]) == pair[1]));
@@ -227,51 +265,51 @@ mod tests {
     #[test]
     fn what_an_ended_thread_leaves_goes_to_the_next() {
         let space = IdSpace::new(1, None);
-        let block = space.take(1, nobody);
+        let block = space.take(Thread(1), nobody);
         let left = Block { first: after(block.first, 100), count: block.count - 100 };
-        space.give_back(1, Block::from_bits(left.to_bits()));
-        assert_eq!(space.take(2, nobody), left);
-        assert_ne!(space.take(1, nobody), left);
-        space.give_back(2, Block::default());
-        assert_eq!(space.take(3, nobody).count, BLOCK);
+        space.give_back(Thread(1), Block::from_bits(left.to_bits()));
+        assert_eq!(space.take(Thread(2), nobody), left);
+        assert_ne!(space.take(Thread(1), nobody), left);
+        space.give_back(Thread(2), Block::default());
+        assert_eq!(space.take(Thread(3), nobody).count, BLOCK);
     }
 
     #[test]
     fn a_lap_leaves_out_what_is_in_use() {
         let space = IdSpace::new(1, Some(3 * BLOCK));
-        let blocks: Vec<Block> = (1..=3).map(|thread| space.take(thread, nobody)).collect();
+        let blocks: Vec<Block> = (1..=3).map(|thread| space.take(Thread(thread), nobody)).collect();
         let live = blocks[0].ids().nth(9).unwrap();
         let look = || Some([live].into_iter().collect());
-        let found = space.take(1, look);
+        let found = space.take(Thread(1), look);
         assert_eq!(found, Block { first: blocks[0].first, count: 9 });
-        assert_eq!(space.take(1, look), Block { first: next(live), count: BLOCK - 10 });
+        assert_eq!(space.take(Thread(1), look), Block { first: next(live), count: BLOCK - 10 });
         // Threads 2 and 3 still have theirs, and nobody knows how far they are.
-        assert_eq!(space.take(1, look), found);
+        assert_eq!(space.take(Thread(1), look), found);
         assert_eq!(space.laps(), 2);
     }
 
     #[test]
     fn ids_are_used_up_when_a_lap_has_not_one() {
         let space = IdSpace::new(1, Some(BLOCK));
-        space.take(1, nobody);
+        space.take(Thread(1), nobody);
         let all = || Some(space.lock().held.values().flat_map(|block| block.ids()).collect());
-        assert_eq!(space.take(2, all), Block::default());
-        assert_eq!(space.take(2, || None), Block::default());
+        assert_eq!(space.take(Thread(2), all), Block::default());
+        assert_eq!(space.take(Thread(2), || None), Block::default());
         assert!(space.is_used_up());
     }
 
     #[test]
     fn the_second_lap_gives_the_first_ones_ids_again() {
         let space = IdSpace::new(1, Some(4 * BLOCK));
-        let blocks: Vec<Block> = (0..4).map(|_| space.take(1, nobody)).collect();
+        let blocks: Vec<Block> = (0..4).map(|_| space.take(Thread(1), nobody)).collect();
         let live = blocks[0].ids().nth(9).unwrap();
-        let first = space.take(1, || Some([live].into_iter().collect()));
-        let second = space.take(1, nobody);
+        let first = space.take(Thread(1), || Some([live].into_iter().collect()));
+        let second = space.take(Thread(1), nobody);
         assert_eq!((first, second.first), (Block { count: 9, ..blocks[0] }, after(blocks[0].first, 10)));
         assert_eq!(space.laps(), 1);
-        let more: Vec<Block> = (0..3).map(|_| space.take(1, nobody)).collect();
+        let more: Vec<Block> = (0..3).map(|_| space.take(Thread(1), nobody)).collect();
         assert_eq!(more.iter().chain([&first, &second]).map(|block| block.count).sum::<u32>(), 4 * BLOCK - 1);
-        let again = space.take(1, || Some(FxHashSet::default()));
+        let again = space.take(Thread(1), || Some(FxHashSet::default()));
         assert_eq!(again.first, blocks[0].first);
         assert_eq!(space.laps(), 2);
     }
@@ -284,16 +322,82 @@ mod tests {
                 let space = &space;
                 scope.spawn(move || {
                     for _ in 0..100 {
-                        let block = space.take(thread, || {
+                        let block = space.take(Thread(thread), || {
                             std::thread::yield_now();
                             Some(FxHashSet::default())
                         });
                         assert!(block.count > 0);
                     }
-                    space.give_back(thread, Block::default());
+                    space.give_back(Thread(thread), Block::default());
                 });
             }
         });
         assert!(space.laps() > 0 && !space.is_used_up());
+    }
+
+    /// A thread that looks for ids is suspended, perhaps by one that wants an id itself.
+    #[test]
+    fn nobody_waits_for_ever_for_one_that_looks() {
+        let space = IdSpace::new(1, Some(BLOCK));
+        let first = space.take(Thread(1), nobody);
+        let (resume, suspended) = std::sync::mpsc::channel::<()>();
+        let suspended = Mutex::new(suspended);
+        std::thread::scope(|scope| {
+            let (looks, has_begun) = std::sync::mpsc::channel();
+            let space = &space;
+            scope.spawn(move || {
+                let found = space.take(Thread(1), || {
+                    let _ = looks.send(());
+                    let _ = suspended.lock().unwrap().recv();
+                    // Of the lap before: to believe it would give out ids twice.
+                    Some(FxHashSet::default())
+                });
+                assert_eq!(found, Block::default(), "the other thread has all ids");
+            });
+            has_begun.recv().unwrap();
+            assert_eq!(space.take_at_once(Thread(2)), None);
+            let block = space.take(Thread(2), || Some(FxHashSet::default()));
+            assert_eq!((block, space.laps()), (first, 1));
+            drop(resume);
+        });
+    }
+
+    /// What a thread has of its block need not be there yet when another walks.
+    #[test]
+    fn what_was_found_early_says_nothing_of_a_thread_that_looks_later() {
+        let space = IdSpace::new(1, Some(2 * BLOCK));
+        let blocks = [1, 2].map(|thread| space.take(Thread(thread), nobody));
+        let (looks, both_look) = std::sync::mpsc::channel();
+        let (begins, has_begun) = std::sync::mpsc::channel::<()>();
+        let (both_look, has_begun) = (Mutex::new(both_look), Mutex::new(has_begun));
+        std::thread::scope(|scope| {
+            let (space, both_look, has_begun) = (&space, &both_look, &has_begun);
+            let first = scope.spawn(move || {
+                let found = space.take(Thread(1), || {
+                    let _ = both_look.lock().unwrap().recv_timeout(Duration::from_secs(60));
+                    Some(FxHashSet::default())
+                });
+                let next = space.take_at_once(Thread(3));
+                drop(begins);
+                (found, next)
+            });
+            while space.lock().looking == 0 {
+                std::thread::yield_now();
+            }
+            space.take(Thread(2), || {
+                let _ = looks.send(());
+                let _ = has_begun.lock().unwrap().recv();
+                Some(FxHashSet::default())
+            });
+            assert_eq!(first.join().unwrap(), (blocks[0], None), "the other thread's block is in use");
+        });
+    }
+
+    #[test]
+    fn who_cannot_look_gets_what_is_there() {
+        let space = IdSpace::new(1, Some(BLOCK + 1));
+        let counts = [(); 3].map(|()| space.take_at_once(Holder::Walk).map(|block| block.count));
+        assert_eq!(counts, [Some(BLOCK), Some(1), None]);
+        assert!(!space.is_used_up());
     }
 }

@@ -3,21 +3,60 @@
 //! Each object is tagged, not only those whose hash another one has: which these are cannot be told of an object that is
 //! locked when it is first met. It is slow (a native call for every id), and exact.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashSet;
 
-use super::space::{Block, IdSpace};
-use crate::jvm::env::{Object, Vm};
+use super::claims::{Claims, Subject};
+use super::space::{Block, Holder, IdSpace};
+use crate::jvm::env::{Env, Global, Object, Vm};
 use crate::jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
 /// The tags, in an environment of their own.
 #[derive(Debug)]
 pub struct Tags {
     jvmti: Jvmti,
-    /// Ids to give. Held while an object is tagged, which waits for safepoints; whoever waits for it does so in native code,
-    /// where safepoints do not wait for threads.
-    ready: Mutex<Block>,
+    ready: Mutex<Ready>,
+    claims: Claims<Global>,
+}
+
+/// Ids to give.
+#[derive(Debug, Default)]
+struct Ready {
+    blocks: Vec<(Holder, Block)>,
+    /// Blocks that there were.
+    count: u64,
+}
+
+/// An object in hand.
+struct Tagged<'a> {
+    jvmti: Jvmti,
+    env: Env<'a>,
+    object: Object<'a>,
+}
+
+impl Subject for Tagged<'_> {
+    type Held = Global;
+
+    fn tag(&self) -> u32 {
+        self.jvmti.tag(self.object).unwrap_or(0) as u32
+    }
+
+    fn set_tag(&self, tag: u32) {
+        let _ = self.jvmti.set_tag(self.object, tag.into());
+    }
+
+    fn hold(&self) -> Option<Global> {
+        self.env.global(self.object)
+    }
+
+    fn is(&self, held: &Global) -> bool {
+        self.env.is_same(self.object, held.get())
+    }
+
+    fn release(&self, held: Global) {
+        self.env.delete_global(held);
+    }
 }
 
 impl Tags {
@@ -25,7 +64,7 @@ impl Tags {
     pub fn new(vm: Vm) -> Result<Self, JvmtiError> {
         let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
         jvmti.add_capabilities(&[Capability::TagObjects])?;
-        Ok(Self { jvmti, ready: Mutex::default() })
+        Ok(Self { jvmti, ready: Mutex::default(), claims: Claims::default() })
     }
 
     /// The object's id, 0 if it has none.
@@ -34,34 +73,87 @@ impl Tags {
     }
 
     /// The object's id. One that has none gets one. `add_known` adds the ids of classes that the runtime knows of.
-    pub fn give(&self, space: &IdSpace, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
+    pub fn give(&self, space: &IdSpace, env: Env, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
         match self.of(object) {
-            0 => self.tag(space, object, add_known),
+            0 => self.tag(space, &Tagged { jvmti: self.jvmti, env, object }, add_known),
             id => id,
         }
     }
 
-    fn tag(&self, space: &IdSpace, object: Object, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
-        let mut ready = self.ready.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been here first.
-        let there = self.of(object);
-        if there != 0 {
-            return there;
-        }
-        if ready.count == 0 {
-            *ready = space.take(0, || {
-                let mut live = self.live()?;
-                add_known(&mut live);
-                Some(live)
+    fn tag(&self, space: &IdSpace, object: &Tagged, add_known: impl Fn(&mut FxHashSet<u32>)) -> u32 {
+        loop {
+            let mut used_up = None;
+            let id = self.claims.settle(object, || {
+                let (id, holder) = self.lock().pop()?;
+                used_up = holder;
+                Some(id)
             });
+            if let Some(holder) = used_up {
+                space.give_back(holder, Block::default());
+            }
+            match id {
+                Some(id) => return id,
+                None if self.refill(space, &add_known) => {}
+                None => return 0,
+            }
         }
-        let id = ready.pop().unwrap_or(0);
-        let _ = self.jvmti.set_tag(object, id.into());
-        id
     }
 
+    /// Takes more ids; false if there are none.
+    fn refill(&self, space: &IdSpace, add_known: impl Fn(&mut FxHashSet<u32>)) -> bool {
+        let holder = {
+            let mut ready = self.lock();
+            ready.count += 1;
+            Holder::Tags(ready.count)
+        };
+        let block = space.take(holder, || {
+            let mut live = self.live()?;
+            add_known(&mut live);
+            Some(live)
+        });
+        if block.count > 0 {
+            self.lock().blocks.push((holder, block));
+        }
+        block.count > 0
+    }
+
+    /// Ids that objects have or are about to have.
     fn live(&self) -> Option<FxHashSet<u32>> {
-        let mut live = FxHashSet::default();
+        // First those that are on their way: behind the walk they may be tags.
+        let mut live: FxHashSet<u32> = self.claims.ids().into_iter().collect();
         self.jvmti.tags(|tag| _ = live.insert(tag as u32)).ok().map(|()| live)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Ready> {
+        self.ready.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ready {
+    /// The next id, and whose block it was the last of.
+    fn pop(&mut self) -> Option<(u32, Option<Holder>)> {
+        let (holder, block) = self.blocks.last_mut()?;
+        let (holder, id, left) = (*holder, block.pop()?, block.count);
+        if left == 0 {
+            self.blocks.pop();
+        }
+        Some((id, (left == 0).then_some(holder)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_used_up_one_after_the_other() {
+        let block = |first| Block { first, count: 2 };
+        let mut ready = Ready { blocks: vec![(Holder::Tags(1), block(5)), (Holder::Tags(2), block(7))], count: 2 };
+        let given: Vec<_> = std::iter::from_fn(|| ready.pop()).collect();
+        assert_eq!(given.iter().map(|(id, _)| *id).collect::<Vec<_>>()[..1], [7]);
+        assert_eq!(
+            given.iter().map(|(_, holder)| *holder).collect::<Vec<_>>(),
+            [None, Some(Holder::Tags(2)), None, Some(Holder::Tags(1))]
+        );
     }
 }

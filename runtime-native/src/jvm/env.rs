@@ -155,6 +155,21 @@ macro_rules! jni {
     };
 }
 
+/// As above, for functions that answer yes or no. `jni-sys` says `bool`, which must be 0 or 1; the answer comes from C, possibly
+/// from a function that another agent has put into the table.
+macro_rules! jni_flag {
+    ($env:expr, $name:ident($($type:ty),*) $(, $argument:expr)*) => {
+        // SAFETY: as above; a `jboolean` is a byte in C.
+        unsafe {
+            let function = std::mem::transmute::<
+                unsafe extern "system" fn(*mut JNIEnv $(, $type)*) -> bool,
+                unsafe extern "system" fn(*mut JNIEnv $(, $type)*) -> u8,
+            >(original_functions($env.raw.as_ptr()).$name);
+            function($env.raw.as_ptr() $(, $argument)*) != 0
+        }
+    };
+}
+
 impl<'a> Env<'a> {
     /// # Safety
     /// `raw` is null or the environment of the current thread, used only inside the callback it was given to.
@@ -183,7 +198,7 @@ impl<'a> Env<'a> {
 
     /// Whether an exception is pending.
     pub fn has_exception(self) -> bool {
-        jni!(self, ExceptionCheck)
+        jni_flag!(self, ExceptionCheck())
     }
 
     /// Runs `body` without the exception that may be pending, which is thrown again afterwards.
@@ -413,12 +428,12 @@ impl<'a> Env<'a> {
 
     /// Whether the object is of that class or a subclass.
     pub fn is_instance(self, object: Object, class: Object) -> bool {
-        jni!(self, IsInstanceOf, object.raw(), class.raw())
+        jni_flag!(self, IsInstanceOf(jobject, jobject), object.raw(), class.raw())
     }
 
     /// Whether both are the same object.
     pub fn is_same(self, one: Object, other: Object) -> bool {
-        jni!(self, IsSameObject, one.raw(), other.raw())
+        jni_flag!(self, IsSameObject(jobject, jobject), one.raw(), other.raw())
     }
 
     /// Frees a local reference before its frame ends.

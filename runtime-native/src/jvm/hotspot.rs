@@ -4,14 +4,14 @@
 use std::ffi::{CStr, c_char, c_void};
 use std::ptr;
 
-use jni_sys::{JNI_TRUE, JNIEnv, jboolean, jint, jlong, jobject};
+use jni_sys::{JNIEnv, jint, jlong, jobject};
 
 use super::env::{Env, Object};
 use super::handles::Handles;
 use crate::writer::HeapUse;
 
 type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
-type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, jboolean) -> jobject;
+type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, u8) -> jobject;
 type Memory = unsafe extern "system" fn() -> jlong;
 
 /// Functions and data of the running libjvm.
@@ -48,6 +48,10 @@ struct ResolvedReferences {
     array: u64,
 }
 
+/// Releases on which the way to resolved references was tried. What the types of the table do not say, such as what an `OopHandle`
+/// is, may be another thing in others.
+const TRIED: [&str; 4] = ["11", "17", "21", "25"];
+
 /// An entry of `gHotSpotVMStructs` (vmStructs.hpp; the same from 8 on).
 #[repr(C)]
 struct VmStruct {
@@ -60,8 +64,8 @@ struct VmStruct {
 }
 
 impl HotSpot {
-    /// Looks at the libjvm that `env` belongs to. None if it is not HotSpot.
-    pub fn find(env: Env) -> Option<Self> {
+    /// Looks at the libjvm that `env` belongs to, of that release. None if it is not HotSpot.
+    pub fn find(env: Env, release: &str) -> Option<Self> {
         let library = Library::of(env)?;
         // SAFETY: exported by libjvm with these signatures since 8 (jvm.h).
         unsafe {
@@ -73,7 +77,7 @@ impl HotSpot {
                 total_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_TotalMemory")?),
                 free_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_FreeMemory")?),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
-                layout: Layout::find(&library),
+                layout: Layout::find(&library, TRIED.contains(&release)),
             })
         }
     }
@@ -89,7 +93,7 @@ impl HotSpot {
         env.frame(1, |env| {
             // Of those that link and do no more, this looks for the least.
             // SAFETY: environment and class are the JVM's.
-            unsafe { (self.declared_fields)(env.raw(), class.raw(), JNI_TRUE) };
+            unsafe { (self.declared_fields)(env.raw(), class.raw(), 1) };
             env.clear_exception();
         });
     }
@@ -97,6 +101,11 @@ impl HotSpot {
     /// Where a class mirror says how many static fields of reference types the class has.
     pub fn static_count_offset(&self) -> Option<i64> {
         self.layout.and_then(|layout| layout.static_count_offset)
+    }
+
+    /// Whether the arrays of resolved references can be found.
+    pub fn finds_resolved_references(&self) -> bool {
+        self.handles.is_some() && self.layout.is_some_and(|layout| layout.resolved.is_some())
     }
 
     /// The array of resolved references of a class that is linked and alive; none if it needs none. `klass` is what its
@@ -125,7 +134,7 @@ impl HotSpot {
 }
 
 impl Layout {
-    fn find(library: &Library) -> Option<Self> {
+    fn find(library: &Library, is_tried: bool) -> Option<Self> {
         let number = |name: &CStr| -> Option<u64> {
             // SAFETY: these exported variables are u64.
             library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
@@ -135,6 +144,8 @@ impl Layout {
         let offsets = [
             (number(c"gHotSpotVMStructEntryTypeNameOffset")?, std::mem::offset_of!(VmStruct, type_name)),
             (number(c"gHotSpotVMStructEntryFieldNameOffset")?, std::mem::offset_of!(VmStruct, field_name)),
+            (number(c"gHotSpotVMStructEntryTypeStringOffset")?, std::mem::offset_of!(VmStruct, type_string)),
+            (number(c"gHotSpotVMStructEntryIsStaticOffset")?, std::mem::offset_of!(VmStruct, is_static)),
             (number(c"gHotSpotVMStructEntryOffsetOffset")?, std::mem::offset_of!(VmStruct, offset)),
             (number(c"gHotSpotVMStructEntryAddressOffset")?, std::mem::offset_of!(VmStruct, address)),
         ];
@@ -142,37 +153,40 @@ impl Layout {
             return None;
         }
         // SAFETY: the variable points to an array of entries that ends with one without names.
-        let mut entry = unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() };
+        Self::read(unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() }, is_tried)
+    }
+
+    /// Reads the table. An entry counts only if it has the type that is expected.
+    fn read(mut entry: *const VmStruct, is_tried: bool) -> Option<Self> {
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
         let (mut pool, mut cache, mut array, mut static_count_offset) = (None, None, None, None);
-        // SAFETY: as above; names are C strings, the address of a static entry that of its value.
+        // SAFETY: the caller's array; names are C strings, the address of a static entry that of its value, which is of the type
+        // that the entry names.
         unsafe {
-            while !entry.is_null() && !(*entry).type_name.is_null() {
-                match (CStr::from_ptr((*entry).type_name).to_bytes(), CStr::from_ptr((*entry).field_name).to_bytes()) {
-                    (b"java_lang_Class", b"_klass_offset") => {
-                        klass_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| *offset as u64);
+            let text = |at: *const c_char| if at.is_null() { &[][..] } else { CStr::from_ptr(at).to_bytes() };
+            let int = |entry: &VmStruct| entry.address.cast::<i32>().as_ref().copied();
+            while let Some(here) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
+                let names = (text(here.type_name), text(here.field_name));
+                match (names, text(here.type_string), here.is_static != 0) {
+                    ((b"java_lang_Class", b"_klass_offset"), b"int", true) => klass_offset = int(here),
+                    ((b"java_lang_Class", b"_static_oop_field_count_offset"), b"int", true) => {
+                        static_count_offset = int(here);
                     }
-                    (b"java_lang_Class", b"_static_oop_field_count_offset") => {
-                        static_count_offset = (*entry).address.cast::<i32>().as_ref().map(|offset| i64::from(*offset));
-                    }
-                    (b"Klass", b"_layout_helper") => layout_helper_offset = Some((*entry).offset),
-                    (b"InstanceKlass", b"_constants") => pool = Some((*entry).offset),
-                    (b"ConstantPool", b"_cache") => cache = Some((*entry).offset),
-                    (b"ConstantPoolCache", b"_resolved_references") => array = Some((*entry).offset),
+                    ((b"Klass", b"_layout_helper"), b"jint", false) => layout_helper_offset = Some(here.offset),
+                    ((b"InstanceKlass", b"_constants"), b"ConstantPool*", false) => pool = Some(here.offset),
+                    ((b"ConstantPool", b"_cache"), b"ConstantPoolCache*", false) => cache = Some(here.offset),
+                    ((b"ConstantPoolCache", b"_resolved_references"), b"OopHandle", false) => array = Some(here.offset),
                     _ => {}
                 }
                 entry = entry.add(1);
             }
         }
+        let resolved = pool.zip(cache).zip(array).filter(|_| is_tried);
         Some(Self {
-            klass_offset: klass_offset.filter(|offset| *offset > 0)?,
+            klass_offset: klass_offset.and_then(|offset| u64::try_from(offset).ok()).filter(|offset| *offset > 0)?,
             layout_helper_offset: layout_helper_offset?,
-            resolved: pool.zip(cache).zip(array).map(|((pool, cache), array)| ResolvedReferences {
-                pool,
-                cache,
-                array,
-            }),
-            static_count_offset: static_count_offset.filter(|offset| *offset > 0),
+            resolved: resolved.map(|((pool, cache), array)| ResolvedReferences { pool, cache, array }),
+            static_count_offset: static_count_offset.map(i64::from).filter(|offset| *offset > 0),
         })
     }
 }
@@ -205,5 +219,65 @@ impl Library {
         // SAFETY: a handle of the dynamic linker and a C string.
         let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if at.is_null() { None } else { Some(at) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KLASS_OFFSET: i32 = 16;
+    const COUNT_OFFSET: i32 = 40;
+
+    /// The table as 11 to 25 have it, but for the type of one field.
+    fn layout(odd: &str, odd_type: &CStr, is_tried: bool) -> Option<Layout> {
+        let value = |value: &i32| std::ptr::from_ref(value).cast::<c_void>();
+        let rows: [(&CStr, &CStr, &CStr, u64, *const c_void); 7] = [
+            (c"Klass", c"_name", c"Symbol*", 24, ptr::null()),
+            (c"java_lang_Class", c"_klass_offset", c"int", 0, value(&KLASS_OFFSET)),
+            (c"java_lang_Class", c"_static_oop_field_count_offset", c"int", 0, value(&COUNT_OFFSET)),
+            (c"Klass", c"_layout_helper", c"jint", 8, ptr::null()),
+            (c"InstanceKlass", c"_constants", c"ConstantPool*", 232, ptr::null()),
+            (c"ConstantPool", c"_cache", c"ConstantPoolCache*", 16, ptr::null()),
+            (c"ConstantPoolCache", c"_resolved_references", c"OopHandle", 16, ptr::null()),
+        ];
+        let mut table: Vec<VmStruct> = rows
+            .iter()
+            .map(|(type_name, field_name, type_string, offset, address)| VmStruct {
+                type_name: type_name.as_ptr(),
+                field_name: field_name.as_ptr(),
+                type_string: if field_name.to_str() == Ok(odd) { odd_type } else { *type_string }.as_ptr(),
+                is_static: i32::from(!address.is_null()),
+                offset: *offset,
+                address: *address,
+            })
+            .collect();
+        let (nothing, end) = (ptr::null(), ptr::null());
+        let (type_name, field_name, type_string) = (nothing, nothing, nothing);
+        table.push(VmStruct { type_name, field_name, type_string, is_static: 0, offset: 0, address: end });
+        Layout::read(table.as_ptr(), is_tried)
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_not_taken_for_the_known_one() {
+        let known = Layout {
+            klass_offset: 16,
+            layout_helper_offset: 8,
+            resolved: Some(ResolvedReferences { pool: 232, cache: 16, array: 16 }),
+            static_count_offset: Some(40),
+        };
+        assert_eq!(layout("", c"", true), Some(known));
+        assert_eq!(layout("_klass_offset", c"uint16_t", true), None);
+        assert_eq!(layout("_layout_helper", c"u8", true), None);
+        for field in ["_constants", "_cache", "_resolved_references"] {
+            assert_eq!(layout(field, c"oop", true), Some(Layout { resolved: None, ..known }), "{field}");
+        }
+        let count = "_static_oop_field_count_offset";
+        assert_eq!(layout(count, c"short", true), Some(Layout { static_count_offset: None, ..known }));
+    }
+
+    #[test]
+    fn resolved_references_are_left_alone_where_nobody_tried() {
+        assert_eq!(layout("", c"", false).map(|layout| layout.resolved), Some(None));
     }
 }

@@ -10,6 +10,8 @@ use thiserror::Error;
 
 use super::env::{Env, JniFunctions, Object, Vm};
 use super::from_modified_utf8;
+use crate::agent::guarded;
+use crate::heap::marks;
 
 /// The interface version asked for: 1.2, there since JDK 7.
 const VERSION_1_2: jint = 0x3001_0200;
@@ -47,6 +49,8 @@ pub enum Capability {
     GarbageCollectionEvents = 31,
     /// `can_generate_object_free_events`
     ObjectFreeEvents = 32,
+    /// `can_retransform_classes`
+    RetransformClasses = 37,
 }
 
 /// As `jvmtiCapabilities` has them.
@@ -72,8 +76,10 @@ pub enum EventKind {
     Breakpoint = 62,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
-    ObjectFree = 83,
 }
+
+/// `ObjectFree`, which is no [`EventKind`]: nobody must switch it off.
+const OBJECT_FREE: jint = 83;
 
 /// First event that has a callback.
 const FIRST_EVENT: usize = 50;
@@ -134,7 +140,7 @@ pub struct RawEnv {
 struct RawThreadInfo {
     name: *mut c_char,
     priority: jint,
-    is_daemon: bool,
+    is_daemon: u8,
     thread_group: jobject,
     context_class_loader: jobject,
 }
@@ -237,6 +243,25 @@ pub struct Reference<'a> {
     pub length: i32,
 }
 
+/// An object of a walk that tells objects only. Its tag may be changed by the visitor.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct HeapObject<'a> {
+    pub size: u64,
+    pub tag: &'a mut jlong,
+    /// Where that is.
+    pub tag_at: *const jlong,
+}
+
+impl HeapObject<'_> {
+    /// The identity hash in its mark word, which stands there: 0 if it has none, nothing if the word is a lock's. To be asked
+    /// where mark words are known to be found ([`marks`]).
+    pub fn hash(&self, shift: u32) -> Option<u32> {
+        // SAFETY: of a visitor's own.
+        unsafe { marks::hash(self.tag_at, self.size, shift) }
+    }
+}
+
 /// Where a stack holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -281,6 +306,8 @@ struct RawHeapCallbacks {
 }
 
 const VISIT_OBJECTS: jint = 0x100;
+/// Ends a walk.
+const VISIT_ABORT: jint = 0x8000;
 /// Leaves out objects without a tag.
 const FILTER_UNTAGGED: jint = 0x8;
 
@@ -318,7 +345,8 @@ impl Jvmti {
         NonNull::new(raw).map(Self)
     }
 
-    /// Ends the environment; its tags go with it.
+    /// Ends the environment; its tags go with it. Not to be called of one that is [told what is freed](Self::tell_what_is_freed): it
+    /// would be waited for in the same way.
     pub fn dispose(self) {
         let _ = jvmti!(self, 127 DisposeEnvironment());
     }
@@ -348,18 +376,29 @@ impl Jvmti {
         set(EventKind::Breakpoint, callbacks.breakpoint.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
         set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
-        set(EventKind::ObjectFree, callbacks.object_free.map(|f| f as *const c_void));
+        table[OBJECT_FREE as usize - FIRST_EVENT] = callbacks.object_free.map_or(ptr::null(), |f| f as *const c_void);
         let size = mem::size_of_val(&table) as jint;
         jvmti!(self, 122 SetEventCallbacks(*const *const c_void, jint), table.as_ptr(), size)
     }
 
     /// Switches an event on or off, for all threads.
     pub fn set_event(self, kind: EventKind, on: bool) -> Result<()> {
+        self.set_notification(kind as jint, on)
+    }
+
+    /// Has the environment told from now on of objects that are gone and had a tag. There is no way back: to switch that event off waits
+    /// until all that is due has been told of, on a thread that does not stop for safepoints, while the thread that tells may wait
+    /// for the end of one (17.0.21).
+    pub fn tell_what_is_freed(self) -> Result<()> {
+        self.set_notification(OBJECT_FREE, true)
+    }
+
+    fn set_notification(self, event: jint, on: bool) -> Result<()> {
         type Function = unsafe extern "C" fn(*mut RawEnv, jint, jint, jobject, ...) -> jint;
         // SAFETY: entry 2 - 1 of the table, the only function that takes more arguments than it names.
         let code = unsafe {
             let function: Function = mem::transmute(*(*self.0.as_ptr()).functions.add(1));
-            function(self.0.as_ptr(), jint::from(on), kind as jint, ptr::null_mut())
+            function(self.0.as_ptr(), jint::from(on), event, ptr::null_mut())
         };
         if code == 0 { Ok(()) } else { Err(JvmtiError { function: "SetEventNotificationMode", code }) }
     }
@@ -434,7 +473,7 @@ impl Jvmti {
         let mut info = RawThreadInfo {
             name: ptr::null_mut(),
             priority: 0,
-            is_daemon: false,
+            is_daemon: 0,
             thread_group: ptr::null_mut(),
             context_class_loader: ptr::null_mut(),
         };
@@ -446,7 +485,7 @@ impl Jvmti {
             }
         }
         let name = self.string(info.name).filter(|name| !name.is_empty());
-        Ok(ThreadInfo { name, is_daemon: info.is_daemon })
+        Ok(ThreadInfo { name, is_daemon: info.is_daemon != 0 })
     }
 
     /// Starts `function` on a thread of the VM that the program does not see.
@@ -470,6 +509,12 @@ impl Jvmti {
         let mut results = vec![0 as jint; raw.len()];
         jvmti!(self, 93 ResumeThreadList(jint, *const jobject, *mut jint), raw.len() as jint, raw.as_ptr(),
             results.as_mut_ptr())
+    }
+
+    /// Has classes take the class files again that they have, which agents may change.
+    pub fn retransform(self, classes: &[Object]) -> Result<()> {
+        let raw: Vec<jclass> = classes.iter().map(|class| class.raw()).collect();
+        jvmti!(self, 152 RetransformClasses(jint, *const jclass), raw.len() as jint, raw.as_ptr())
     }
 
     /// The frames of a thread's stack, innermost first, no more than `max`.
@@ -557,9 +602,9 @@ impl Jvmti {
 
     /// Whether it is an interface.
     pub fn is_interface(self, class: Object) -> Result<bool> {
-        let mut answer = false;
-        jvmti!(self, 55 IsInterface(jclass, *mut bool), class.raw(), &mut answer)?;
-        Ok(answer)
+        let mut answer = 0_u8;
+        jvmti!(self, 55 IsInterface(jclass, *mut u8), class.raw(), &mut answer)?;
+        Ok(answer != 0)
     }
 
     /// The class's own fields, in the order that reference indexes follow.
@@ -673,15 +718,15 @@ impl Jvmti {
 
     /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
     pub fn tags<F: FnMut(jlong)>(self, mut visit: F) -> Result<()> {
-        self.iterate(FILTER_UNTAGGED, |tag| visit(*tag))
+        self.iterate(FILTER_UNTAGGED, |object| visit(*object.tag))
     }
 
-    /// Visits every object in the heap, whether it can be reached or not, and gives it the tag that `next` says. As above.
-    pub fn tag_all<F: FnMut() -> jlong>(self, mut next: F) -> Result<()> {
-        self.iterate(0, |tag| *tag = next())
+    /// Visits every object in the heap, whether it can be reached or not. As above.
+    pub fn heap_objects<F: FnMut(HeapObject)>(self, visit: F) -> Result<()> {
+        self.iterate(0, visit)
     }
 
-    fn iterate<F: FnMut(&mut jlong)>(self, filter: jint, mut visit: F) -> Result<()> {
+    fn iterate<F: FnMut(HeapObject)>(self, filter: jint, mut visit: F) -> Result<()> {
         let callbacks =
             RawHeapCallbacks { heap_iteration: Some(on_object::<F>), heap_reference: None, others: [ptr::null(); 14] };
         jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), filter,
@@ -694,16 +739,21 @@ impl Jvmti {
     }
 }
 
-unsafe extern "system" fn on_object<F: FnMut(&mut jlong)>(
+unsafe extern "system" fn on_object<F: FnMut(HeapObject)>(
     _class_tag: jlong,
-    _size: jlong,
+    size: jlong,
     tag: *mut jlong,
     _length: jint,
     visit: *mut c_void,
 ) -> jint {
     // SAFETY: JVMTI hands over what `iterate` gave it, and a valid place.
-    unsafe { (*visit.cast::<F>())(&mut *tag) };
-    VISIT_OBJECTS
+    let (visit, object) = unsafe {
+        (&mut *visit.cast::<F>(), HeapObject { size: size as u64, tag_at: tag.cast_const(), tag: &mut *tag })
+    };
+    guarded(None, VISIT_ABORT, || {
+        visit(object);
+        VISIT_OBJECTS
+    })
 }
 
 unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
@@ -731,10 +781,10 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
             }
             _ => {}
         }
-        let (tag, tag_at) = (&mut *tag, tag.cast_const());
-        let size = size as u64;
+        let tag_at = tag.cast_const();
+        let (tag, visit, size) = (&mut *tag, &mut *visit.cast::<F>(), size as u64);
         let reference =
             Reference { kind, index, local, class_tag, size, tag, tag_at, referrer_tag, referrer_tag_at, length };
-        if (*visit.cast::<F>())(reference) { VISIT_OBJECTS } else { 0 }
+        guarded(None, VISIT_ABORT, || if visit(reference) { VISIT_OBJECTS } else { 0 })
     }
 }

@@ -42,8 +42,10 @@ public class Initial {
     }
 
     static final int WAITED = Integer.getInteger("waited", 10);
+    static final int MANY = Integer.getInteger("many", 0);
 
     static Node first;
+    static Node many;
     static Node[][] all = new Node[3][50];
     static Waited[] waited = new Waited[WAITED];
     static WeakReference<Node> weak;
@@ -54,6 +56,9 @@ public class Initial {
             first = all[1][i] = new Hashed(first);
             first.hashCode();
             first.other = new int[i];
+        }
+        for (int i = 0; i < MANY; i++) {
+            many = new Node(many);
         }
         weak = new WeakReference<>(first);
         // Only the class mirror refers to what that leaves behind.

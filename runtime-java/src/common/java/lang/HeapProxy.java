@@ -52,7 +52,7 @@ public final class HeapProxy {
     static int asked;
     /** Hooks that found no room on the stack. Not exact if threads overflow at once. */
     static int overflows;
-    /** Offset of the Klass pointer in a class mirror. */
+    /** Offset of the Klass pointer in a class mirror; 0: not known. */
     static long klassOffset;
     /** Offset of the layout helper in a Klass. */
     static long layoutOffset;
@@ -452,9 +452,9 @@ public final class HeapProxy {
         return klass == 0L ? 0 : HeapProxyPlatform.get(klass + layoutOffset);
     }
 
-    /** Where HotSpot's own structure of the class is; 0 for primitive types, which have none. */
+    /** Where HotSpot's own structure of the class is; 0 for primitive types, which have none, and where mirrors do not tell. */
     static long klass(Class<?> type) {
-        return HeapProxyPlatform.word(type, klassOffset);
+        return klassOffset == 0L ? 0L : HeapProxyPlatform.word(type, klassOffset);
     }
 
     /**
