@@ -93,7 +93,8 @@ impl Progress {
 
     /// Prints a line above the bar. If nobody reads it any more, so be it.
     pub fn say(&self, line: &str) {
-        let _ = self.bar.suspend(|| writeln!(std::io::stderr(), "{}", OneLine(line)));
+        // In one piece: other processes may write to the same place.
+        let _ = self.bar.suspend(|| std::io::stderr().write_all(format!("{}\n", OneLine(line)).as_bytes()));
     }
 
     /// More classes have been found.

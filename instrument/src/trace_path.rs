@@ -21,6 +21,14 @@ pub fn beside_busy(path: &Path, process: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Variable with the file in which the runtime tells `run` that a trace has begun to go where it cannot be looked at.
+pub const REPORT: &str = "ET_RUN_REPORT";
+
+/// What the runtime adds to that file: a process may start others, which have the same variable.
+pub fn report_line(process: u32) -> String {
+    format!("{process}\n")
+}
+
 /// So many bytes tell whether a file is the text of a trace.
 pub const TEXT_START: usize = 32;
 

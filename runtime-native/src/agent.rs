@@ -6,13 +6,14 @@
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, JavaVM, jclass, jint, jlong, jmethodID, jobject};
 
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::jvmti::{Callbacks, Capability, EventKind, Jvmti, MethodId, RawEnv};
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
+use crate::patience::Patience;
 use crate::report::say;
 use crate::sink::Sink;
 use crate::{dynamic, prepared, start, tracer, writer};
@@ -24,6 +25,8 @@ struct Prepared {
     vm: Vm,
     options: Options,
     sink: Sink,
+    patience: Arc<Patience>,
+    pid: u32,
 }
 
 /// Runs `body`; a panic in it ends tracing.
@@ -121,14 +124,17 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
         .map_err(|error| error.to_string())?;
     // At last: what fails before leaves no empty file behind.
-    let sink = Sink::open_as(&options.target, options.text.as_ref()).map_err(|error| error.to_string())?;
+    let patience = Arc::new(Patience::new(options.patience));
+    let sink = Sink::open_as(&options.target, options.text.as_ref(), patience.clone());
+    let sink = sink.map_err(|error| error.to_string())?;
     let sink = sink.discarding_events(options.discard);
     if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
         && wanted != path
     {
         say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
     }
-    *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) = Some(Prepared { vm, options, sink });
+    *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) =
+        Some(Prepared { vm, options, sink, patience, pid: std::process::id() });
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     Ok(())
@@ -154,9 +160,9 @@ unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: 
     guarded(env, (), || {
         let prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(prepared), Some(jvmti), Some(env), Some(thread)) = (prepared, jvmti, env, thread) else { return };
-        let Prepared { vm, options, sink } = prepared;
+        let Prepared { vm, options, sink, patience, .. } = prepared;
         // A frame of our own: more references are made than a callback may count on.
-        let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, sink));
+        let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, sink, patience));
         if let Err(error) = started {
             say(error);
             // The trace, if it was begun, gets its end.
@@ -172,7 +178,7 @@ unsafe extern "system" fn vm_death(_jvmti: *mut RawEnv, env: *mut JNIEnv) {
     let env = unsafe { Env::new(env) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env)) = (tracer::get(), env) {
-            tracer.control.end(tracer, env, "VMDeath");
+            tracer.control.end_with_vm(tracer, env);
         }
     });
 }
@@ -181,10 +187,13 @@ unsafe extern "system" fn vm_death(_jvmti: *mut RawEnv, env: *mut JNIEnv) {
 extern "C" fn at_exit() {
     guarded(None, (), || {
         // A forked child shares our files, and is not the program.
-        if let Some(tracer) = tracer::get()
-            && tracer.pid == std::process::id()
-        {
-            tracer.end_at_exit();
+        let is_us = |pid| pid == std::process::id();
+        match (tracer::get(), PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take()) {
+            (Some(tracer), _) if is_us(tracer.pid) => tracer.end_at_exit(),
+            // The VM did not come up, and has said why: an empty trace would tell nothing.
+            (None, Some(prepared)) if is_us(prepared.pid) => prepared.sink.discard(),
+            // Nothing is closed twice.
+            (_, prepared) => std::mem::forget(prepared),
         }
     });
 }
@@ -328,7 +337,8 @@ pub unsafe extern "system" fn writer_thread(_jvmti: *mut RawEnv, env: *mut JNIEn
         let sink = tracer.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
         tracer.writer_runs.wait();
         if let Some(sink) = sink {
-            writer::run(tracer.run, &tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
+            let written = writer::run(tracer.run, &tracer.queue, &tracer.buffers, sink, tracer, tracer.start);
+            *tracer.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
         }
     });
     // Also after a panic: the program's end waits for the writer's.

@@ -5,18 +5,20 @@
 //! lives, so waiting is only allowed while the writer holds some; otherwise the file grows. Who has which is `pool`'s part.
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
-use std::fs::{File, OpenOptions};
-use std::io;
+use std::borrow::Cow;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read};
+use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use et_trace::event::{self, Ticket};
 use et_trace::file::format::buffers::{
-    CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader, JOURNALS,
-    JOURNALS_AT, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    self, CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader, JOURNALS,
+    JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
 use et_trace::file::progress::RunId;
 use memmap2::{Advice, MmapOptions, MmapRaw};
@@ -24,8 +26,9 @@ use thiserror::Error;
 
 use crate::journal::Journal;
 use crate::pool::{Pool, Taken};
+use crate::signals;
 
-pub use crate::pool::{FullChunk, NoChunk, ThreadIndex};
+pub use crate::pool::{CutChunk, FullChunk, NoChunk, ThreadIndex};
 
 /// Room at the end of a chunk for the longest event with its ticket, so that one comparison is enough.
 pub const SLACK: usize = (event::MAX_WORDS + 2) * event::WORD;
@@ -40,6 +43,17 @@ const CHUNKS_AT: usize = JOURNALS_AT + JOURNALS * JOURNAL_BYTES;
 /// Address space for chunks: what is not used costs nothing.
 const RESERVED: [usize; 3] = [4 << 30, 1 << 30, 256 << 20];
 
+/// Where the buffer file is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// Beside this trace, where `et-trace` looks for it.
+    Beside(PathBuf),
+    /// In this folder, under a name that the trace tells.
+    In(PathBuf),
+    /// In this folder without a name: who reads the trace has it open.
+    Nameless(PathBuf),
+}
+
 /// Why there are no buffers.
 #[derive(Debug, Error)]
 #[error("cannot make the event buffers {path}: {error}", path = .path.display())]
@@ -53,21 +67,24 @@ pub struct BufferError {
 pub struct Buffers {
     map: Arc<MmapRaw>,
     file: File,
-    path: PathBuf,
+    /// None if it has no name.
+    path: Option<PathBuf>,
     chunk_size: usize,
     pool: Pool,
 }
 
 impl Buffers {
-    /// Makes the buffer file `path` of a run, with `bytes` for chunks.
-    pub fn create(path: &Path, bytes: usize, run: RunId) -> Result<Self, BufferError> {
-        let fail = |error| BufferError { path: path.to_owned(), error };
+    /// Makes the buffer file of a run, with `bytes` for chunks.
+    pub fn create(place: &Place, bytes: usize, run: RunId) -> Result<Self, BufferError> {
         let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let count = (bytes / chunk_size).max(MIN_CHUNKS);
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(path).map_err(fail)?;
-        let removed_on_failure = RemoveOnDrop(Some(path));
+        let (file, path) = make(place, run)?;
+        let removed_on_failure = RemoveOnDrop(path.as_deref());
+        let folder = || match place {
+            Place::Beside(path) | Place::In(path) | Place::Nameless(path) => path.clone(),
+        };
+        let fail = |error| BufferError { path: path.clone().unwrap_or_else(folder), error };
         let size = CHUNKS_AT + count * chunk_size;
-        allocate(&file, 0, size).map_err(fail)?;
         let header = FileHeader {
             chunk_size: chunk_size as u32,
             chunk_count: count as u32,
@@ -76,18 +93,40 @@ impl Buffers {
             run,
             chunks_at: CHUNKS_AT as u32,
         };
+        // The header first: whatever becomes of the rest, a later run knows the file as one of ours.
         file.write_all_at(&header.encode(), 0).map_err(fail)?;
+        allocate(&file, 0, size).map_err(fail)?;
         let map = map(&file, size).map_err(fail)?;
         // Else the system reads ahead at the first touch: megabytes of zeros for a page, that a short run never comes to.
         let _ = map.advise(Advice::Random);
         removed_on_failure.keep();
-        Ok(Self {
-            map: Arc::new(map),
-            file,
-            path: path.to_owned(),
-            chunk_size,
-            pool: Pool::new(count as u32, (count / 2) as u32),
-        })
+        Ok(Self { map: Arc::new(map), file, path, chunk_size, pool: Pool::new(count as u32, (count / 2) as u32) })
+    }
+
+    /// From now on the program survives that another process cuts the file short; [`are_whole`](Self::are_whole) tells.
+    pub fn guard(&self) {
+        signals::guard(self.map.as_mut_ptr() as usize, self.map.len());
+    }
+
+    /// Whether what was stored so far is what will be read. If not, tracing is over: another process has cut the file short.
+    pub fn are_whole(&self) -> bool {
+        let enough = CHUNKS_AT + self.pool.count() * self.chunk_size;
+        // Who cuts a file down to nothing may let it grow again.
+        let mut start = [0; 8];
+        let mut starts_well = || self.file.read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
+        !signals::memory_was_lost()
+            && self.file.metadata().is_ok_and(|meta| meta.len() >= enough as u64)
+            && starts_well()
+    }
+
+    /// The file's name, for messages.
+    pub fn name(&self) -> String {
+        self.path.as_ref().map_or_else(|| "without a name".into(), |path| path.display().to_string())
+    }
+
+    /// For a process that is to inherit it.
+    pub fn file(&self) -> io::Result<File> {
+        self.file.try_clone()
     }
 
     /// Bytes from a chunk's first event to where the next one no longer surely fits.
@@ -134,14 +173,26 @@ impl Buffers {
         let Some(len) = (offset % self.chunk_size).checked_sub(CHUNK_HEADER) else { return false };
         self.pool.hand_in(index, |thread| {
             self.mark_full(index);
-            give(FullChunk { index, len, thread });
+            give(FullChunk { index, len, thread, is_shared: false });
         })
     }
 
     /// Ends it: takes all chunks back, in the state that their threads have just reached. Nobody gets one anymore.
     pub fn hand_in_all(&self) -> Vec<FullChunk> {
         let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
-        taken.map(|(index, thread)| FullChunk { index, len: event::used_bytes(self.chunk(index)), thread }).collect()
+        taken
+            .map(|(index, thread)| FullChunk {
+                index,
+                len: self.shared_events(index, 0).len(),
+                thread,
+                is_shared: true,
+            })
+            .collect()
+    }
+
+    /// How many events threads have added since to a chunk that [`hand_in_all`](Self::hand_in_all) took.
+    pub fn late_events(&self, chunk: CutChunk) -> u64 {
+        event::count(&self.shared_events(chunk.index, chunk.len))
     }
 
     /// Whether so much waits for the writer that it should hurry. Threads wait only when twice as much does.
@@ -155,24 +206,34 @@ impl Buffers {
     }
 
     /// The events of a chunk.
-    pub fn events(&self, chunk: &FullChunk) -> &[u8] {
-        &self.chunk(chunk.index)[..chunk.len]
+    pub fn events(&self, chunk: &FullChunk) -> Cow<'_, [u8]> {
+        if chunk.is_shared {
+            return Cow::Owned(self.copy(chunk.index, 0..chunk.len));
+        }
+        // SAFETY: inside the mapping and the file. Its thread has handed it in, under a lock, and has no address of it any more;
+        // until it is released only the writer has it.
+        Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.events_at(chunk.index), chunk.len) })
     }
 
     /// Empties a chunk and makes it free.
     pub fn release(&self, chunk: FullChunk) {
-        // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
-        // middle of an event may have left a little behind its end.
-        let used = (chunk.len + SLACK).min(self.chunk_size - CHUNK_HEADER);
-        // SAFETY: inside the chunk; its thread has handed it in.
-        unsafe { self.events_at(chunk.index).write_bytes(0, used) };
+        if !chunk.is_shared {
+            // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
+            // middle of an event may have left a little behind its end.
+            let used = (chunk.len + SLACK).min(self.chunk_size - CHUNK_HEADER);
+            // SAFETY: inside the chunk; its thread has handed it in.
+            unsafe { self.events_at(chunk.index).write_bytes(0, used) };
+        }
+        // Of one that was taken from a thread that still runs, what is added is counted; nobody gets it anymore.
         self.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
         self.pool.release(chunk.index);
     }
 
     /// Removes the file. The memory stays: late threads may still write to it.
     pub fn remove_file(&self) {
-        let _ = std::fs::remove_file(&self.path);
+        if let Some(path) = &self.path {
+            let _ = fs::remove_file(path);
+        }
     }
 
     fn mark_full(&self, index: u32) {
@@ -193,11 +254,28 @@ impl Buffers {
         unsafe { self.map.as_mut_ptr().add(CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER) }
     }
 
-    fn chunk(&self, index: u32) -> &[u8] {
-        // SAFETY: inside the mapping and the file. Of a chunk that is handed in nobody writes what is read here; at
-        // the very end a late thread may add an event behind the last one, whose first word it stores last and
-        // whole, so what is read is the event or its absence.
-        unsafe { std::slice::from_raw_parts(self.events_at(index), self.chunk_size - CHUNK_HEADER) }
+    /// The whole events of a chunk from that offset on, while its thread may be adding to them. It
+    /// stores the first word of an event last and whole, so what is read is the event or its absence.
+    fn shared_events(&self, index: u32, from: usize) -> Vec<u8> {
+        let whole = self.chunk_size - CHUNK_HEADER;
+        let mut until = from + SLACK;
+        loop {
+            until = (from + 4 * (until - from)).min(whole);
+            let mut copy = self.copy(index, from..until);
+            let used = event::used_bytes(&copy);
+            // What ends so close to where we stopped may have a part beyond.
+            if until == whole || used + SLACK < copy.len() {
+                copy.truncate(used);
+                return copy;
+            }
+        }
+    }
+
+    /// A part of a chunk, each of its words as it is at some moment.
+    fn copy(&self, index: u32, range: Range<usize>) -> Vec<u8> {
+        let at = CHUNKS_AT + index as usize * self.chunk_size + CHUNK_HEADER;
+        let words = range.step_by(event::WORD).map(|offset| self.word(at + offset).load(Ordering::Acquire));
+        words.flat_map(u32::to_ne_bytes).collect()
     }
 
     fn header_word(&self, index: u32, at: usize) -> &AtomicU32 {
@@ -214,6 +292,70 @@ impl Buffers {
         // SAFETY: as above; the offset is a multiple of 8.
         unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU64>() }
     }
+}
+
+/// Opens a new file for nobody but us, and says what it is called. Whatever lies at a name is left alone, unless an earlier run
+/// of ours has left it.
+fn make(place: &Place, run: RunId) -> Result<(File, Option<PathBuf>), BufferError> {
+    let names: Vec<PathBuf> = match place {
+        Place::Beside(trace) => buffers::beside(trace, run).into(),
+        Place::In(folder) => vec![folder.join(buffers::pipe_name(run))],
+        Place::Nameless(folder) => {
+            // Not all file systems can.
+            if let Ok(file) = options().custom_flags(libc::O_TMPFILE).open(folder) {
+                return Ok((file, None));
+            }
+            vec![folder.join(buffers::pipe_name(run))]
+        }
+    };
+    let mut failure = None;
+    for path in names {
+        if is_left_over(&path) {
+            let _ = fs::remove_file(&path);
+        }
+        // Exclusive: no link is followed, not even one that leads nowhere.
+        match options().create_new(true).open(&path) {
+            Ok(file) if matches!(place, Place::Nameless(_)) => {
+                let _ = fs::remove_file(&path);
+                return Ok((file, None));
+            }
+            Ok(file) => return Ok((file, Some(path))),
+            Err(error) => {
+                let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
+                failure = Some(BufferError { path, error });
+                if !is_taken {
+                    break;
+                }
+            }
+        }
+    }
+    Err(failure.unwrap_or_else(|| BufferError { path: PathBuf::new(), error: io::ErrorKind::NotFound.into() }))
+}
+
+fn options() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    options
+}
+
+/// Whether a run of ours that was killed has left this.
+fn is_left_over(path: &Path) -> bool {
+    let is_ours = |meta: &fs::Metadata| meta.is_file() && meta.uid() == us();
+    let Ok(mut file) = fs::symlink_metadata(path)
+        .and_then(|meta| if is_ours(&meta) { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) })
+        .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path))
+    else {
+        return false;
+    };
+    let mut start = Vec::new();
+    let read = (&mut file).take(MAGIC.len() as u64).read_to_end(&mut start);
+    read.is_ok() && (start.is_empty() || start == MAGIC)
+}
+
+/// Whose files we make.
+pub fn us() -> u32 {
+    // SAFETY: a plain call of the system, which cannot fail.
+    unsafe { libc::geteuid() }
 }
 
 /// Disk space first: a store to a page that a full disk has no room for would kill the process.
@@ -263,7 +405,7 @@ mod tests {
 
     fn buffers(bytes: usize) -> (tempfile::TempDir, Buffers) {
         let folder = tempfile::tempdir().unwrap();
-        let buffers = Buffers::create(&folder.path().join("t.buf"), bytes, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), bytes, RunId::default()).unwrap();
         (folder, buffers)
     }
 
@@ -374,8 +516,103 @@ mod tests {
 
     #[test]
     fn a_file_that_cannot_be_made_is_named() {
-        let error =
-            Buffers::create(Path::new("/no/such/folder/t.buf"), 1 << 20, RunId::default()).unwrap_err().to_string();
+        let place = Place::Beside("/no/such/folder/t".into());
+        let error = Buffers::create(&place, 1 << 20, RunId::default()).unwrap_err().to_string();
         assert!(error.contains("/no/such/folder/t.buf"), "{error}");
+    }
+
+    /// What lies in the folder, with the permissions of files.
+    fn listing(folder: &Path) -> Vec<(String, u32)> {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let mut found: Vec<_> = entries
+            .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().mode() & 0o7777))
+            .collect();
+        found.sort();
+        found
+    }
+
+    #[test]
+    fn no_link_is_followed_and_no_file_of_others_is_taken() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let run = RunId::from_bytes([1; 6]);
+        fs::write(at("victim"), "precious").unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("t.buf")).unwrap();
+        std::os::unix::fs::symlink(at("nothing"), at("u.buf")).unwrap();
+        fs::write(at("v.buf"), "notes of mine").unwrap();
+        for trace in ["t", "u", "v"] {
+            let made = Buffers::create(&Place::Beside(at(trace)), 64 << 10, run).unwrap();
+            assert_eq!(made.name(), at(&format!("{trace}.010101010101.buf")).display().to_string());
+        }
+        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
+        assert_eq!(fs::read_to_string(at("v.buf")).unwrap(), "notes of mine");
+        assert!(!at("nothing").exists());
+        let made: Vec<_> = listing(folder.path()).into_iter().filter(|(name, _)| name.contains("0101")).collect();
+        assert!(made.len() == 3 && made.iter().all(|(_, mode)| *mode == 0o600), "{made:?}");
+        // And once more: even the name that nobody can have foreseen is not taken from whoever has it.
+        let error = Buffers::create(&Place::Beside(at("t")), 64 << 10, RunId::from_bytes([1; 6]));
+        assert!(error.is_ok(), "a file that we have left there is ours");
+        fs::remove_file(at("t.010101010101.buf")).unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("t.010101010101.buf")).unwrap();
+        let error = Buffers::create(&Place::Beside(at("t")), 64 << 10, run).unwrap_err().to_string();
+        assert!(error.contains("t.010101010101.buf") && error.contains("exists"), "{error}");
+    }
+
+    #[test]
+    fn what_a_killed_run_has_left_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::Beside(folder.path().join("t"));
+        drop(Buffers::create(&place, 1 << 20, RunId::from_bytes([1; 6])).unwrap());
+        let buffers = Buffers::create(&place, 64 << 10, RunId::from_bytes([2; 6])).unwrap();
+        assert_eq!(listing(folder.path()), [("t.buf".to_owned(), 0o600)]);
+        let bytes = fs::read(folder.path().join("t.buf")).unwrap();
+        assert_eq!(FileHeader::decode(&bytes).unwrap().run, RunId::from_bytes([2; 6]));
+        assert!(buffers.are_whole());
+    }
+
+    #[test]
+    fn buffers_for_a_reader_of_our_own_have_no_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let buffers =
+            Buffers::create(&Place::Nameless(folder.path().into()), 64 << 10, RunId::from_bytes([1; 6])).unwrap();
+        assert_eq!(listing(folder.path()), []);
+        let mut start = [0; 8];
+        buffers.file().unwrap().read_exact_at(&mut start, 0).unwrap();
+        assert_eq!(start, MAGIC);
+        buffers.remove_file();
+        let place = Place::In(folder.path().into());
+        let buffers = Buffers::create(&place, 64 << 10, RunId::from_bytes([1; 6])).unwrap();
+        assert_eq!(listing(folder.path()), [("et-010101010101.buf".to_owned(), 0o600)]);
+        buffers.remove_file();
+        assert_eq!(listing(folder.path()), []);
+    }
+
+    #[test]
+    fn a_file_that_another_process_cuts_short_is_noticed() {
+        let (folder, buffers) = buffers(64 << 10);
+        let file = OpenOptions::new().write(true).open(folder.path().join("t.buf")).unwrap();
+        let whole = file.metadata().unwrap().len();
+        assert!(buffers.are_whole());
+        file.set_len(whole - 1).unwrap();
+        assert!(!buffers.are_whole());
+        file.set_len(whole).unwrap();
+        assert!(buffers.are_whole(), "the byte was a zero before");
+        file.set_len(0).unwrap();
+        file.set_len(whole).unwrap();
+        assert!(!buffers.are_whole());
+    }
+
+    #[test]
+    fn what_threads_add_to_chunks_that_were_taken_from_them_is_counted() {
+        let (_folder, buffers) = buffers(64 << 10);
+        let at = buffers.take(ONE).unwrap();
+        let end = write(at, &[4, 8]);
+        let all = buffers.hand_in_all();
+        let cut = all[0].cut().unwrap();
+        assert_eq!(buffers.late_events(cut), 0);
+        write(end, &[12, 16, 20]);
+        assert_eq!(&*buffers.events(&all[0]), [4, 0, 0, 0, 8, 0, 0, 0]);
+        all.into_iter().for_each(|chunk| buffers.release(chunk));
+        assert_eq!(buffers.late_events(cut), 3);
     }
 }

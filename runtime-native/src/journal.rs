@@ -101,7 +101,7 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::Buffers;
+    use crate::buffers::{Buffers, Place};
     use et_trace::file::format::buffers::{FileHeader, journals};
     use et_trace::file::progress::RunId;
 
@@ -123,7 +123,7 @@ mod tests {
     fn records_are_in_the_file_until_they_are_written() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.buf");
-        let buffers = Buffers::create(&path, 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let mut journal = buffers.journal().unwrap();
         journal.add(BlockKind::Classes, &[1; 5]);
         journal.add(BlockKind::Problem, &[2; 8]);

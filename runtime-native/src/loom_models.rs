@@ -38,7 +38,7 @@ impl Model {
 
     /// As a thread does whose chunk is full. False if it was no longer the thread's.
     fn hand_in(&self, index: u32) -> bool {
-        let full = |thread| self.queue.chunk(FullChunk { index, len: 0, thread });
+        let full = |thread| self.queue.chunk(FullChunk { index, len: 0, thread, is_shared: false });
         self.pool.hand_in(index, full)
     }
 
@@ -73,7 +73,7 @@ impl Model {
     /// As at the end of the program.
     fn finish(&self) {
         for (index, thread) in self.pool.hand_in_all(|_| ()) {
-            self.queue.chunk(FullChunk { index, len: 0, thread });
+            self.queue.chunk(FullChunk { index, len: 0, thread, is_shared: false });
         }
         self.queue.finish(Finish { reason: "end", end_ticket: Ticket(0), counters: Counters::default() }, None);
     }

@@ -36,6 +36,22 @@ pub struct FullChunk {
     pub(crate) len: usize,
     /// Whose events these are.
     pub thread: ThreadIndex,
+    /// It was taken from its thread, which may be adding to it still.
+    pub(crate) is_shared: bool,
+}
+
+/// A chunk that was taken from its thread: behind this place is what the thread has added since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CutChunk {
+    pub(crate) index: u32,
+    pub(crate) len: usize,
+}
+
+impl FullChunk {
+    /// Where it was cut, if it was taken from its thread.
+    pub fn cut(&self) -> Option<CutChunk> {
+        self.is_shared.then_some(CutChunk { index: self.index, len: self.len })
+    }
 }
 
 /// All chunks.

@@ -2,17 +2,19 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
 
 use et_instrument::trace_path;
-use et_trace::file::format::FILE_MAGIC;
-use et_trace::file::format::buffers::pipe_name;
-use et_trace::file::progress::{PROGRESS_AT, Progress};
+use et_trace::file::format::{FILE_HEADER, FILE_MAGIC};
+use et_trace::file::progress::{PROGRESS_AT, PROGRESS_BLOCK, Progress};
 use thiserror::Error;
 
+use crate::buffers::{self, Place};
 use crate::options::{Target, Text};
+use crate::patience::{self, Patience};
 use crate::text::{Maker, TextOutput, TextTo};
 
 /// Why a trace cannot be written.
@@ -32,6 +34,14 @@ pub enum SinkError {
         /// Which.
         path: PathBuf,
         /// What it should be.
+        what: &'static str,
+    },
+    /// Somebody else has put it where everybody may put something: what is written would be his, or go where he wants it.
+    #[error("{path} is a {what} of another user's in a folder of everybody's: choose another traceFile", path = .path.display())]
+    Strange {
+        /// Which.
+        path: PathBuf,
+        /// A link or a file.
         what: &'static str,
     },
     /// Nothing to make the text.
@@ -62,6 +72,28 @@ pub enum SinkError {
         /// Which.
         path: PathBuf,
     },
+    /// Another process has emptied the file, or written over it: what follows would belong to nothing.
+    #[error(
+        "tracing stops here, the program runs on: another process has cut {path} short or written over it",
+        path = .path.display()
+    )]
+    Spoilt {
+        /// Which.
+        path: PathBuf,
+    },
+    /// As above, of the buffer file.
+    #[error(
+        "tracing stops here, the program runs on: another process has cut the buffer file {0} short or written over it"
+    )]
+    Buffers(String),
+    /// The program's end does not wait for who reads the trace for ever.
+    #[error("{who} has not ended {after} after the program: it goes on by itself, the program ends (option patience)")]
+    Slow {
+        /// The command, or what makes the text.
+        who: String,
+        /// So long.
+        after: String,
+    },
     /// What makes the text ended as it should not.
     #[error("{tool}, which was to make the text, failed: {status}", tool = .tool.display())]
     Text {
@@ -80,12 +112,18 @@ pub enum SinkError {
     },
 }
 
+/// How messages begin that a trace has no use for.
+const STOPS: &str = "tracing stops here, the program runs on: ";
+
 impl SinkError {
     /// Why, without what follows from it.
     pub fn cause(&self) -> String {
         match self {
             Self::Write { to, error } => format!("cannot write to {to}: {error}"),
-            other => other.to_string(),
+            other => {
+                let text = other.to_string();
+                text.strip_prefix(STOPS).map_or(text.clone(), str::to_owned)
+            }
         }
     }
 }
@@ -94,8 +132,11 @@ impl SinkError {
 #[derive(Debug)]
 pub struct Sink {
     out: Output,
+    patience: Arc<Patience>,
     /// Bytes of whole blocks, what is left if writing fails.
     whole: u64,
+    /// The first of them: what the file begins with, as long as it is ours.
+    start: Vec<u8>,
     /// Not a pipe, a device or a command.
     is_plain: bool,
     /// Events are not written at all, only counted: what is measured then is all but the writing.
@@ -139,12 +180,13 @@ impl Sink {
     /// Opens the target. A trace that is there is replaced once something is written. A trace that another process is writing (a traced
     /// program that starts another with the same options) is left alone: this one gets the process id into its
     /// name, as [`Sink::path`] then tells.
+    #[cfg(test)]
     pub fn open(target: &Target) -> Result<Self, SinkError> {
-        Self::open_as(target, None)
+        Self::open_as(target, None, Arc::new(Patience::new(std::time::Duration::from_secs(20))))
     }
 
     /// As [`open`](Self::open); what is written becomes a text on its way.
-    pub fn open_as(target: &Target, text: Option<&Text>) -> Result<Self, SinkError> {
+    pub fn open_as(target: &Target, text: Option<&Text>, patience: Arc<Patience>) -> Result<Self, SinkError> {
         let maker = text.map(Maker::find).transpose()?;
         let out = match (target, maker) {
             (Target::File(path), None) => {
@@ -153,24 +195,38 @@ impl Sink {
             }
             (Target::File(path), Some(maker)) => {
                 let (file, path) = open_unless_busy(path, Old::Text)?;
-                Output::Text(Box::new(TextOutput::new(maker, TextTo::File(file, path))))
+                Output::Text(Box::new(TextOutput::new(maker, TextTo::File(file, path), patience.clone())))
             }
             (Target::Command(command), Some(maker)) => {
-                Output::Text(Box::new(TextOutput::new(maker, TextTo::Command(command.clone()))))
+                let to = TextTo::Command(command.clone());
+                Output::Text(Box::new(TextOutput::new(maker, to, patience.clone())))
             }
             (Target::Command(command), None) => {
                 let child = Command::new("sh").arg("-c").arg(command).stdin(Stdio::piped()).spawn();
                 let command = command.clone();
                 match child {
-                    Ok(child) => Output::Command { child, command },
+                    Ok(child) => {
+                        if let Some(stdin) = &child.stdin {
+                            let failed = |error| SinkError::Spawn { command: command.clone(), error };
+                            patience::unblock(stdin).map_err(failed)?;
+                        }
+                        Output::Command { child, command }
+                    }
                     Err(error) => return Err(SinkError::Spawn { command, error }),
                 }
             }
         };
         let is_plain = matches!(&out, Output::File { file, .. } if file.metadata().is_ok_and(|meta| meta.is_file()));
+        if let Output::File { file, path } = &out
+            && !is_plain
+        {
+            patience::unblock(file).map_err(|error| SinkError::Create { path: path.clone(), error })?;
+        }
         Ok(Self {
             out,
+            patience,
             whole: 0,
+            start: Vec::new(),
             is_plain,
             discards_events: false,
             #[cfg(test)]
@@ -205,12 +261,25 @@ impl Sink {
         self.discards_events
     }
 
-    /// Where the buffer file lies: beside the trace, or in the temporary folder when that is not a plain file.
-    pub fn buffer_path(&self) -> PathBuf {
+    /// Where the buffer file is to be.
+    pub fn buffer_place(&self) -> Place {
         match &self.out {
-            Output::File { path, .. } if self.is_plain => beside(path),
-            _ => std::env::temp_dir().join(pipe_name(std::process::id())),
+            Output::File { path, .. } if self.is_plain => Place::Beside(path.clone()),
+            Output::File { .. } | Output::Command { .. } => Place::In(std::env::temp_dir()),
+            Output::Text(_) => Place::Nameless(std::env::temp_dir()),
         }
+    }
+
+    /// What makes the text has the buffer file from us.
+    pub fn hand_over(&mut self, buffers: io::Result<File>) {
+        if let Output::Text(text) = &mut self.out {
+            text.hand_over(buffers.ok());
+        }
+    }
+
+    /// Whether somebody reads what is written, who may be slow.
+    pub fn has_reader(&self) -> bool {
+        !self.is_plain
     }
 
     /// Whether it is a plain file, of which parts can be written over.
@@ -229,7 +298,12 @@ impl Sink {
     ///
     /// It takes no room on the disk that the file does not have already, so it works when nothing else does.
     pub fn write_progress(&self, progress: &Progress) -> bool {
-        let block = self.plain_file().map(|(file, _)| file.write_all_at(&progress.fixed_block(), PROGRESS_AT));
+        let block = self.plain_file().map(|(file, _)| {
+            // Of what another process has spoilt we would only spoil more.
+            let room = (FILE_HEADER + PROGRESS_BLOCK) as u64;
+            let is_ours = file.metadata().is_ok_and(|meta| meta.len() >= room) && self.starts_well(file);
+            if is_ours { file.write_all_at(&progress.fixed_block(), PROGRESS_AT) } else { Ok(()) }
+        });
         // An error here is not worth more than the one that is told already, or will be.
         block.is_some()
     }
@@ -243,7 +317,12 @@ impl Sink {
             }
             if self.whole == 0 {
                 file.set_len(0).map_err(|error| SinkError::Write { to: self.name(), error })?;
+            } else if file.metadata().is_ok_and(|meta| meta.len() < self.whole) || !self.starts_well(file) {
+                return Err(SinkError::Spoilt { path: path.to_owned() });
             }
+        }
+        if let Output::Text(text) = &self.out {
+            text.check()?;
         }
         #[cfg(test)]
         if let (Some(limit), Output::File { file, .. }) = (self.limit, &mut self.out)
@@ -255,20 +334,27 @@ impl Sink {
             return Err(SinkError::Write { to: self.name(), error });
         }
         let result = match &mut self.out {
-            Output::File { file, .. } => file.write_all(blocks),
+            Output::File { file, .. } if self.is_plain => file.write_all(blocks),
+            Output::File { file, .. } => self.patience.write(file, blocks),
             Output::Command { child, .. } => match &mut child.stdin {
-                Some(stdin) => stdin.write_all(blocks),
+                Some(stdin) => self.patience.write(stdin, blocks),
                 None => Err(io::ErrorKind::BrokenPipe.into()),
             },
             Output::Text(text) => text.write(blocks),
         };
         match result {
             Ok(()) => {
+                if self.whole == 0 {
+                    if self.has_reader() {
+                        report();
+                    }
+                    self.start = blocks[..blocks.len().min(FILE_HEADER)].to_vec();
+                }
                 self.whole += blocks.len() as u64;
                 Ok(())
             }
             Err(error) => {
-                if let Output::File { file, .. } = &self.out {
+                if let Some((file, _)) = self.plain_file() {
                     let _ = file.set_len(self.whole);
                 }
                 Err(SinkError::Write { to: self.name(), error })
@@ -276,18 +362,23 @@ impl Sink {
         }
     }
 
-    /// Closes it; a command is waited for.
+    fn starts_well(&self, file: &File) -> bool {
+        let mut start = vec![0; self.start.len()];
+        file.read_exact_at(&mut start, 0).is_ok_and(|()| start == self.start)
+    }
+
+    /// Closes it; a command is waited for, but not for ever.
     pub fn close(self) -> Result<(), SinkError> {
         match self.out {
-            Output::File { .. } => Ok(()),
+            Output::File { file, path } => {
+                let is_pipe = file.metadata().is_ok_and(|meta| meta.file_type().is_fifo());
+                let taken = if is_pipe { self.patience.drain(&file) } else { Ok(()) };
+                taken.map_err(|error| SinkError::Write { to: path.display().to_string(), error })
+            }
             Output::Text(text) => text.close(),
             Output::Command { mut child, command } => {
                 drop(child.stdin.take());
-                match child.wait() {
-                    Ok(status) if status.success() => Ok(()),
-                    Ok(status) => Err(SinkError::Status { command, status: status.to_string() }),
-                    Err(error) => Err(SinkError::Status { command, status: error.to_string() }),
-                }
+                ended(&mut child, &command, &self.patience)
             }
         }
     }
@@ -311,6 +402,37 @@ impl Sink {
     }
 }
 
+/// Tells `et-instrument run` that there is a trace, which it cannot see.
+fn report() {
+    let Some(path) = std::env::var_os(trace_path::REPORT) else { return };
+    // Made by who has started us, and nobody else.
+    if let Ok(mut file) = OpenOptions::new().append(true).custom_flags(libc::O_NOFOLLOW).open(path) {
+        let _ = file.write_all(trace_path::report_line(std::process::id()).as_bytes());
+    }
+}
+
+/// Waits for a command that has got all.
+pub fn ended(child: &mut Child, command: &str, patience: &Patience) -> Result<(), SinkError> {
+    match patience.reap(child) {
+        Ok(Some(status)) if status.success() => Ok(()),
+        Ok(None) => Err(slow(format!("the command of traceFile ({command})"), patience)),
+        status => Err(SinkError::Status { command: command.to_owned(), status: how(status) }),
+    }
+}
+
+/// Nobody waits any longer.
+pub fn slow(who: String, patience: &Patience) -> SinkError {
+    SinkError::Slow { who, after: patience::shown(patience.limit()) }
+}
+
+/// How a process ended.
+pub fn how(ended: io::Result<Option<ExitStatus>>) -> String {
+    match ended {
+        Ok(status) => status.map_or_else(String::new, |status| status.to_string()),
+        Err(error) => error.to_string(),
+    }
+}
+
 /// Opens a file, or, if another process is writing it, one with the process id in its name.
 fn open_unless_busy(path: &Path, old: Old) -> Result<(File, PathBuf), SinkError> {
     if let Some(file) = open_file(path, old)? {
@@ -324,7 +446,7 @@ fn open_unless_busy(path: &Path, old: Old) -> Result<(File, PathBuf), SinkError>
 /// Opens a trace file; `None` if another process is writing it. The lock lasts as long as the file is open.
 fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     let create = |error| SinkError::Create { path: path.to_owned(), error };
-    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path).map_err(create)?;
+    let mut file = open_ours(path)?;
     if !file.metadata().map_err(create)?.is_file() {
         // A device or a pipe: nothing to lose, nothing to lock.
         return Ok(Some(file));
@@ -345,22 +467,150 @@ fn open_file(path: &Path, old: Old) -> Result<Option<File>, SinkError> {
     Ok(Some(file))
 }
 
-fn beside(trace: &Path) -> PathBuf {
-    let mut name = trace.as_os_str().to_owned();
-    name.push(".buf");
-    name.into()
+/// Opens or makes a file, but not one that somebody has planted: what Linux has sysctls for (`fs.protected_symlinks`,
+/// `protected_regular`, `protected_fifos`), and not all systems have set.
+fn open_ours(path: &Path) -> Result<File, SinkError> {
+    let create = |error| SinkError::Create { path: path.to_owned(), error };
+    let strange = |what| SinkError::Strange { path: path.to_owned(), what };
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = fs::metadata(folder).map_err(create)?;
+    let is_strange = |owner: u32| is_strange((folder.mode(), folder.uid()), owner, buffers::us());
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = match options.clone().custom_flags(libc::O_NOFOLLOW).open(path) {
+        Err(error) if error.raw_os_error() == Some(libc::ELOOP) => {
+            let link = fs::symlink_metadata(path).map_err(create)?;
+            if is_strange(link.uid()) {
+                return Err(strange("link"));
+            }
+            options.open(path)
+        }
+        opened => opened,
+    }
+    .map_err(create)?;
+    // Of what a link of ours leads to the folder is another.
+    let is_here = fs::symlink_metadata(path).is_ok_and(|meta| !meta.is_symlink());
+    if is_here && is_strange(file.metadata().map_err(create)?.uid()) {
+        return Err(strange("file"));
+    }
+    Ok(file)
+}
+
+/// Whether something in a folder (its mode and owner) may be a trap: everybody may put things there, only their owners may
+/// remove them, and it is neither ours nor that of the folder's owner.
+fn is_strange(folder: (u32, u32), owner: u32, us: u32) -> bool {
+    let for_everybody = libc::S_ISVTX | libc::S_IWOTH;
+    folder.0 & for_everybody == for_everybody && owner != us && owner != folder.1
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::time::Duration;
+
+    fn patience() -> Arc<Patience> {
+        Arc::new(Patience::new(Duration::from_secs(20)))
+    }
+
+    #[test]
+    fn a_trace_that_another_process_empties_or_writes_over_is_no_longer_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let block = vec![b'x'; 3000];
+        type Spoil = fn(&Path);
+        let spoils: [Spoil; 4] = [
+            |path| fs::write(path, "").unwrap(),
+            |path| fs::write(path, vec![b'y'; 4000]).unwrap(),
+            |path| OpenOptions::new().write(true).open(path).unwrap().set_len(2000).unwrap(),
+            |path| {
+                let file = OpenOptions::new().write(true).open(path).unwrap();
+                file.set_len(0).unwrap();
+                file.set_len(9000).unwrap();
+            },
+        ];
+        for (number, spoil) in spoils.into_iter().enumerate() {
+            fs::write(&path, "").unwrap();
+            let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
+            sink.write(&block).unwrap();
+            assert!(sink.write_progress(&Progress::default()));
+            sink.write(&block).unwrap();
+            spoil(&path);
+            let before = fs::read(&path).unwrap();
+            let error = sink.write(&block).unwrap_err();
+            assert!(error.to_string().ends_with("t.ettrace short or written over it"), "{number}: {error}");
+            assert!(error.cause().starts_with("another process has cut"), "{}", error.cause());
+            assert!(sink.write_progress(&Progress { seconds: 9.0, ..Progress::default() }));
+            let after = fs::read(&path).unwrap();
+            // Where there is still a trace, it says why it ends.
+            assert_eq!(before != after, number == 2, "{number}");
+        }
+    }
+
+    #[test]
+    fn what_strangers_plant_is_not_written_to() {
+        let (us, stranger, sticky) = (1000, 1001, 0o41777);
+        for (folder, owner, expected) in [
+            ((sticky, 0), us, false),
+            ((sticky, 0), 0, false),
+            ((sticky, 0), stranger, true),
+            ((sticky, us), stranger, true),
+            ((0o40777, 0), stranger, false),
+            ((0o41755, 0), stranger, false),
+        ] {
+            assert_eq!(is_strange(folder, owner, us), expected, "{folder:?} {owner}");
+        }
+        // Our own links are followed.
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o1777)).unwrap();
+        let (real, link) = (folder.path().join("real"), folder.path().join("link"));
+        std::os::unix::fs::symlink(&real, &link).unwrap();
+        Sink::open(&Target::File(link)).unwrap().write(b"abc").unwrap();
+        assert_eq!(fs::read(real).unwrap(), b"abc");
+    }
+
+    #[test]
+    fn a_command_that_takes_nothing_or_does_not_end_is_not_waited_for_longer_than_said() {
+        let open = |command: &str| {
+            let patience = Arc::new(Patience::new(Duration::from_millis(200)));
+            Sink::open_as(&Target::Command(command.into()), None, patience).unwrap()
+        };
+        let mut sink = open("exec sleep 5");
+        let error = sink.write(&vec![0; 1 << 20]).unwrap_err().to_string();
+        assert!(error.contains("(exec sleep 5): nothing of it was taken for 200ms (option patience)"), "{error}");
+        let mut sink = open("cat > /dev/null; exec sleep 5");
+        sink.write(&vec![0; 1 << 20]).unwrap();
+        let error = sink.close().unwrap_err().to_string();
+        assert!(error.contains("exec sleep 5) has not ended 200ms after the program"), "{error}");
+    }
+
+    #[test]
+    fn what_nobody_takes_from_a_pipe_with_a_name_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pipe");
+        assert!(Command::new("mkfifo").arg(&path).status().unwrap().success());
+        let write = |limit| {
+            let patience = Arc::new(Patience::new(limit));
+            let mut sink = Sink::open_as(&Target::File(path.clone()), None, patience).unwrap();
+            sink.write(b"abc").unwrap();
+            sink
+        };
+        let error = write(Duration::from_millis(200)).close().unwrap_err().to_string();
+        assert!(error.contains("pipe: nothing of it was taken for 200ms"), "{error}");
+        let sink = write(Duration::from_secs(20));
+        let reader = std::thread::spawn({
+            let path = path.clone();
+            move || fs::read(path).unwrap()
+        });
+        sink.close().unwrap();
+        assert_eq!(reader.join().unwrap(), b"abc");
+    }
 
     #[test]
     fn a_file_is_written_and_has_its_buffers_beside_it() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
         let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
-        assert_eq!(sink.buffer_path(), folder.path().join("t.ettrace.buf"));
+        assert_eq!(sink.buffer_place(), Place::Beside(path.clone()));
         sink.write(b"abc").unwrap();
         sink.close().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"abc");
@@ -381,7 +631,7 @@ mod tests {
     #[test]
     fn a_full_disk_is_an_error_with_the_name_of_the_file() {
         let mut sink = Sink::open(&Target::File("/dev/full".into())).unwrap();
-        assert!(!sink.buffer_path().starts_with("/dev"));
+        assert_eq!(sink.buffer_place(), Place::In(std::env::temp_dir()));
         let error = sink.write(&[0; 100]).unwrap_err().to_string();
         assert!(error.contains("/dev/full"), "{error}");
     }
@@ -396,7 +646,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"PK\x03\x04 a jar");
 
         let text = Text { dialect: "et".into(), names: None, tool: Some("/bin/cat".into()) };
-        let error = Sink::open_as(&Target::File(path.clone()), Some(&text)).unwrap_err().to_string();
+        let error = Sink::open_as(&Target::File(path.clone()), Some(&text), patience()).unwrap_err().to_string();
         assert!(error.contains("not a text"), "{error}");
 
         let old = [&FILE_MAGIC[..], b"an old one"].concat();
@@ -409,7 +659,7 @@ mod tests {
         assert_eq!(first.path(), Some(path.as_path()));
         let other = folder.path().join(format!("t.{}.ettrace", std::process::id()));
         assert_eq!(second.path(), Some(other.as_path()));
-        assert_ne!(second.buffer_path(), first.buffer_path());
+        assert_ne!(second.buffer_place(), first.buffer_place());
         assert_eq!(fs::read(&path).unwrap(), b"new");
     }
 

@@ -2,6 +2,7 @@
 
 use std::ffi::CStr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use et_trace::event::Ticket;
@@ -26,10 +27,12 @@ use crate::jvm::jvmti::{AgentThread, Capability, EventKind, Jvmti, JvmtiError};
 use crate::layout;
 use crate::names::{self, Places};
 use crate::options::Options;
+use crate::patience::Patience;
 use crate::prepared::Mirrors;
 use crate::proxy::{Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
+use crate::signals;
 use crate::sink::Sink;
 use crate::slots::{self, Slots};
 use crate::tracer::{Parts, Tracer};
@@ -59,7 +62,15 @@ pub enum StartError {
 }
 
 /// Begins tracing on the thread that the VM started on.
-pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, sink: Sink) -> Result<(), StartError> {
+pub fn run(
+    vm: Vm,
+    jvmti: Jvmti,
+    env: Env,
+    thread: Object,
+    options: &Options,
+    mut sink: Sink,
+    patience: Arc<Patience>,
+) -> Result<(), StartError> {
     let start = Instant::now();
     let property = |name| jvmti.system_property(name).unwrap_or_default();
     let java_home = property(c"java.home");
@@ -70,7 +81,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     reflection::hide_fields(env);
     let release = property(c"java.vm.specification.version");
     let run = RunId::random();
-    let buffers = Buffers::create(&sink.buffer_path(), options.buffer_bytes, run);
+    let buffers = Buffers::create(&sink.buffer_place(), options.buffer_bytes, run);
     let (hotspot, buffers) = match (HotSpot::find(env, &release), buffers) {
         (Some(hotspot), Ok(buffers)) => (hotspot, buffers),
         (None, _) => {
@@ -82,6 +93,14 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
             return Err(error.into());
         }
     };
+    sink.hand_over(buffers.file());
+    // The VM would print warnings about handlers that are not its own.
+    if !checks_handlers(env) {
+        buffers.guard();
+        if sink.has_reader() {
+            signals::watch_for_ends();
+        }
+    }
     let sizes_known = layout::check_instance_sizes(env, jvmti, &hotspot, &proxy, thread);
     let slots = Slots::new(env, jvmti);
     let dynamic = options
@@ -116,6 +135,7 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
         ids,
         start,
         unloading: unloading.as_ref().ok().copied(),
+        patience,
     };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     proxy.set(
@@ -185,6 +205,23 @@ pub fn run(vm: Vm, jvmti: Jvmti, env: Env, thread: Object, options: &Options, si
     tracer.control.open(tracer, env, thread)?;
     look_for_names(tracer, java_home, options);
     Ok(())
+}
+
+/// Whether the VM looks now and then whether the handlers of signals are its own (`-Xcheck:jni`).
+fn checks_handlers(env: Env) -> bool {
+    env.frame(8, |env| {
+        let class = env.find_class(c"jdk/internal/misc/VM")?;
+        let given = env.static_method(class, c"getRuntimeArguments", c"()[Ljava/lang/String;")?;
+        let list = env.call_static_object(class, given, &[])?;
+        let is_it = |index| {
+            env.frame(2, |env| {
+                let text = env.array_element(list, index).and_then(|word| env.text(word));
+                text.is_some_and(|text| text.starts_with("-Xcheck:jni") || text == "-XX:+CheckJNICalls")
+            })
+        };
+        Some((0..env.array_length(list)).any(is_it))
+    })
+    .unwrap_or(false)
 }
 
 /// Identity hashes of fresh objects, drawn one after the other.
@@ -260,6 +297,36 @@ pub fn record_what_exists(
         tracer.queue.problem(line, 1);
     }
     Ok(())
+}
+
+/// Does something while the other threads of the program stand still, if that can be. Their hooks are on: what they did between the
+/// end of the trace and that of the process would be in no trace.
+pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body: impl FnOnce()) {
+    env.frame(128, |env| {
+        let jvmti = tracer.jvmti;
+        let others = current_thread(env).zip(jvmti.all_threads(env).ok()).map(|(current, mut threads)| {
+            threads.retain(|thread| !env.is_same(*thread, current));
+            threads.retain(|thread| !own.iter().any(|own| env.is_same(*thread, own.get())));
+            threads
+        });
+        // A debugger may be the one who stops threads. What they do is counted all the same.
+        let _stopped = others.as_ref().and_then(|others| Stopped::stop(jvmti, others).ok());
+        body();
+    });
+}
+
+/// The thread that we are; none if it carries another, which would be stopped with it.
+fn current_thread<'a>(env: Env<'a>) -> Option<Object<'a>> {
+    let class = env.find_class(c"java/lang/Thread")?;
+    let call = |name| {
+        let method = env.static_method(class, name, c"()Ljava/lang/Thread;")?;
+        env.call_static_object(class, method, &[])
+    };
+    let current = call(c"currentThread")?;
+    match call(c"currentCarrierThread") {
+        Some(carrier) if !env.is_same(carrier, current) => None,
+        _ => Some(current),
+    }
 }
 
 /// Events that the run needs from here on.

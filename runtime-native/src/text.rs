@@ -1,16 +1,22 @@
 //! A trace that is written as text at once: `et-trace text` gets the blocks through a pipe, and writes when they have ended.
 //!
 //! A program that is killed, or that halts, closes the pipe as well: the text is written all the same, with what the
-//! buffer file still has.
+//! buffer file still has. It has no name, and goes with the last process that has it open.
+#![allow(unsafe_code, reason = "a file that a child process inherits")]
 
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Seek};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use et_trace::file::format::buffers::OPEN_VARIABLE;
 
 use crate::options::Text;
-use crate::sink::SinkError;
+use crate::patience::{self, Patience};
+use crate::sink::{SinkError, ended, how, slow};
 
 /// The program that makes the text.
 const TOOL: &str = "et-trace";
@@ -53,7 +59,11 @@ impl Maker {
 pub struct TextOutput {
     maker: Maker,
     to: TextTo,
+    patience: Arc<Patience>,
+    /// The buffer file.
+    buffers: Option<File>,
     running: Option<Running>,
+    has_started: bool,
 }
 
 #[derive(Debug)]
@@ -64,8 +74,13 @@ struct Running {
 
 impl TextOutput {
     /// Ready to start.
-    pub fn new(maker: Maker, to: TextTo) -> Self {
-        Self { maker, to, running: None }
+    pub fn new(maker: Maker, to: TextTo, patience: Arc<Patience>) -> Self {
+        Self { maker, to, patience, buffers: None, running: None, has_started: false }
+    }
+
+    /// What makes the text will inherit it.
+    pub fn hand_over(&mut self, buffers: Option<File>) {
+        self.buffers = buffers;
     }
 
     /// Where the text goes.
@@ -79,11 +94,22 @@ impl TextOutput {
             Some(running) => running,
             None => {
                 let running = self.start()?;
+                self.has_started = true;
                 self.running.insert(running)
             }
         };
         let pipe = running.tool.stdin.as_mut();
-        pipe.map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |pipe| pipe.write_all(bytes))
+        pipe.map_or_else(|| Err(io::ErrorKind::BrokenPipe.into()), |pipe| self.patience.write(pipe, bytes))
+    }
+
+    /// Whether another process has cut the text short.
+    pub fn check(&self) -> Result<(), SinkError> {
+        let TextTo::File(file, path) = &self.to else { return Ok(()) };
+        // Where the tool is to go on, which shares that with us. It is asked for first: the file only grows.
+        let at = (&mut &*file).stream_position();
+        let is_spoilt =
+            self.has_started && file.metadata().is_ok_and(|meta| meta.is_file() && at.is_ok_and(|at| meta.len() < at));
+        if is_spoilt { Err(SinkError::Spoilt { path: path.clone() }) } else { Ok(()) }
     }
 
     fn start(&self) -> io::Result<Running> {
@@ -103,7 +129,16 @@ impl TextOutput {
             }
             TextTo::Command(_) => Stdio::piped(),
         };
+        // Open in the tool under the same number; here only until it has started.
+        let inherited = self.buffers.as_ref().and_then(inheritable);
+        if let Some(file) = &inherited {
+            tool.env(OPEN_VARIABLE, format!("/proc/self/fd/{}", file.as_raw_fd()));
+        }
         let mut tool = apart(&mut tool).stdin(Stdio::piped()).stdout(out).spawn()?;
+        drop(inherited);
+        if let Some(pipe) = &tool.stdin {
+            patience::unblock(pipe)?;
+        }
         let command = match &self.to {
             TextTo::File(..) => None,
             TextTo::Command(command) => {
@@ -115,25 +150,31 @@ impl TextOutput {
     }
 
     /// No more bytes come: waits until the text is written.
-    pub fn close(self) -> Result<(), SinkError> {
-        let Some(Running { mut tool, command }) = self.running else { return Ok(()) };
+    pub fn close(mut self) -> Result<(), SinkError> {
+        let Some(Running { mut tool, command }) = self.running.take() else { return Ok(()) };
         drop(tool.stdin.take());
-        let made = tool.wait();
+        let made = self.patience.reap(&mut tool);
+        if matches!(made, Ok(None)) {
+            return Err(slow(format!("{}, which makes the text,", self.maker.tool.display()), &self.patience));
+        }
         if let (Some(mut child), TextTo::Command(command)) = (command, &self.to) {
-            let status = child.wait();
-            if !status.as_ref().is_ok_and(ExitStatus::success) {
-                return Err(SinkError::Status { command: command.clone(), status: how(status) });
-            }
+            ended(&mut child, command, &self.patience)?;
         }
         match made {
-            Ok(status) if status.success() || status.code().is_some_and(|code| EXPLAINED.contains(&code)) => Ok(()),
-            made => Err(SinkError::Text { tool: self.maker.tool, status: how(made) }),
+            Ok(Some(status)) if status.success() || status.code().is_some_and(|code| EXPLAINED.contains(&code)) => {}
+            made => return Err(SinkError::Text { tool: self.maker.tool, status: how(made) }),
         }
+        self.check()
     }
 }
 
-fn how(ended: io::Result<ExitStatus>) -> String {
-    ended.map_or_else(|error| error.to_string(), |status| status.to_string())
+/// The same file under another number, which programs that are started inherit.
+fn inheritable(file: &File) -> Option<OwnedFd> {
+    // SAFETY: plain calls on an open file; the new number is nobody's but ours.
+    unsafe {
+        let number = libc::fcntl(file.as_raw_fd(), libc::F_DUPFD, 3);
+        (number >= 0).then(|| OwnedFd::from_raw_fd(number))
+    }
 }
 
 /// Ctrl-C at the terminal ends the program; the text of what it did is written all the same.
@@ -173,7 +214,9 @@ fn library() -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
 
     /// Stands for et-trace: says what it was called with, then what it got.
     fn tool(folder: &Path, last: &str) -> PathBuf {
@@ -187,12 +230,45 @@ mod tests {
         Maker::find(&Text { dialect: "replayer".into(), names: Some("n".into()), tool: Some(tool) })
     }
 
+    fn patience() -> Arc<Patience> {
+        Arc::new(Patience::new(Duration::from_secs(20)))
+    }
+
+    #[test]
+    fn the_tool_inherits_the_buffer_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let last = "cat \"$ET_BUFFERS\"";
+        let mut output =
+            TextOutput::new(maker(tool(folder.path(), last)).unwrap(), TextTo::File(file, path.clone()), patience());
+        let mut buffers = tempfile::tempfile().unwrap();
+        buffers.write_all(b"in the buffers").unwrap();
+        output.hand_over(Some(buffers));
+        output.write(b"abc ").unwrap();
+        output.close().unwrap();
+        assert!(fs::read_to_string(path).unwrap().ends_with("\nabc in the buffers"));
+    }
+
+    #[test]
+    fn a_text_that_another_process_empties_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&path).unwrap();
+        let last = "sleep 0.2; : > \"$(readlink /proc/$$/fd/1)\"";
+        let mut output =
+            TextOutput::new(maker(tool(folder.path(), last)).unwrap(), TextTo::File(file, path), patience());
+        output.write(b"abc").unwrap();
+        let error = output.close().unwrap_err().to_string();
+        assert!(error.ends_with("out short or written over it"), "{error}");
+    }
+
     #[test]
     fn the_text_goes_to_a_command() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("out");
         let to = TextTo::Command(format!("cat > '{}'", out.display()));
-        let mut output = TextOutput::new(maker(tool(folder.path(), "")).unwrap(), to);
+        let mut output = TextOutput::new(maker(tool(folder.path(), "")).unwrap(), to, patience());
         output.write(b"abc").unwrap();
         output.write(b"def").unwrap();
         output.close().unwrap();
@@ -208,7 +284,7 @@ mod tests {
             ("", "cat > /dev/null; exit 5", Some("exit status: 5")),
         ] {
             let to = TextTo::Command(command.into());
-            let mut output = TextOutput::new(maker(tool(folder.path(), last)).unwrap(), to);
+            let mut output = TextOutput::new(maker(tool(folder.path(), last)).unwrap(), to, patience());
             output.write(b"abc").unwrap();
             let said = output.close().err().map(|error| error.to_string());
             assert_eq!(said.is_some(), expected.is_some(), "{last}: {said:?}");

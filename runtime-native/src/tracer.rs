@@ -1,7 +1,7 @@
 //! The state of a traced run, shared by all callbacks.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Barrier, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -9,16 +9,17 @@ use et_trace::event::Ticket;
 use et_trace::file::format::GcRecord;
 use et_trace::file::progress::{OVERFLOWS, RunId};
 
-use crate::buffers::{Buffers, NoChunk};
+use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk};
 use crate::classes::Classes;
 use crate::collector::Collector;
-use crate::control::Control;
+use crate::control::{Control, VM_DEATH};
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
 use crate::ids::{IdSpace, Tags};
 use crate::jvm::env::{Env, Object, Vm};
 use crate::jvm::hotspot::HotSpot;
 use crate::jvm::jvmti::Jvmti;
+use crate::patience::Patience;
 use crate::proxy::Proxy;
 use crate::queue::{Counters, Finish, Queue};
 use crate::report::say;
@@ -26,7 +27,7 @@ use crate::sink::{Sink, SinkError};
 use crate::slots::{Kept, Slots};
 use crate::threads::Threads;
 use crate::unloading::{self, Unloading};
-use crate::writer::{HeapUse, Host};
+use crate::writer::{HeapUse, Host, Written};
 
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;
@@ -94,7 +95,15 @@ pub struct Tracer {
     pub names: Mutex<Option<JoinHandle<()>>>,
     /// Ids that were announced, see HeapProxy.
     pub known: Box<[AtomicU32]>,
+    /// With who reads the trace.
+    pub patience: Arc<Patience>,
+    /// All but its end.
+    pub written: Mutex<Option<Written<'static, Tracer>>>,
+    /// What threads had when they were cut off.
+    cut: Mutex<Vec<CutChunk>>,
     lost: AtomicU64,
+    /// Events for which there was no buffer any more, at the end.
+    late: AtomicU64,
     ended: AtomicBool,
 }
 
@@ -117,6 +126,7 @@ pub struct Parts {
     pub ids: IdSpace,
     pub start: Instant,
     pub unloading: Option<Unloading>,
+    pub patience: Arc<Patience>,
 }
 
 /// The tracer, once tracing has begun.
@@ -154,7 +164,11 @@ impl Tracer {
             writer_runs: Barrier::new(2),
             names: Mutex::new(None),
             known: (0..KNOWN_SLOTS).map(|_| AtomicU32::new(0)).collect(),
+            patience: parts.patience,
+            written: Mutex::new(None),
+            cut: Mutex::default(),
             lost: AtomicU64::new(0),
+            late: AtomicU64::new(0),
             ended: AtomicBool::new(false),
         };
         tracer.queue.keep_in(tracer.buffers.journal());
@@ -167,12 +181,16 @@ impl Tracer {
     pub fn next_chunk(&self, env: Env, thread: Object, at: usize) -> usize {
         self.hand_in(at);
         if self.ended.load(Ordering::Acquire) {
+            self.late.fetch_add(1, Ordering::Relaxed);
             return 0;
         }
         let index = self.threads.current(self, env, thread);
         match self.buffers.take(index) {
             Ok(address) => address,
-            Err(NoChunk::Stopped) => 0,
+            Err(NoChunk::Stopped) => {
+                self.late.fetch_add(1, Ordering::Relaxed);
+                0
+            }
             Err(NoChunk::NoSpace) => {
                 if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
                     say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
@@ -269,21 +287,47 @@ impl Tracer {
         if !self.ended.swap(true, Ordering::AcqRel) {
             self.proxy.switch(env, false);
             self.finish(Some(env), reason, None);
+            self.close(0);
         }
     }
 
-    /// The process exits and the VM was not told: native code called `exit`, or the launcher could not destroy the VM for want
-    /// of memory. The VM cannot be asked for anything.
-    pub fn end_at_exit(&self) {
+    /// Writes what there is when the VM goes down; the end follows when the process exits. Until then other threads may run, and with
+    /// the hooks on what they do is counted.
+    pub fn end_with_vm(&self, env: Env) {
         if !self.ended.swap(true, Ordering::AcqRel) {
+            self.patience.program_ends();
+            self.proxy.switch_rewriting(env, false);
+            self.finish(Some(env), VM_DEATH, None);
+        }
+    }
+
+    /// The process exits. If the VM was not told, native code called `exit`, or the launcher could not destroy the VM for want
+    /// of memory; it cannot be asked for anything then.
+    pub fn end_at_exit(&self) {
+        if self.ended.swap(true, Ordering::AcqRel) {
+            // The VM has stopped its threads for good.
+            let cut = std::mem::take(&mut *self.cut.lock().unwrap_or_else(PoisonError::into_inner));
+            let late: u64 = cut.into_iter().map(|chunk| self.buffers.late_events(chunk)).sum();
+            self.close(late + self.late.load(Ordering::Relaxed));
+        } else {
+            self.patience.program_ends();
             self.finish(None, "exit", Some(PATIENCE_AT_EXIT));
+            self.close(0);
+        }
+    }
+
+    /// Writes the end, once.
+    fn close(&self, late: u64) {
+        let written = self.written.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(written) = written {
+            written.close(late);
         }
     }
 
     fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
-        for chunk in self.buffers.hand_in_all() {
-            self.queue.chunk(chunk);
-        }
+        let chunks = self.buffers.hand_in_all();
+        self.cut.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks.iter().filter_map(FullChunk::cut));
+        chunks.into_iter().for_each(|chunk| self.queue.chunk(chunk));
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(names) = names {
             let _ = names.join();

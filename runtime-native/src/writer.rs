@@ -47,8 +47,19 @@ pub trait Host {
     fn failed(&self, error: &SinkError);
 }
 
-/// Runs on the writer's thread until the trace is finished.
-pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl Host, start: Instant) {
+/// What threads did while the VM went down.
+const LATE: &str =
+    "events of threads that ran on while the VM went down: they are later than the end of the trace, and not in it";
+
+/// Runs on the writer's thread until all is written but the end.
+pub fn run<'a, H: Host>(
+    run: RunId,
+    queue: &Queue,
+    buffers: &'a Buffers,
+    sink: Sink,
+    host: &'a H,
+    start: Instant,
+) -> Written<'a, H> {
     let mut writer = Writer::new(run, sink, buffers, host, start);
     // After the last work the counts are written once more: a program that waits may be killed then.
     let mut patience = None;
@@ -67,14 +78,10 @@ pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl
             writer.fail(&error);
         }
         queue.written();
-        if let Some(end) = end {
-            if let Err(error) = writer.end(end) {
-                writer.fail(&error);
-            }
-            writer.write_progress();
-            buffers.remove_file();
-            queue.writer_is_gone();
-            return;
+        if let Some(finish) = end {
+            writer.counters = Some(finish.counters);
+            let cpu_seconds = cpu_time::of_this_thread().map(|time| time.as_secs_f64());
+            return Written { writer, finish, cpu_seconds };
         }
         if writer.last_progress.elapsed() >= PROGRESS_EVERY {
             writer.write_progress();
@@ -82,6 +89,30 @@ pub fn run(run: RunId, queue: &Queue, buffers: &Buffers, sink: Sink, host: &impl
     }
 }
 
+/// A trace that lacks its end only. Until that is there the buffer file stays.
+#[derive(Debug)]
+pub struct Written<'a, H> {
+    writer: Writer<'a, H>,
+    finish: Finish,
+    cpu_seconds: Option<f64>,
+}
+
+impl<H: Host> Written<'_, H> {
+    /// Writes the end and closes the trace, on any thread. So many events came too late.
+    pub fn close(mut self, late: u64) {
+        if late > 0 {
+            let problem = Problem { what: LATE.into(), count: late };
+            self.writer.pack(BlockKind::Problem, &format::encode_json(&problem));
+        }
+        if let Err(error) = self.writer.end(self.finish, self.cpu_seconds) {
+            self.writer.fail(&error);
+        }
+        self.writer.write_progress();
+        self.writer.buffers.remove_file();
+    }
+}
+
+#[derive(Debug)]
 struct Writer<'a, H> {
     buffers: &'a Buffers,
     host: &'a H,
@@ -98,6 +129,10 @@ struct Writer<'a, H> {
     /// Blocks on their way out.
     packed: Vec<u8>,
     last_progress: Instant,
+    /// The last ticket that is known: what lies in the buffer file may be lost.
+    ticket: Ticket,
+    /// The counts at the end: then the host is asked no more.
+    counters: Option<Counters>,
 }
 
 impl<'a, H: Host> Writer<'a, H> {
@@ -117,6 +152,8 @@ impl<'a, H: Host> Writer<'a, H> {
             packer: BlockPacker::default(),
             packed,
             last_progress: start,
+            ticket: Ticket(0),
+            counters: None,
         }
     }
 
@@ -148,8 +185,9 @@ impl<'a, H: Host> Writer<'a, H> {
         let Some(chunk) = work.chunk else { return self.flush() };
         let buffers = self.buffers;
         let events = buffers.events(&chunk);
-        self.pack_events(chunk.thread.0, events);
-        let result = self.flush();
+        self.pack_events(chunk.thread.0, &events);
+        // Behind the reading: what was lost after it was read is of no matter.
+        let result = if buffers.are_whole() { self.flush() } else { Err(SinkError::Buffers(buffers.name())) };
         if let Err(error) = &result {
             // Before the chunk is counted, which was on its way then.
             self.fail(error);
@@ -158,8 +196,9 @@ impl<'a, H: Host> Writer<'a, H> {
             && !events.is_empty()
         {
             stopped.lost_chunks += 1;
-            stopped.lost_events += event::count(events);
+            stopped.lost_events += event::count(&events);
         }
+        drop(events);
         buffers.release(chunk);
         Ok(())
     }
@@ -222,11 +261,18 @@ impl<'a, H: Host> Writer<'a, H> {
     /// Says in the trace how far the run has come, or why tracing stopped.
     fn write_progress(&mut self) {
         self.last_progress = Instant::now();
+        if !self.buffers.are_whole() && self.stopped.is_none() {
+            self.fail(&SinkError::Buffers(self.buffers.name()));
+            return;
+        }
+        if self.stopped.is_none() {
+            self.ticket = self.buffers.last_ticket();
+        }
         let Some(sink) = &self.sink else { return };
-        let Counters { lost_events, overflows, dynamic } = self.host.counters();
+        let Counters { lost_events, overflows, dynamic } = self.counters.unwrap_or_else(|| self.host.counters());
         let progress = Progress {
             seconds: self.start.elapsed().as_secs_f64(),
-            ticket: self.buffers.last_ticket(),
+            ticket: self.ticket,
             event_bytes: self.event_bytes,
             blocks: if self.stopped.is_some() { 0 } else { self.blocks },
             lost_events: lost_events + self.discarded.unwrap_or_default(),
@@ -240,7 +286,7 @@ impl<'a, H: Host> Writer<'a, H> {
         }
     }
 
-    fn end(&mut self, finish: Finish) -> Result<(), SinkError> {
+    fn end(&mut self, finish: Finish, cpu_seconds: Option<f64>) -> Result<(), SinkError> {
         if self.stopped.is_some() {
             return Ok(());
         }
@@ -255,7 +301,7 @@ impl<'a, H: Host> Writer<'a, H> {
             blocks: self.blocks + 1,
             lost_events: finish.counters.lost_events + self.discarded.unwrap_or_default(),
             seconds: self.start.elapsed().as_secs_f64(),
-            writer_cpu_seconds: cpu_time::of_this_thread().map(|time| time.as_secs_f64()),
+            writer_cpu_seconds: cpu_seconds,
             dynamic: finish.counters.dynamic,
         };
         self.pack(BlockKind::End, &format::encode_json(&end));
@@ -283,7 +329,7 @@ impl<'a, H: Host> Writer<'a, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::{FullChunk, ThreadIndex};
+    use crate::buffers::{FullChunk, Place, ThreadIndex};
     use crate::options::Target;
     use et_names::MethodId;
     use et_trace::file::format::{BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
@@ -339,14 +385,18 @@ mod tests {
         full.unwrap()
     }
 
-    fn traced(target: &Target, fake: &Fake, chunks: u32) -> u64 {
+    fn traced(target: &Target, fake: &Fake, chunks: u32, late: u64) -> u64 {
         let folder = tempfile::tempdir().unwrap();
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let queue = Queue::default();
         let mut written = 0;
         std::thread::scope(|scope| {
             let sink = Sink::open(target).unwrap();
-            scope.spawn(|| run(RunId::default(), &queue, &buffers, sink, fake, Instant::now()));
+            let writer = scope.spawn(|| {
+                let written = run(RunId::default(), &queue, &buffers, sink, fake, Instant::now());
+                queue.writer_is_gone();
+                written
+            });
             queue.block(BlockKind::Meta, b"{}".to_vec());
             queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
             queue.gc(GcRecord::default());
@@ -371,6 +421,9 @@ mod tests {
                 Finish { reason: "VMDeath", end_ticket: Ticket(chunks.into()), counters: fake.counters() },
                 None,
             );
+            let written = writer.join().unwrap();
+            assert!(written.writer.stopped.is_some() || folder.path().join("t.buf").exists());
+            written.close(late);
         });
         assert!(!folder.path().join("t.buf").exists());
         written
@@ -381,7 +434,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
         let fake = Fake::default();
-        let written = traced(&Target::File(path.clone()), &fake, 100);
+        let written = traced(&Target::File(path.clone()), &fake, 100, 0);
         let blocks = blocks(&path);
         assert_eq!((blocks[0].0.kind, blocks[1].0.kind), (BlockKind::Progress, BlockKind::Meta));
         assert!(blocks.iter().enumerate().all(|(index, (header, _))| header.sequence == index as u64));
@@ -401,7 +454,7 @@ mod tests {
     fn a_block_that_no_reader_would_take_is_left_out_and_named() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
         let sink = Sink::open(&Target::File(path.clone())).unwrap();
         let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
@@ -409,7 +462,7 @@ mod tests {
         let large = (BlockKind::InitialObjects, vec![0; MAX_BLOCK + 1]);
         let work = Work { blocks: [large, (BlockKind::Meta, b"{}".to_vec())].into(), ..Work::default() };
         writer.write(work).unwrap();
-        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, None).unwrap();
         let blocks = blocks(&path);
         let kinds: Vec<BlockKind> = blocks.iter().map(|(header, _)| header.kind).collect();
         assert_eq!(kinds, [BlockKind::Progress, BlockKind::Problem, BlockKind::Meta, BlockKind::End]);
@@ -419,10 +472,47 @@ mod tests {
     }
 
     #[test]
+    fn what_comes_after_the_end_is_counted_before_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        traced(&Target::File(path.clone()), &Fake::default(), 3, 26_122);
+        let blocks = blocks(&path);
+        let [.., (problem, raw), (end, _)] = &*blocks else { panic!("no blocks") };
+        assert_eq!((problem.kind, end.kind), (BlockKind::Problem, BlockKind::End));
+        let problem: Problem = decode_json(raw).unwrap();
+        assert_eq!((problem.count, problem.what.contains("while the VM went down")), (26_122, true));
+    }
+
+    #[test]
+    fn a_buffer_file_that_is_cut_short_ends_tracing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
+        let fake = Fake::default();
+        let sink = Sink::open(&Target::File(path.clone())).unwrap();
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
+        let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
+        writer.write(work(chunk_of(&buffers, 10))).unwrap();
+        writer.write_progress();
+        let (second, third) = (chunk_of(&buffers, 20), chunk_of(&buffers, 30));
+        let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("t.buf")).unwrap();
+        file.set_len(file.metadata().unwrap().len() - 1).unwrap();
+        [second, third].into_iter().for_each(|chunk| writer.write(work(chunk)).unwrap());
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, None).unwrap();
+        writer.write_progress();
+        assert_eq!(fake.failures.into_inner(), 1);
+        let events = blocks(&path).iter().filter(|(header, _)| header.kind == BlockKind::Events).count();
+        assert_eq!(events, 1);
+        let stopped = progress(&path).stopped.unwrap();
+        assert!(stopped.why.ends_with("t.buf short or written over it"), "{}", stopped.why);
+        assert_eq!(stopped.lost_chunks, 2);
+    }
+
+    #[test]
     fn discarded_events_are_lost_events() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
         let sink = Sink::open(&Target::File(path.clone())).unwrap().discarding_events(true);
         let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
@@ -430,12 +520,12 @@ mod tests {
             let chunk = Some(chunk_of(&buffers, count));
             writer.write(Work { chunk, ..Work::default() }).unwrap();
         }
-        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, Some(0.5)).unwrap();
         let blocks = blocks(&path);
         assert!(blocks.iter().all(|(header, _)| header.kind != BlockKind::Events));
         let end: End = decode_json(&blocks.last().unwrap().1).unwrap();
         assert_eq!((end.lost_events, end.event_bytes), (510, 0));
-        assert!(end.writer_cpu_seconds.is_some());
+        assert_eq!(end.writer_cpu_seconds, Some(0.5));
         let problem: Problem = decode_json(&blocks[blocks.len() - 2].1).unwrap();
         assert_eq!((problem.count, problem.what.contains("discard=on")), (510, true));
     }
@@ -443,14 +533,14 @@ mod tests {
     #[test]
     fn a_full_disk_stops_tracing_once_and_does_not_hang() {
         let fake = Fake::default();
-        traced(&Target::File("/dev/full".into()), &fake, 1000);
+        traced(&Target::File("/dev/full".into()), &fake, 1000, 0);
         assert_eq!(fake.failures.into_inner(), 1);
     }
 
     #[test]
     fn a_command_that_goes_away_stops_tracing() {
         let fake = Fake::default();
-        traced(&Target::Command("head -c 10 >/dev/null".into()), &fake, 3000);
+        traced(&Target::Command("head -c 10 >/dev/null".into()), &fake, 3000, 0);
         assert_eq!(fake.failures.into_inner(), 1);
     }
 
@@ -465,11 +555,14 @@ mod tests {
     fn a_killed_run_leaves_its_last_counts() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let (queue, fake) = (Queue::default(), Fake::default());
         std::thread::scope(|scope| {
             let sink = Sink::open(&Target::File(path.clone())).unwrap();
-            scope.spawn(|| run(RunId::default(), &queue, &buffers, sink, &fake, Instant::now()));
+            scope.spawn(|| {
+                run(RunId::default(), &queue, &buffers, sink, &fake, Instant::now());
+                queue.writer_is_gone();
+            });
             queue.block(BlockKind::Meta, b"{}".to_vec());
             let deadline = Instant::now() + Duration::from_secs(20);
             let mut last = Progress::default();
@@ -490,7 +583,7 @@ mod tests {
     fn a_trace_that_cannot_be_written_says_why_when_and_what_is_missing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
-        let buffers = Buffers::create(&folder.path().join("t.buf"), 64 << 10, RunId::default()).unwrap();
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
         let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
         sink.limit = Some(1400);
@@ -500,7 +593,7 @@ mod tests {
         for chunk in chunks {
             writer.write(work(chunk)).unwrap();
         }
-        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }).unwrap();
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, None).unwrap();
         writer.write_progress();
         assert_eq!(fake.failures.into_inner(), 1);
         assert_eq!(blocks(&path).len(), 2, "the progress, and the one chunk that had room");

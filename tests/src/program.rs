@@ -91,6 +91,8 @@ pub struct Setup<'a> {
     pub after: &'a [&'a str],
     /// Variables of the traced run.
     pub environment: &'a [(&'a str, &'a str)],
+    /// What the runtime is to say of the traced run, line by line; nothing as a rule.
+    pub says: &'a str,
 }
 
 impl Run {
@@ -157,8 +159,9 @@ impl Run {
             .arg(name)
             .current_dir(&folder);
         let rerun = run_java(&mut traced)?;
+        let expected = Seen { stderr: format!("{}{}", plain.stderr, setup.says), ..plain.clone() };
         ensure!(
-            plain == rerun,
+            expected == rerun,
             "the rewritten program behaves differently\nplain: {plain:?}\nrewritten: {rerun:?}\n{}",
             command::shown(&traced)
         );
@@ -240,7 +243,7 @@ pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>
 }
 
 /// What a user sees of a run.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
     /// Standard output.
     pub stdout: String,

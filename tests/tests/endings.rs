@@ -3,6 +3,7 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitCode, Output, Stdio};
 use std::thread::sleep;
@@ -24,10 +25,16 @@ fn main() -> ExitCode {
             [
                 lab::on_jdk_unless(feature, "killed", |_, _| None, killed),
                 lab::on_jdk_unless(feature, "full_disk", |_, _| no_small_disk(), full_disk),
+                lab::on_jdk_unless(feature, "buffers_cut_short", |_, _| None, buffers_cut_short),
+                lab::on_jdk_unless(feature, "busy_at_the_end", |_, _| None, busy_at_the_end),
             ]
         })
         .collect();
-    let once: [(&str, lab::Case); 8] = [
+    let once: [(&str, lab::Case); 12] = [
+        ("trace_emptied", trace_emptied),
+        ("nobody_reads", nobody_reads),
+        ("nobody_reads_and_the_end_is_asked_for", terminated_while_nobody_reads),
+        ("text_of_a_killed_program", text_of_a_killed_program),
         ("file_size_limit", file_size_limit),
         ("folder_removed", folder_removed),
         ("pipe_closed", pipe_closed),
@@ -55,6 +62,7 @@ struct Bench<'a> {
     trace: PathBuf,
     /// The launcher and its options, the class last.
     java: Vec<String>,
+    variables: Vec<(String, String)>,
 }
 
 impl<'a> Bench<'a> {
@@ -73,7 +81,7 @@ impl<'a> Bench<'a> {
         let mut java = vec![traced.java().display().to_string()];
         java.extend(traced.options(&trace));
         java.extend(["-Det.bufferSize=1m".into(), "-cp".into(), classes.display().to_string(), class.to_owned()]);
-        Ok(Self { lab, folder, trace, java })
+        Ok(Self { lab, folder, trace, java, variables: Vec::new() })
     }
 
     /// Another `traceFile`.
@@ -99,7 +107,7 @@ impl<'a> Bench<'a> {
     /// Starts it; it has said that it is ready.
     fn started(&self, arguments: &[&str]) -> Result<Waiting> {
         let mut command = Command::new(&self.java[0]);
-        command.args(&self.java[1..]).args(arguments).current_dir(&self.folder);
+        command.args(&self.java[1..]).args(arguments).current_dir(&self.folder).envs(self.variables.iter().cloned());
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().context("no java")?;
         let mut line = String::new();
@@ -388,13 +396,137 @@ fn pipe_closed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     bench.clean()
 }
 
+/// Stores to a mapping without a file behind it are `SIGBUS`, which must not reach the program.
+fn buffers_cut_short(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    for (test, length) in [("buffers_emptied", 0), ("buffers_halved", 700_000)] {
+        let bench = Bench::set_up(lab, jdk, test)?;
+        let run = bench.waiting(MANY)?;
+        let buffers = PathBuf::from(format!("{}.buf", bench.trace.display()));
+        ensure!(fs::metadata(&buffers)?.permissions().mode() & 0o777 == 0o600, "others may read the buffer file");
+        File::options().write(true).open(&buffers)?.set_len(length)?;
+        unharmed(&run.go_on()?, &["tracing stops here, the program runs on", "t.ettrace.buf short"])?;
+        ensure!(!buffers.exists(), "the buffer file is left behind");
+        bench.readable(&bench.trace, &["cut off after", "t.ettrace.buf short"])?;
+        bench.clean()?;
+    }
+    Ok(())
+}
+
+fn trace_emptied(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::set_up(lab, jdk, "trace_emptied")?;
+    let run = bench.waiting(MANY)?;
+    File::options().write(true).open(&bench.trace)?.set_len(0)?;
+    unharmed(&run.go_on()?, &["tracing stops here, the program runs on", "t.ettrace short or written over"])?;
+    ensure!(fs::metadata(&bench.trace)?.len() == 0, "something was written to what is no trace any more");
+    bench.clean()
+}
+
+/// What threads do until the VM stops them is in the trace, or it says how much is not.
+fn busy_at_the_end(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::of(lab, jdk, "busy_at_the_end", "Endless")?;
+    let counts = bench.folder.join("counts");
+    let path = counts.display().to_string();
+    for by_signal in [false, true] {
+        fs::write(&counts, [0; 8])?;
+        let (output, code) = match by_signal {
+            false => (bench.started(&[&path, "exit"])?.ended()?, CODE),
+            true => {
+                let run = bench.started(&[&path])?;
+                sleep(Duration::from_millis(300));
+                (run.terminate()?, 128 + 15)
+            }
+        };
+        ensure!(output.status.code() == Some(code) && output.stderr.is_empty(), "{}", text(&output.stderr));
+        let summary = bench.et_trace(&["summary", "--deaths", "none", "--json"], &bench.trace)?;
+        ensure!(summary.status.success(), "{}", text(&summary.stderr));
+        let summary: Value = serde_json::from_slice(&summary.stdout)?;
+        ensure!(summary["lost"] == 0 && summary["complete"] == true, "{summary}");
+        let late: u64 = summary["problems"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|problem| problem["what"].as_str().is_some_and(|what| what.contains("while the VM went down")))
+            .filter_map(|problem| problem["count"].as_u64())
+            .sum();
+        let made: u64 = fs::read(&counts)?
+            .chunks_exact(4)
+            .filter_map(|bytes| bytes.try_into().ok())
+            .map(|bytes| u64::from(u32::from_be_bytes(bytes)))
+            .sum();
+        let records =
+            text(&bench.et_trace(&["text", "--deaths", "none", "--names", "/dev/null"], &bench.trace)?.stdout);
+        let told = records.lines().filter(|line| line.starts_with("A ") && line.split(' ').nth(5) == Some("5")).count();
+        // Each array is one event; others may have been made elsewhere.
+        ensure!(told as u64 + late >= made, "{told} in the trace, {late} late, {made} made");
+        ensure!(made > 1000, "{made} made");
+    }
+    bench.clean()
+}
+
+/// The program stands still for as long as was said, and then no longer.
+fn nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::set_up(lab, jdk, "nobody_reads")?;
+    bench.trace_to(">(exec sleep 60 > /dev/null 2>&1)")?;
+    bench.java.insert(1, "-Det.patience=500ms".into());
+    let output = bench.under("exec \"$@\"", &[MANY])?;
+    unharmed(&output, &["tracing stops here, the program runs on", "nothing of it was taken for 500ms"])?;
+    // What has got all and does not end is not waited for either.
+    bench.trace_to(">(exec > /dev/null 2>&1; cat; exec sleep 30)")?;
+    let output = bench.under("exec \"$@\"", &[FEW])?;
+    unharmed(&output, &["has not ended 500ms after the program", "goes on by itself"])?;
+    bench.clean()
+}
+
+/// Long before the patience is at its end.
+fn terminated_while_nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::of(lab, jdk, "terminated_while_nobody_reads", "Endless")?;
+    bench.trace_to(">(exec sleep 60 > /dev/null 2>&1)")?;
+    bench.java.insert(1, "-Det.patience=10m".into());
+    let run = bench.started(&[&bench.folder.join("counts").display().to_string()])?;
+    // All buffers are full by then, or nearly so.
+    sleep(Duration::from_secs(2));
+    let output = run.terminate()?;
+    ensure!(output.status.code() == Some(128 + 15), "{}", output.status);
+    let said = text(&output.stderr);
+    ensure!(said.lines().count() == 1 && said.contains("the program was asked to end"), "{said}");
+    bench.clean()
+}
+
+/// Nothing is left in the temporary folder, and the text has all that the buffers had.
+fn text_of_a_killed_program(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::set_up(lab, jdk, "text_of_a_killed_program")?;
+    let temporary = bench.folder.join("tmp");
+    fs::create_dir(&temporary)?;
+    let (got, done) = (bench.folder.join("got"), bench.folder.join("done"));
+    bench.trace_to(&format!(">(cat > '{}'; : > '{}')", got.display(), done.display()))?;
+    bench.java.insert(1, "-Det.format=text".into());
+    bench.java.insert(1, format!("-Det.traceTool={}", lab.tools.et_trace().display()));
+    bench.variables.push(("TMPDIR".into(), temporary.display().to_string()));
+    let run = bench.waiting(FEW)?;
+    sleep(Duration::from_millis(500));
+    run.kill()?;
+    for _ in 0..1200 {
+        if done.exists() {
+            break;
+        }
+        sleep(Duration::from_millis(50));
+    }
+    let records = fs::read_to_string(&got)?;
+    let made = records.lines().filter(|line| line.starts_with("N ")).count();
+    // What `Busy` does before it waits; the buffers had it, and nobody else.
+    ensure!(made > 2000, "{made} objects in the text");
+    let left: Vec<_> = fs::read_dir(&temporary)?.flatten().map(|entry| entry.file_name()).collect();
+    let left: Vec<_> = left.into_iter().filter(|name| !name.to_string_lossy().starts_with("hsperfdata")).collect();
+    ensure!(left.is_empty(), "left behind: {left:?}");
+    bench.clean()
+}
+
 /// The buffer file lies in the temporary folder then, and is found there.
 fn killed_before_a_pipe(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut bench = Bench::set_up(lab, jdk, "killed_before_a_pipe")?;
     let (got, done) = (bench.folder.join("got.ettrace"), bench.folder.join("done"));
     bench.trace_to(&format!(">(cat > '{}'; : > '{}')", got.display(), done.display()))?;
     let run = bench.waiting(FEW)?;
-    let buffers = std::env::temp_dir().join(format!("et-{}.buf", run.child.id()));
     sleep(Duration::from_millis(1500));
     run.kill()?;
     for _ in 0..100 {
@@ -405,7 +537,9 @@ fn killed_before_a_pipe(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     let summary = bench.readable(&got, &["killed", "last sign of life", "more chunk"])?;
     counted(&summary)?;
-    fs::remove_file(&buffers)?;
+    // Its name is that of the run, bytes 10 to 15 of the trace.
+    let run: String = fs::read(&got)?[10..16].iter().rev().map(|byte| format!("{byte:02x}")).collect();
+    fs::remove_file(std::env::temp_dir().join(format!("et-{run}.buf")))?;
     bench.readable(&got, &["no buffer file", "how many is not known"])?;
     bench.clean()
 }

@@ -17,6 +17,7 @@ mod long_line;
 mod paths;
 mod prepare;
 mod program;
+mod report;
 mod trace_file;
 
 use std::ffi::OsString;
@@ -29,10 +30,12 @@ pub use error::RunError;
 use crate::artifact::Settings;
 use crate::cache::entry::Entry;
 use crate::error::Error;
+use crate::trace_path;
 use java_line::JavaOption;
 use launcher::{Launcher, Surroundings};
 use long_line::ArgumentFile;
 use prepare::Workplace;
+use report::Report;
 use trace_file::TraceFile;
 
 /// What to run, and how.
@@ -92,8 +95,10 @@ impl RunJob {
         crate::interrupt::check()?;
         let in_variable = variable("ET_OPTIONS").and_then(|text| TraceFile::in_variable(&text.to_string_lossy()));
         let trace = TraceFile::new(in_variable.into_iter().chain(assembled.traces.iter().cloned()));
+        let report = Report::new(workplace.cache.root())?;
+        command.env(trace_path::REPORT, report.path());
         let ended = child::run(&mut command)?;
-        trace.lines(ended.process).iter().for_each(|line| self.say(settings, line));
+        trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| self.say(settings, line));
         Ok(ended.code)
     }
 

@@ -21,7 +21,9 @@ pub struct TraceFile {
 impl TraceFile {
     /// What is given, from the weakest place to the strongest.
     pub fn new(given: impl IntoIterator<Item = String>) -> Self {
-        let given = given.into_iter().last().unwrap_or_else(|| trace_path::DEFAULT.into());
+        // Without a name it has the usual one, as with none given.
+        let given = given.into_iter().last().filter(|given| !given.is_empty());
+        let given = given.unwrap_or_else(|| trace_path::DEFAULT.into());
         Self { before: state(Path::new(&given)), given, started: SystemTime::now() }
     }
 
@@ -37,13 +39,18 @@ impl TraceFile {
         Some(value[..end.map_or(value.len(), |(at, _)| at)].to_owned())
     }
 
-    /// The two lines on a run that has ended: where its trace is, and what to do with it.
-    pub fn lines(&self, process: u32) -> [String; 2] {
-        if self.given.starts_with(">(") {
-            return [format!("the trace went to the command {}", self.given), "read it with et-trace".into()];
+    /// The two lines on a run that has ended: where its trace is, and what to do with it. `was_begun`: the runtime has told of a
+    /// trace that only who reads it can see.
+    pub fn lines(&self, process: u32, was_begun: bool) -> [String; 2] {
+        let command = self.given.strip_prefix('>').map(|command| trace_path::of_process(command, process));
+        if let Some(command) = command {
+            return went_to(&format!("the command {command}"), was_begun);
         }
         let path = PathBuf::from(trace_path::of_process(&self.given, process));
         let path = std::path::absolute(&path).unwrap_or(path);
+        if fs::metadata(&path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
+            return went_to(&path.display().to_string(), was_begun);
+        }
         // Where another process was writing, the runtime takes a name of its own.
         match [trace_path::beside_busy(&path, process), path.clone()].into_iter().find(|path| self.is_ours(path)) {
             Some(path) => {
@@ -56,25 +63,29 @@ impl TraceFile {
                 };
                 [format!("trace: {path} ({:.1} MB)", size as f64 / 1e6), next]
             }
-            None => [
-                format!("no trace was written to {}", path.display()),
-                "the messages above tell why; with none of them, no JVM was started. If they tell of damaged files: \
-                 et-instrument cache clear"
-                    .into(),
-            ],
+            None => [format!("no trace was written to {}", path.display()), WHY_NOT.into()],
         }
     }
 
     fn is_ours(&self, path: &Path) -> bool {
-        let Some((time, length)) = state(path) else {
-            // A pipe keeps nothing that could be looked at.
-            return path.exists() && !path.is_file();
-        };
+        let Some((time, length)) = state(path) else { return false };
         let is_trace =
             start(path).is_ok_and(|start| start.starts_with(&TRACE_MAGIC) || trace_path::starts_text(&start));
         // File systems count time in coarser steps than the clock.
         let is_new = time + Duration::from_secs(2) >= self.started;
         is_trace && is_new && self.before != Some((time, length))
+    }
+}
+
+/// What is said where there is none.
+const WHY_NOT: &str = "the messages above tell why; with none of them, no JVM was started. If they tell of damaged files: \
+     et-instrument cache clear";
+
+/// What goes to a pipe cannot be looked at.
+fn went_to(reader: &str, was_begun: bool) -> [String; 2] {
+    match was_begun {
+        true => [format!("the trace went to {reader}"), "read it with et-trace".into()],
+        false => [format!("no trace went to {reader}"), WHY_NOT.into()],
     }
 }
 
@@ -105,6 +116,7 @@ mod tests {
         let at = |given: &[&str]| TraceFile::new(given.iter().map(|text| (*text).to_owned())).given;
         assert_eq!(at(&[]), trace_path::DEFAULT);
         assert_eq!(at(&["a", "b"]), "b");
+        assert_eq!(at(&["a", ""]), trace_path::DEFAULT);
     }
 
     #[test]
@@ -121,10 +133,10 @@ mod tests {
         let path = folder.path().join("t.ettrace");
         fs::write(&path, [&TRACE_MAGIC[..], b"just now"].concat()).unwrap();
         let trace = TraceFile::new([path.display().to_string()]);
-        let lines = trace.lines(7);
+        let lines = trace.lines(7, false);
         assert!(lines[0].starts_with("no trace was written") && lines[1].ends_with("et-instrument cache clear"));
         fs::write(&path, [&TRACE_MAGIC[..], b"and a new one"].concat()).unwrap();
-        assert!(trace.lines(7)[0].starts_with("trace: "));
+        assert!(trace.lines(7, false)[0].starts_with("trace: "));
     }
 
     #[test]
@@ -132,18 +144,29 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("my trace-%p");
         let trace = TraceFile::new([path.display().to_string()]);
-        assert!(trace.lines(7)[0].starts_with("no trace was written"));
+        assert!(trace.lines(7, false)[0].starts_with("no trace was written"));
         fs::write(folder.path().join("my trace-7"), "").unwrap();
-        assert!(trace.lines(7)[0].starts_with("no trace was written"), "the JVM did not come to write");
+        assert!(trace.lines(7, false)[0].starts_with("no trace was written"), "the JVM did not come to write");
         fs::write(folder.path().join("my trace-7"), TRACE_MAGIC).unwrap();
-        let lines = trace.lines(7);
+        let lines = trace.lines(7, false);
         assert!(lines[0].starts_with("trace: '") && lines[0].contains("my trace-7' (0.0 MB)"), "{lines:?}");
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
         fs::write(folder.path().join("my trace-7.7"), TRACE_MAGIC).unwrap();
-        assert!(trace.lines(7)[0].contains("my trace-7.7'"));
+        assert!(trace.lines(7, false)[0].contains("my trace-7.7'"));
         fs::write(folder.path().join("my trace-8"), "timestamp,event_type,object_id,").unwrap();
-        let lines = trace.lines(8);
+        let lines = trace.lines(8, false);
         assert!(lines[0].starts_with("trace: '") && lines[1].contains("does not read dialect oracle"), "{lines:?}");
-        assert!(TraceFile::new([">(cat)".to_owned()]).lines(1)[0].contains(">(cat)"));
+    }
+
+    #[test]
+    fn what_went_to_a_reader_is_what_the_runtime_says() {
+        let at = |given: &str, was_begun| TraceFile::new([given.to_owned()]).lines(1, was_begun).join("; ");
+        assert_eq!(at(">(cat > %p)", true), "the trace went to the command (cat > 1); read it with et-trace");
+        assert!(at(">(cat)", false).starts_with("no trace went to the command (cat); the messages above tell why"));
+        assert_eq!(at("/dev/null", true), "the trace went to /dev/null; read it with et-trace");
+        assert!(at("/dev/null", false).starts_with("no trace went to /dev/null; "));
+        let folder = tempfile::tempdir().unwrap();
+        let lines = at(&folder.path().display().to_string(), false);
+        assert!(lines.starts_with("no trace was written to /"), "a folder is no trace: {lines}");
     }
 }

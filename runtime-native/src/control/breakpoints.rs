@@ -12,6 +12,15 @@ use crate::tracer::Tracer;
 pub struct Breakpoints {
     wanted: Vec<MethodName>,
     set: Mutex<Vec<(MethodId, MethodName)>>,
+    /// Of those that are wanted, what was found so far.
+    found: Mutex<Vec<(MethodName, Found)>>,
+}
+
+/// What there is of a method that is wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Found {
+    Class,
+    Method,
 }
 
 impl Breakpoints {
@@ -23,7 +32,7 @@ impl Breakpoints {
             })
             .collect();
         wanted.dedup();
-        Self { wanted, set: Mutex::default() }
+        Self { wanted, set: Mutex::default(), found: Mutex::default() }
     }
 
     /// From now on they are noticed, in classes that are there and in those that come.
@@ -50,12 +59,33 @@ impl Breakpoints {
         let Ok(signature) = jvmti.class_signature(class) else { return };
         for wanted in self.wanted.iter().filter(|wanted| wanted.class == signature) {
             // A class that is not prepared has none yet; its turn comes.
-            for method in jvmti.methods(class).unwrap_or_default() {
+            let methods = jvmti.methods(class).unwrap_or_default();
+            if !methods.is_empty() {
+                self.note(wanted, Found::Class);
+            }
+            for method in methods {
                 let is_wanted = jvmti.method_name(method).is_ok_and(|member| member.name == wanted.name);
                 if is_wanted && jvmti.set_breakpoint(method).is_ok() {
+                    self.note(wanted, Found::Method);
                     self.lock().push((method, wanted.clone()));
                 }
             }
+        }
+    }
+
+    fn note(&self, wanted: &MethodName, found: Found) {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).push((wanted.clone(), found));
+    }
+
+    /// In words what there is of a method that was not called.
+    pub fn found(&self, wanted: &MethodName) -> String {
+        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        let most = found.iter().filter(|(name, _)| name == wanted).map(|(_, found)| *found).max();
+        let class = wanted.class_name();
+        match most {
+            None => format!("no class {class} was loaded"),
+            Some(Found::Class) => format!("class {class} has no method {}", wanted.name),
+            Some(Found::Method) => "it was not called".to_owned(),
         }
     }
 
@@ -91,5 +121,23 @@ impl Breakpoints {
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<(MethodId, MethodName)>> {
         self.set.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_is_of_a_method_is_told() {
+        let wanted: Trigger = "method:com.acme.Main.run".parse().unwrap();
+        let Trigger::Method(name) = &wanted else { panic!("{wanted}") };
+        let breakpoints = Breakpoints::new([&wanted].into_iter());
+        assert_eq!(breakpoints.found(name), "no class com.acme.Main was loaded");
+        breakpoints.note(name, Found::Class);
+        assert_eq!(breakpoints.found(name), "class com.acme.Main has no method run");
+        breakpoints.note(name, Found::Method);
+        breakpoints.note(name, Found::Class);
+        assert_eq!(breakpoints.found(name), "it was not called");
     }
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Barrier, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use trigger::{MethodName, NoTrigger, Trigger};
+pub use trigger::{MethodName, NoTrigger, Trigger, duration};
 
 use crate::jvm::env::{Env, Global, Object};
 use crate::jvm::jvmti::MethodId;
@@ -19,6 +19,8 @@ use crate::start::{self, StartError};
 use crate::tracer::Tracer;
 use breakpoints::Breakpoints;
 
+/// What ends a trace as a rule.
+pub const VM_DEATH: &str = "VMDeath";
 /// How often the clock and the file system are looked at.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -113,24 +115,70 @@ impl Control {
         }
     }
 
-    /// Ends the trace, once.
-    pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
+    /// The VM goes down: ends the trace, unless it has its end. Other threads stand still while it is written, as far as that can be.
+    pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
+        let phase = self.take_phase();
+        match phase {
+            Phase::Ended => return,
+            Phase::Tracing { .. } => {
+                if let Some(line) = self.never_came("stop", self.stop.as_ref().filter(|stop| stop.is_method())) {
+                    say(format_args!("{line}: the trace goes on to the end of the program"));
+                }
+                crate::prepared::announce_the_rest(tracer, env);
+                tracer.ask_what_is_held(env);
+                let own = lock(&self.own).clone();
+                start::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
+                self.close(tracer);
+            }
+            Phase::Waiting => {
+                let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
+                let line = format!("tracing did not begin: {line}");
+                say(&line);
+                tracer.queue.problem(line, 1);
+                self.close(tracer);
+                tracer.end(env, VM_DEATH);
+            }
+        }
+    }
+
+    /// What was waited for in vain, and what is known of why.
+    fn never_came(&self, option: &str, trigger: Option<&Trigger>) -> Option<String> {
+        let why = match trigger? {
+            Trigger::Method(name) => format!(" ({})", self.breakpoints.found(name)),
+            Trigger::After(_) | Trigger::File(_) => String::new(),
+        };
+        Some(format!("{option}={} did not come{why}", trigger?))
+    }
+
+    fn take_phase(&self) -> Phase {
         let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ended);
         self.ended.notify_all();
+        phase
+    }
+
+    /// Ends the trace, once.
+    pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
+        let phase = self.take_phase();
         match phase {
             Phase::Ended => return,
             Phase::Tracing { .. } => {
                 crate::prepared::announce_the_rest(tracer, env);
                 tracer.ask_what_is_held(env);
             }
-            Phase::Waiting => tracer.queue.problem("tracing did not begin: what `start` names did not happen", 1),
+            // It could not: who has found that out says why.
+            Phase::Waiting => {}
         }
+        self.close(tracer);
+        tracer.end(env, reason);
+    }
+
+    /// Nothing is to be told any more.
+    fn close(&self, tracer: &Tracer) {
         for kind in start::EVENTS {
             let _ = tracer.jvmti.set_event(kind, false);
         }
         self.breakpoints.close(tracer);
         self.is_tracing.store(false, Ordering::Release);
-        tracer.end(env, reason);
     }
 
     /// The body of a thread that looks at the clock and at files.

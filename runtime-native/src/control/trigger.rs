@@ -1,10 +1,13 @@
 //! What tracing can wait for (`docs/runtime-options.md`).
 
+use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
 use thiserror::Error;
+
+use crate::patience::shown;
 
 /// What tracing waits for.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,6 +20,24 @@ pub enum Trigger {
     Method(MethodName),
 }
 
+impl Trigger {
+    /// Whether it is a call.
+    pub fn is_method(&self) -> bool {
+        matches!(self, Self::Method(_))
+    }
+}
+
+/// As it can be given.
+impl fmt::Display for Trigger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::After(time) => write!(f, "after:{}", shown(*time)),
+            Self::File(path) => write!(f, "file:{}", path.display()),
+            Self::Method(method) => write!(f, "method:{}.{}", method.class_name(), method.name),
+        }
+    }
+}
+
 /// A method, or several of one name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MethodName {
@@ -24,6 +45,14 @@ pub struct MethodName {
     pub class: String,
     /// `run`, `<init>`.
     pub name: String,
+}
+
+impl MethodName {
+    /// `com.acme.Main`.
+    pub fn class_name(&self) -> String {
+        let name = self.class.strip_prefix('L').and_then(|name| name.strip_suffix(';'));
+        name.unwrap_or(&self.class).replace('/', ".")
+    }
 }
 
 /// Not a trigger.
@@ -47,7 +76,7 @@ impl FromStr for Trigger {
     }
 }
 
-fn duration(text: &str) -> Option<Duration> {
+pub fn duration(text: &str) -> Option<Duration> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     let number: u64 = number.parse().ok()?;
@@ -81,6 +110,13 @@ mod tests {
         assert_eq!("after:3".parse(), after(3000));
         assert_eq!("after: 2m".parse(), after(120_000));
         assert_eq!("file:/tmp/a:b".parse(), Ok(Trigger::File("/tmp/a:b".into())));
+    }
+
+    #[test]
+    fn triggers_are_told_as_they_were_given() {
+        for text in ["method:com.acme.Main.run", "method:A$B.<init>", "after:250ms", "after:120s", "file:/tmp/a:b"] {
+            assert_eq!(text.parse::<Trigger>().unwrap().to_string(), text);
+        }
     }
 
     #[test]

@@ -353,6 +353,17 @@ impl<'a> Env<'a> {
         self.found(jni!(self, NewStringUTF, text.as_ptr())).and_then(|raw| self.object(raw))
     }
 
+    /// What a string says, as JNI has it.
+    pub fn text(self, string: Object) -> Option<String> {
+        let (letters, bytes) =
+            (jni!(self, GetStringLength, string.raw()), jni!(self, GetStringUTFLength, string.raw()));
+        // It ends with a zero.
+        let mut text = vec![0u8; usize::try_from(bytes).ok()? + 1];
+        jni!(self, GetStringUTFRegion, string.raw(), 0, letters, text.as_mut_ptr().cast());
+        text.pop();
+        if self.clear_exception() { None } else { Some(String::from_utf8_lossy(&text).into_owned()) }
+    }
+
     /// Makes a `byte[]`.
     pub fn new_byte_array(self, length: i32) -> Option<Object<'a>> {
         self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 15] = [
+pub const OPTIONS: [Described; 16] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -62,6 +62,14 @@ pub const OPTIONS: [Described; 15] = [
         default: Some("8m"),
         meaning: "memory for events on their way to the file: a number with `k`, `m` or `g`, from `64k` to `2g`. It \
             bounds how far the program may run ahead of the disk. Threads beyond a few dozen get buffers on top",
+    },
+    Described {
+        name: "patience",
+        value: "<TIME>",
+        default: Some("60s"),
+        meaning: "how long the program waits for who reads its trace, if that is a command, a pipe, or what makes the text \
+            (`ms`, `s`, `m`): for something to be taken while it runs, for all that is left once it has ended. See \
+            [readers that stand still](runtime-options.md#readers-that-stand-still)",
     },
     Described {
         name: "optionsFile",

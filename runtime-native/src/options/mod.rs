@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use et_instrument::filter::{Filter, PatternError};
 use et_instrument::trace_path;
 use thiserror::Error;
 
-use crate::control::{NoTrigger, Trigger};
+use crate::control::{NoTrigger, Trigger, duration};
 use crate::ids::Scheme;
 
 pub use list::{Described, OPTIONS, OUTDATED};
@@ -23,6 +24,7 @@ pub const PROPERTY_PREFIX: &str = "et.";
 
 const DIALECTS: [&str; 3] = ["et", "replayer", "oracle"];
 const DEFAULT_BUFFERS: usize = 8 << 20;
+const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
 /// Java's ints end there.
@@ -42,6 +44,9 @@ pub enum OptionError {
     /// Not a size, or out of bounds.
     #[error("bufferSize={0} is not a size between 64k and 2g: write 512k, 16m or 1g")]
     BufferSize(String),
+    /// Not a time.
+    #[error("patience={0} is not a time: write 500ms, 90s or 5m")]
+    Patience(String),
     /// `traceFile=>…` without the brackets.
     #[error("traceFile={0} is not a command: write traceFile=>(command)")]
     Command(String),
@@ -125,6 +130,8 @@ pub struct Options {
     pub stop: Option<Trigger>,
     /// Bytes for event buffers, before threads that need more of them come.
     pub buffer_bytes: usize,
+    /// How long to wait for who reads the trace.
+    pub patience: Duration,
     /// Further places to look for names tables in.
     pub names: Vec<PathBuf>,
     /// Whether classes made at run time are rewritten.
@@ -258,6 +265,10 @@ impl Given {
                 .filter(|bytes| (MIN_BUFFERS..=MAX_BUFFERS).contains(bytes))
                 .ok_or_else(|| OptionError::BufferSize(text.to_owned()))?,
         };
+        let patience = match value("patience") {
+            None => DEFAULT_PATIENCE,
+            Some(text) => duration(text).ok_or_else(|| OptionError::Patience(text.to_owned()))?,
+        };
         let trigger = |name| {
             let given = value(name).map(|text| (text, text.parse()));
             given
@@ -301,6 +312,7 @@ impl Given {
             start,
             stop,
             buffer_bytes,
+            patience,
             names,
             dynamic,
             dynamic_filter,

@@ -89,6 +89,11 @@ impl Bench {
         command
     }
 
+    /// `et-instrument`.
+    pub fn tool(&self) -> Command {
+        self.clean(self.lab.tools.et_instrument())
+    }
+
     /// `et-instrument run` of a program; its trace is `trace.ettrace`.
     pub fn traced(&self, options: &[&str], program: &str, arguments: &[&str]) -> Command {
         let mut command = self.clean(self.lab.tools.et_instrument());

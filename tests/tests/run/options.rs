@@ -14,6 +14,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("boot_class_path", boot_class_path),
     ("no_program", no_program),
     ("events_and_filters", events_and_filters),
+    ("where_the_trace_went", where_the_trace_went),
 ];
 
 /// `lib/one.jar`, `lib/two.jar` and the folder `app`.
@@ -88,5 +89,29 @@ fn events_and_filters(bench: &Bench) -> Result<()> {
     ran.has(&["one.One", "two.Two"], 4)?;
     let without = ran.summary["notInstrumented"]["top"].to_string();
     ensure!(without.contains("one.One") && !without.contains("two.Two"), "{without}");
+    Ok(())
+}
+
+fn where_the_trace_went(bench: &Bench) -> Result<()> {
+    bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
+    let said = |trace: &str| -> Result<String> {
+        let mut command = bench.tool();
+        command.args(["run", "--in-place", "--cache-dir"]).arg(&bench.cache).args(["--trace", trace, "--"]);
+        let output = command.arg(bench.launcher("java")).args(["-cp", "classes", "Main"]).output()?;
+        ensure!(output.status.success(), "{}", text(&output.stderr));
+        Ok(text(&output.stderr)
+            .lines()
+            .filter(|line| line.starts_with("et-instrument: "))
+            .collect::<Vec<_>>()
+            .join("\n"))
+    };
+    let expected =
+        "et-instrument: the trace went to the command (cat > there.ettrace)\net-instrument: read it with et-trace";
+    let found = said(">(cat > there.ettrace)")?;
+    ensure!(found == expected, "{found}");
+    // As with none given.
+    let found = said("")?;
+    let start = format!("et-instrument: trace: {}/et-", bench.folder.display());
+    ensure!(found.starts_with(&start) && found.contains("next: et-trace summary"), "{found}");
     Ok(())
 }

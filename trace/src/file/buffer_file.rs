@@ -1,5 +1,7 @@
 //! The buffer file beside a trace that has no end: what of its events had not been written yet.
 
+use std::fs::File;
+use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::Path;
 
@@ -8,7 +10,9 @@ use rustc_hash::FxHashSet;
 
 use super::Bytes;
 use super::dynamic::DynamicClass;
-use super::format::buffers::{CHUNK_HEADER, ChunkHeader, FileHeader, STATE_FREE, STATE_FULL, STATE_OWNED, pipe_name};
+use super::format::buffers::{
+    self, CHUNK_HEADER, ChunkHeader, FileHeader, OPEN_VARIABLE, STATE_FREE, STATE_FULL, STATE_OWNED,
+};
 use super::format::{
     BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
     decode_json,
@@ -83,16 +87,22 @@ pub enum Beside {
 }
 
 impl Beside {
-    /// Opens the buffer file of a trace.
-    pub fn open(trace: &Path) -> Self {
-        let mut path = trace.as_os_str().to_owned();
-        path.push(".buf");
-        Self::of(path.as_ref())
+    /// Opens the buffer file of a run whose trace is a file.
+    pub fn open(trace: &Path, run: RunId) -> Self {
+        let [usual, own] = buffers::beside(trace, run);
+        match Self::of(&own) {
+            Self::Nothing => Self::of(&usual),
+            found => found,
+        }
     }
 
-    /// Opens the buffer file of a process whose trace went to a pipe.
-    pub fn of_pipe(pid: u32) -> Self {
-        match Self::of(&std::env::temp_dir().join(pipe_name(pid))) {
+    /// Opens the buffer file of a run whose trace went to a pipe.
+    pub fn of_pipe(run: RunId) -> Self {
+        let path = match std::env::var_os(OPEN_VARIABLE) {
+            Some(open) => open.into(),
+            None => std::env::temp_dir().join(buffers::pipe_name(run)),
+        };
+        match Self::of(&path) {
             Self::File(bytes) => Self::File(bytes),
             // It need not be ours.
             Self::Nothing | Self::Unreadable(_) => Self::Nothing,
@@ -100,12 +110,20 @@ impl Beside {
     }
 
     fn of(path: &Path) -> Self {
-        match std::fs::File::open(path).and_then(|file| Bytes::of_file(&file)) {
+        match open_file(path).and_then(|file| Bytes::of_file(&file)) {
             Ok(bytes) => Self::File(bytes),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::Nothing,
+            Err(error) if error.kind() == ErrorKind::NotFound => Self::Nothing,
             Err(error) => Self::Unreadable(error.to_string()),
         }
     }
+}
+
+/// Whoever may write to the folder may have put something else there, such as a pipe that nobody writes to.
+fn open_file(path: &Path) -> io::Result<File> {
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is no file"));
+    }
+    File::open(path)
 }
 
 /// A chunk of events that the trace does not have.

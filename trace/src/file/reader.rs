@@ -165,7 +165,7 @@ impl TraceFile {
         // The runtime holds a lock for as long as it writes.
         let still_runs = matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock));
         let _ = file.unlock();
-        let mut trace = Self::new(path.to_owned(), bytes, || Beside::open(path))?;
+        let mut trace = Self::new(path.to_owned(), bytes, |run| Beside::open(path, run))?;
         if let Some(cut_off) = &mut trace.cut_off {
             cut_off.still_runs = still_runs;
         }
@@ -177,16 +177,16 @@ impl TraceFile {
         let bytes = Bytes::of_stream(|out| stream::copy(stream, out));
         let bytes = bytes.map_err(|source| ReadError::Io { path: name.to_owned(), source })?;
         let bytes = bytes.map_err(|source| ReadError::Format { path: name.to_owned(), source })?;
-        Self::new(name.to_owned(), bytes, || Beside::Nothing)
+        Self::new(name.to_owned(), bytes, |_| Beside::Nothing)
     }
 
     /// Reads a trace that is in memory, with the buffer file if there is one.
     pub fn from_bytes(bytes: Vec<u8>, buffer_file: Option<Vec<u8>>) -> Result<Self, ReadError> {
         let beside = buffer_file.map_or(Beside::Nothing, |bytes| Beside::File(Bytes::Owned(bytes)));
-        Self::new(PathBuf::from("memory"), Bytes::Owned(bytes), || beside)
+        Self::new(PathBuf::from("memory"), Bytes::Owned(bytes), |_| beside)
     }
 
-    fn new(path: PathBuf, bytes: Bytes, beside: impl FnOnce() -> Beside) -> Result<Self, ReadError> {
+    fn new(path: PathBuf, bytes: Bytes, beside: impl FnOnce(RunId) -> Beside) -> Result<Self, ReadError> {
         let run =
             format::check_file_header(&bytes).map_err(|source| ReadError::Format { path: path.clone(), source })?;
         let (blocks, mut cut_off) = index(&bytes);
@@ -217,9 +217,9 @@ impl TraceFile {
             cut_off.progress = file.last_progress();
             cut_off.buffer_file = match &cut_off.progress {
                 Some(Progress { stopped: Some(_), .. }) => BufferFile::GivenUp,
-                _ => match file.recover(beside()) {
+                _ => match file.recover(beside(run)) {
                     // What came through a pipe has it elsewhere, if it is on this machine still.
-                    BufferFile::Absent => match file.recover(Beside::of_pipe(file.meta.pid)) {
+                    BufferFile::Absent => match file.recover(Beside::of_pipe(run)) {
                         BufferFile::OtherRun | BufferFile::Damaged(_) => BufferFile::Absent,
                         found => found,
                     },

@@ -1,14 +1,31 @@
 //! The buffer file `<trace>.buf`: a mapping that survives the process.
 
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
 use super::{FormatError, RunId};
 use crate::event::Ticket;
 
 /// First bytes of a buffer file.
 pub const MAGIC: [u8; 8] = *b"ETBUFS\0\0";
-/// Its name in the temporary folder when the trace goes to a pipe: there is no file that it could lie beside.
-pub fn pipe_name(pid: u32) -> String {
-    format!("et-{pid}.buf")
+/// Where it lies beside a trace that is a file, the first of the two that the runtime may make.
+pub fn beside(trace: &Path, run: RunId) -> [PathBuf; 2] {
+    let with = |end: String| {
+        let mut name = OsString::from(trace);
+        name.push(end);
+        name.into()
+    };
+    // Something else may have the first name. Nobody can have foreseen the second.
+    [with(".buf".to_owned()), with(format!(".{run}.buf"))]
 }
+
+/// Its name in the temporary folder when the trace goes to a pipe: there is no file that it could lie beside.
+pub fn pipe_name(run: RunId) -> String {
+    format!("et-{run}.buf")
+}
+
+/// The variable by which the runtime tells what makes a text where the buffer file is: it is open, and has no name.
+pub const OPEN_VARIABLE: &str = "ET_BUFFERS";
 
 /// Layout version.
 pub const VERSION: u32 = 1;
