@@ -57,7 +57,7 @@ impl Patience {
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    let Some(piece) = wait.next() else { return Err(wait.error()) };
+                    let Some(piece) = wait.piece() else { return Err(wait.error()) };
                     writable(out, piece);
                 }
                 Err(error) => return Err(error),
@@ -77,7 +77,7 @@ impl Patience {
             if result != 0 || left == 0 {
                 return Ok(());
             }
-            let Some(piece) = wait.next() else { return Err(wait.error()) };
+            let Some(piece) = wait.piece() else { return Err(wait.error()) };
             std::thread::sleep(piece);
         }
     }
@@ -91,7 +91,7 @@ impl Patience {
             if let Some(status) = child.try_wait()? {
                 return Ok(Some(status));
             }
-            let Some(piece) = wait.next_of(pause) else { return Ok(None) };
+            let Some(piece) = wait.of(pause) else { return Ok(None) };
             std::thread::sleep(piece);
             pause = (pause * 2).min(PIECE);
         }
@@ -108,11 +108,11 @@ pub struct Wait<'a> {
 
 impl Wait<'_> {
     /// How long to wait before the next look; `None` if it was long enough.
-    pub fn next(&mut self) -> Option<Duration> {
-        self.next_of(PIECE)
+    pub fn piece(&mut self) -> Option<Duration> {
+        self.of(PIECE)
     }
 
-    fn next_of(&mut self, piece: Duration) -> Option<Duration> {
+    fn of(&mut self, piece: Duration) -> Option<Duration> {
         let asked = signals::program_is_to_end();
         let over = self.waited >= self.patience.limit
             || asked && self.since_asked >= WHEN_ASKED_TO_END

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program::{Run, Setup};
+use et_tests::program::{self, Run, Setup};
 use et_tests::record::{ObjectId, What};
 use xtask::jdks::Jdk;
 
@@ -57,9 +57,9 @@ fn same(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str], traced: &[&str], wai
         let environment = [("ET_TEST_WALKS", way)];
         let setup = Setup { both: &both, traced, environment: &environment, ..Setup::default() };
         let run = Run::with(lab, jdk, &format!("initial_{name}_{way}"), "facts/Initial", setup)?;
-        let problems = run.summary(lab)?["problems"].clone();
-        let walked = walked(&problems)?;
-        ensure!(problems.as_array().is_some_and(|problems| problems.len() == 1), "{problems}");
+        let summary = run.summary(lab)?;
+        let walked = walked(&summary["problems"])?;
+        ensure!(program::problems(&summary).len() == 1, "{}", summary["problems"]);
         let picture = picture(lab, &run)?;
         run.clean()?;
         Ok((walked, picture))

@@ -119,7 +119,7 @@ impl Control {
     pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
         let phase = self.take_phase();
         match phase {
-            Phase::Ended => return,
+            Phase::Ended => {}
             Phase::Tracing { .. } => {
                 if let Some(line) = self.never_came("stop", self.stop.as_ref().filter(|stop| stop.is_method())) {
                     say(format_args!("{line}: the trace goes on to the end of the program"));

@@ -7,6 +7,7 @@ use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::lab::Lab;
+use et_tests::program;
 use serde_json::Value;
 use xtask::command;
 use xtask::instrumented;
@@ -133,7 +134,8 @@ impl Bench {
         ensure!(last[1] == format!("et-instrument: next: et-trace summary {path}"), "{stderr}");
         let summary = instrumented::summary(&self.lab.tools, &trace, 5000)?;
         ensure!(summary["complete"] == true, "{}", summary["trace"]);
-        ensure!(summary["problems"].as_array().is_none_or(Vec::is_empty), "{}", summary["problems"]);
+        let problems = program::problems(&summary);
+        ensure!(problems.is_empty(), "{problems:?}");
         ensure!(summary["overlaps"].as_array().is_none_or(Vec::is_empty), "{}", summary["overlaps"]);
         Ok(Ran { output, stderr, summary })
     }
