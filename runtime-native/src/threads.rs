@@ -59,10 +59,14 @@ impl Threads {
         }
     }
 
-    /// The current thread has run its last Java code.
+    /// The current thread has run its last Java code. The VM says so, too, of the thread that ends the program, in the midst
+    /// of `System.exit`: that one has no end of its own, and what it does until `VMDeath` is still its own.
     pub fn ended(&self, tracer: &Tracer, env: Env, thread: Object) {
         // Native code may detach a thread without a look at what its last call left; -Xcheck:jni would blame us.
         env.has_exception();
+        if tracer.jvmti.frame_count(thread).is_ok_and(|frames| frames > 0) {
+            return;
+        }
         let at = tracer.proxy.take_position(env, thread);
         tracer.hand_in(at);
         ids::give_back(tracer, tracer.proxy.take_ids(env, thread));

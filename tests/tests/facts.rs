@@ -11,11 +11,12 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 11] = [
+    let cases: [(&str, lab::Case); 12] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
         ("threads_take_turns_at_a_slot", threads_take_turns_at_a_slot),
+        ("whoever_exits_is_listed_once", whoever_exits_is_listed_once),
         ("collections_are_counted", collections_are_counted),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
@@ -193,6 +194,21 @@ fn updates(trace: &Trace, name: &str) -> Vec<Update> {
         _ => None,
     });
     of_slot.collect()
+}
+
+/// Who calls `System.exit` keeps its frames to the end, whoever ends after it, and stays the same thread.
+fn whoever_exits_is_listed_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = Run::of(lab, jdk, "whoever_exits", "facts/Exits")?;
+    let summary = run.summary(lab)?;
+    let left = summary["anomalies"]["framesAtThreadEnd"].as_u64();
+    ensure!(left == Some(0), "{left:?} frames are said to be left at the end of their thread");
+    let threads = summary["threads"].as_array().context("the summary has no list of threads")?;
+    let main: Vec<_> = threads.iter().filter(|thread| thread["name"] == "main").collect();
+    let [main] = main.as_slice() else { anyhow::bail!("{} threads are called main: {main:?}", main.len()) };
+    ensure!(main["ended"] == false, "its frames are there to the end: {main}");
+    let ended = threads.iter().filter(|thread| thread["ended"] == true).count();
+    ensure!(ended >= 60, "{ended} threads ended");
+    run.clean()
 }
 
 fn thread_names(run: &Run, lab: &Lab) -> Result<HashSet<String>> {

@@ -517,6 +517,13 @@ impl Jvmti {
         jvmti!(self, 152 RetransformClasses(jint, *const jclass), raw.len() as jint, raw.as_ptr())
     }
 
+    /// How many frames of Java methods a thread's stack has.
+    pub fn frame_count(self, thread: Object) -> Result<usize> {
+        let mut count = 0;
+        jvmti!(self, 16 GetFrameCount(jobject, *mut jint), thread.raw(), &mut count)?;
+        Ok(count.max(0) as usize)
+    }
+
     /// The frames of a thread's stack, innermost first, no more than `max`.
     pub fn stack_trace(self, thread: Object, max: usize) -> Result<Vec<Frame>> {
         let mut frames = vec![RawFrame { method: ptr::null_mut(), location: 0 }; max];

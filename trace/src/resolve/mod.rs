@@ -102,11 +102,9 @@ pub(crate) fn run(
     let kept = Kept { stacks: resolver.stacks.all.len(), ..shared.kept() };
     let Shared { mut anomalies, lost, .. } = shared;
     let mut cut_off = Vec::new();
-    // Whoever calls `System.exit` ends with its stack as it is; it is the last to end.
-    let last_end = trace.threads.iter().filter_map(|thread| thread.end).max();
     for stack in resolver.stacks.all.iter().filter(|stack| !stack.frames.is_empty() && !resolver.stopped) {
-        let end = trace.thread(stack.thread.0).and_then(|thread| thread.end);
-        if end.is_some() && end != last_end {
+        // Whoever calls `System.exit` has no end, nor have those that run then.
+        if trace.thread(stack.thread.0).is_some_and(|thread| thread.end.is_some()) {
             anomalies.frames_at_thread_end += stack.frames.len() as u64;
         }
         cut_off.push(CutOffThread { thread: stack.thread, frames: stack.frames.len() });

@@ -10,7 +10,8 @@ use crate::file::format::{
     ClassRecord, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
     ThreadRecord, class_flags,
 };
-use crate::resolve::{Anomalies, Outcome};
+use crate::record::ThreadId;
+use crate::resolve::{Anomalies, CutOffThread, Outcome};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::text::push_record;
 use crate::trace::Trace;
@@ -672,8 +673,6 @@ fn what_does_not_fit_is_counted_and_leaves_a_sound_trace() {
         ],
     );
     builder.thread(&ThreadRecord::End { ticket: Ticket(9), thread: 1 });
-    // The last thread to end may be the one that calls System.exit.
-    builder.first_thread(2, "exits", Vec::new()).thread(&ThreadRecord::End { ticket: Ticket(10), thread: 2 });
     let (lines, outcome) = run(&mut builder);
     assert_eq!(
         lines,
@@ -716,6 +715,27 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
     let (lines, outcome) = run(&mut builder);
     assert_eq!(lines, ["M 3ea 0 1", "P a1 10 LA; 0 0 1", "M 3ea 0 80000000", "E 3ea 0 1", "E 3ea 0 80000000",]);
     assert_eq!(outcome.anomalies, Anomalies::default());
+}
+
+/// `System.exit` leaves the frames of the thread that called it, and others may still end after it.
+#[test]
+fn whoever_ends_the_program_has_its_frames_left() {
+    let read = |ended: &[u32]| {
+        let mut builder = world();
+        builder.first_thread(1, "main", Vec::new()).events(1, 1, &[entry(m::MAIN)]);
+        builder.first_thread(2, "late", Vec::new()).events(2, 2, &[entry(m::MAIN), exit(m::MAIN)]);
+        for (ticket, &thread) in (8..).zip(ended) {
+            builder.thread(&ThreadRecord::End { ticket: Ticket(ticket), thread });
+        }
+        run(&mut builder).1
+    };
+    let outcome = read(&[2]);
+    assert_eq!(outcome.anomalies, Anomalies::default());
+    assert_eq!(outcome.cut_off, [CutOffThread { thread: ThreadId(1), frames: 1 }]);
+    // The frames of a thread that ended itself should have gone before, whether or not it was the last to end.
+    for ended in [[1, 2], [2, 1]] {
+        assert_eq!(read(&ended).anomalies, Anomalies { frames_at_thread_end: 1, ..Anomalies::default() });
+    }
 }
 
 /// `count` threads, each of which says `events(thread)` at its tickets, and ends.
