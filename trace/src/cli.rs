@@ -1,7 +1,7 @@
 //! The command line of `et-trace`.
 
 use std::fmt;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
@@ -9,6 +9,7 @@ use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use et_names::escape::{Json, Lines, OneLine};
 use serde::Serialize;
 
+use crate::bar::Bar;
 use crate::compare::{self, CompareError};
 use crate::file::TraceFile;
 use crate::lifetimes::Limits;
@@ -95,13 +96,19 @@ struct InputArgs {
 }
 
 impl InputArgs {
-    fn open(&self) -> Result<Source, CliError> {
-        Ok(Source::open(&self.trace, self.with_names.as_deref())?)
+    fn open(&self, bar: &Bar) -> Result<Source, CliError> {
+        open(&self.trace, self.with_names.as_deref(), bar)
     }
 
     fn reading(&self, clock: ClockArg) -> Reading {
         Reading { deaths: self.deaths.into(), clock: clock.into(), ..Reading::default() }
     }
+}
+
+fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Source, CliError> {
+    let mut source = Source::open(trace, names)?;
+    source.watch(bar.watcher());
+    Ok(source)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -352,8 +359,10 @@ fn warn(source: &Source, warnings: &[String]) {
 }
 
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
-    let source = args.input.open()?;
+    let bar = Bar::new(true);
+    let source = args.input.open(&bar)?;
     let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
+    drop(bar);
     if args.json {
         print_json(&summary)?;
     } else {
@@ -365,7 +374,9 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let input = &args.input.trace;
-    let source = args.input.open()?;
+    // A terminal that shows the records shows how far they are.
+    let bar = Bar::new(args.output.is_some() || !io::stdout().is_terminal());
+    let source = args.input.open(&bar)?;
     if args.names.is_some() && matches!(source, Source::Text(_)) {
         return Err(CliError::NoNames { path: input.clone() });
     }
@@ -403,13 +414,16 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
         file.finish()?;
     }
     output.map_or(Ok(()), Output::finish)?;
+    drop(bar);
     warn(&source, &ending.warnings);
     Ok(completeness(&source, ending.outcome.lost))
 }
 
 fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
-    let source = args.input.open()?;
+    let bar = Bar::new(true);
+    let source = args.input.open(&bar)?;
     let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
+    drop(bar);
     // What is lost is among the breaches.
     let cut_off = completeness(&source, Lost::default());
     let mut out = String::new();
@@ -439,11 +453,13 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
 }
 
 fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
-    let source = Source::open(&args.trace, None)?;
+    let bar = Bar::new(true);
+    let source = open(&args.trace, None, &bar)?;
     let Source::Trace(trace) = &source else {
         return Err(CliError::NoCollector { path: args.trace.clone() });
     };
     let (report, outcome) = compare::compare(trace, Limits::default(), args.limit)?;
+    drop(bar);
     if args.json {
         print_json(&report)?;
     } else {
@@ -454,7 +470,9 @@ fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
 }
 
 fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
-    let file = TraceFile::open(&args.trace).map_err(SourceError::from)?;
+    let bar = Bar::new(true);
+    let mut file = TraceFile::open(&args.trace).map_err(SourceError::from)?;
+    file.watch(bar.watcher());
     let Some(cut) = file.cut_off().filter(|_| file.end().is_none()) else {
         return Err(CliError::Whole { path: args.trace.clone() });
     };
@@ -464,13 +482,16 @@ fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
     let mut out = Output::create(&args.output, Kind::Recovered, args.force, &taken)?;
     let done = recover::recover(&file, BufWriter::new(&mut out)).map_err(|source| out.error(source))?;
     out.finish()?;
+    drop(bar);
     let (blocks, chunks) = (counted(done.blocks, "block"), counted(done.chunks, "chunk"));
     print(&format!("{}: {blocks} and {chunks} of the buffer file; {cut}\n", args.output.display()))?;
     Ok(OK)
 }
 
 fn run_info(path: &Path, json: bool) -> Result<u8, CliError> {
-    let source = Source::open(path, None)?;
+    let bar = Bar::new(true);
+    let source = open(path, None, &bar)?;
+    drop(bar);
     match &source {
         Source::Trace(trace) if json => print_json(&summary::sizes(trace))?,
         Source::Text(_) if json => return Err(CliError::NoSizes { path: path.to_owned() }),

@@ -58,7 +58,11 @@ mod trace;
 pub mod types;
 #[cfg(feature = "read")]
 pub mod validate;
+#[cfg(feature = "read")]
+pub mod watch;
 
+#[cfg(feature = "cli")]
+mod bar;
 #[cfg(feature = "cli")]
 pub mod cli;
 #[cfg(feature = "cli")]

@@ -6,6 +6,7 @@ use crate::event::{self, Event, Ticket};
 use crate::file::TraceFile;
 use crate::file::format::{BlockHeader, BlockKind, Codec, End, Problem, encode_json, file_header, write_block};
 use crate::file::progress::OVERFLOWS;
+use crate::watch::Unit;
 
 /// What the end of a recovered trace gives as its reason.
 pub const RECOVERED: &str = "Recovered";
@@ -25,10 +26,12 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
     let mut writer = Writer { out, sequence: 0, event_bytes: 0, last: Ticket(0) };
     writer.out.write_all(&file_header(file.run()))?;
     let mut recovered = Recovered::default();
+    file.watcher().begin("writing", Unit::Bytes, file.size());
     for block in file.blocks() {
         // Its content is in the end and the problems.
         if block.header.kind != BlockKind::Progress {
             writer.copy(block.header, file.stored(block))?;
+            file.watcher().add(block.header.stored_len.into());
             recovered.blocks += 1;
         }
     }

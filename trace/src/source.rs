@@ -16,6 +16,7 @@ use crate::resolve::Outcome;
 use crate::text::{TextInputError, TextTrace};
 use crate::trace::Trace;
 use crate::types::Types;
+use crate::watch::Watcher;
 
 /// Where `D` records come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -163,6 +164,14 @@ impl Source {
             return Ok(Self::Text(Box::new(TextTrace::from_stream(name, whole, names)?)));
         }
         Ok(Self::Trace(Box::new(Trace::from_file(TraceFile::from_stream(name, whole)?)?)))
+    }
+
+    /// Who is told how far the reading has come.
+    pub fn watch(&mut self, watcher: &Watcher) {
+        match self {
+            Self::Trace(trace) => trace.file.watch(watcher),
+            Self::Text(text) => text.watch(watcher),
+        }
     }
 
     /// What it is called.

@@ -22,6 +22,7 @@ use super::format::{
 use super::progress::{Progress, RunId};
 use super::stream;
 use crate::event::{self, Event, Ticket};
+use crate::watch::{Unit, Watcher};
 
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
 #[derive(Debug, Error)]
@@ -144,6 +145,7 @@ pub struct TraceFile {
     cut_off: Option<CutOff>,
     end: Option<End>,
     meta: Meta,
+    watcher: Watcher,
 }
 
 impl TraceFile {
@@ -202,6 +204,7 @@ impl TraceFile {
             cut_off: None,
             end: None,
             meta: Meta::default(),
+            watcher: Watcher::default(),
         };
         file.meta = file.first_json(BlockKind::Meta)?.unwrap_or_default();
         file.end = file.first_json(BlockKind::End)?;
@@ -323,6 +326,26 @@ impl TraceFile {
         self.bytes.len() as u64
     }
 
+    /// Who is told how far the reading of events has come.
+    pub fn watch(&mut self, watcher: &Watcher) {
+        self.watcher = watcher.clone();
+    }
+
+    /// As [`watch`](Self::watch) said.
+    pub fn watcher(&self) -> &Watcher {
+        &self.watcher
+    }
+
+    /// All events are about to be read once.
+    pub(crate) fn begin_events(&self, what: &'static str) {
+        let events = self.of_kind(BlockKind::Events).map(|block| u64::from(block.header.stored_len));
+        let chunks = self.threads.iter().flat_map(|thread| &thread.pieces).map(|piece| match piece {
+            EventSource::Chunk(range) => range.len() as u64,
+            EventSource::Block(_) => 0,
+        });
+        self.watcher.begin(what, Unit::Bytes, events.chain(chunks).sum());
+    }
+
     /// All whole blocks.
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
@@ -427,10 +450,12 @@ impl TraceFile {
         match &thread.pieces[piece] {
             EventSource::Block(index) => {
                 let block = &self.blocks[*index];
+                self.watcher.add(block.header.stored_len.into());
                 UNPACKER.with_borrow_mut(|unpacker| unpacker.unpack(&block.header, self.stored(block), into))?;
                 self.bytes.used(block.header.stored_len as usize);
             }
             EventSource::Chunk(range) => {
+                self.watcher.add(range.len() as u64);
                 into.extend_from_slice(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default());
             }
         }

@@ -10,6 +10,7 @@ use super::spool::Spool;
 use super::step::Step;
 use crate::record::{ObjectId, Record};
 use crate::store::{Piece, Store};
+use crate::watch::Watcher;
 
 const RECENT: usize = 1 << 12;
 
@@ -50,7 +51,7 @@ pub struct LastMentions {
 
 impl LastMentions {
     /// Goes through the whole spool. What is `held_at_end` has no last mention.
-    pub fn find(spool: &Spool, held_at_end: impl IntoIterator<Item = ObjectId>) -> io::Result<Self> {
+    pub fn find(spool: &Spool, held_at_end: impl IntoIterator<Item = ObjectId>, watcher: &Watcher) -> io::Result<Self> {
         let mut seen = Seen { all: held_at_end.into_iter().collect(), recent: Box::new([ObjectId::NULL; RECENT]) };
         let mut store = Store::new(spool.limits().memory_bytes);
         let mut pieces = Vec::with_capacity(spool.pieces());
@@ -68,6 +69,7 @@ impl LastMentions {
             });
             let mut bits = Vec::new();
             for steps in &receive {
+                watcher.add(steps.len() as u64);
                 bits.clear();
                 bits.resize(steps.len(), 0u8);
                 for (step, bits) in steps.iter().zip(&mut bits).rev() {

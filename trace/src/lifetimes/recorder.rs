@@ -10,6 +10,7 @@ use super::{LifetimesError, Recording};
 use crate::by_thread::{ByThread, Forget};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
+use crate::watch::Watcher;
 
 /// Types and fields that are not like others.
 #[derive(Clone, Debug, Default)]
@@ -44,6 +45,7 @@ pub struct Recorder {
     weak: WeakSlots,
     held_at_end: FxHashSet<ObjectId>,
     stacks: ByThread<Stack>,
+    watcher: Watcher,
 }
 
 impl Recorder {
@@ -55,7 +57,13 @@ impl Recorder {
             writer: SpoolWriter::new(limits),
             held_at_end: FxHashSet::default(),
             stacks: ByThread::default(),
+            watcher: Watcher::default(),
         }
+    }
+
+    /// Who is told how far the work on what was taken down has come.
+    pub fn watch(&mut self, watcher: &Watcher) {
+        self.watcher = watcher.clone();
     }
 
     /// What is told next. `false`: as of [`record`](Self::record).
@@ -133,6 +141,6 @@ impl Recorder {
                 self.held_at_end.insert(stack.in_flight);
             }
         }
-        Recording::new(self.writer.finish()?, self.held_at_end)
+        Recording::new(self.writer.finish()?, self.held_at_end, self.watcher)
     }
 }

@@ -10,12 +10,14 @@ use super::last_mention::LastMentions;
 use super::spool::Spool;
 use super::step::Step;
 use crate::record::{ObjectId, Record};
+use crate::watch::{Unit, Watcher};
 
 /// A trace taken down.
 #[derive(Debug)]
 pub struct Recording {
     spool: Spool,
     last: LastMentions,
+    watcher: Watcher,
 }
 
 /// Steps all of whose dead are known.
@@ -45,9 +47,14 @@ pub struct Cost {
 }
 
 impl Recording {
-    pub(super) fn new(spool: Spool, held_at_end: impl IntoIterator<Item = ObjectId>) -> Result<Self, LifetimesError> {
-        let last = LastMentions::find(&spool, held_at_end)?;
-        Ok(Self { spool, last })
+    pub(super) fn new(
+        spool: Spool,
+        held_at_end: impl IntoIterator<Item = ObjectId>,
+        watcher: Watcher,
+    ) -> Result<Self, LifetimesError> {
+        watcher.begin("finding last uses", Unit::Records, spool.steps());
+        let last = LastMentions::find(&spool, held_at_end, &watcher)?;
+        Ok(Self { spool, last, watcher })
     }
 
     /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
@@ -61,6 +68,7 @@ impl Recording {
 
     /// As [`replay`](Self::replay), with the steps that are no records as well.
     pub fn replay_steps(&self, mut visit: impl FnMut(Played<'_>) -> ControlFlow<()>) -> Result<Cost, LifetimesError> {
+        self.watcher.begin("finding deaths", Unit::Records, self.spool.steps());
         std::thread::scope(|scope| {
             let (send, windows) = sync_channel(1);
             let finder = scope.spawn(move || self.find(&send));
@@ -124,6 +132,7 @@ impl Recording {
         let mut cleared = window.found.cleared_before.into_iter().peekable();
         for piece in window.pieces {
             self.spool.read(piece, steps)?;
+            self.watcher.add(steps.len() as u64);
             for (number, step) in (self.spool.first(piece)..).zip(steps.iter_mut()) {
                 if cleared.next_if_eq(&number).is_some()
                     && let Step::WeakUpdate { old, .. } = step

@@ -27,6 +27,7 @@ pub fn record_seen(
     mut see: impl FnMut(&Told, Ticket, u64),
 ) -> Result<(Recording, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
+    recorder.watch(trace.file.watcher());
     let outcome = each_at(trace, |told, ticket| {
         see(told, ticket, recorder.steps());
         match recorder.told(told) {

@@ -54,6 +54,7 @@ impl LastStores {
     }
 
     fn try_find(trace: &Trace) -> io::Result<Self> {
+        trace.file.begin_events("looking ahead");
         let pieces: Vec<(&ThreadEvents, usize)> = trace
             .file
             .threads()

@@ -97,6 +97,7 @@ pub(crate) fn run(
     let mut resolver = Resolver::new(trace, visit);
     resolver.initial(&mut shared.anomalies)?;
     let (firsts, open) = (trace.threads.iter().enumerate().filter_map(|at| first(trace, at)), |at| open(trace, at));
+    trace.file.begin_events("reading events");
     merge(firsts, open, &mut shared, &mut resolver);
     resolver.mirrors_until(Ticket(u64::MAX));
     let kept = Kept { stacks: resolver.stacks.all.len(), ..shared.kept() };

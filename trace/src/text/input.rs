@@ -21,6 +21,7 @@ use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown, replay_told};
 use crate::types::Types;
+use crate::watch::{Watched, Watcher};
 
 /// Why a text cannot be read.
 #[derive(Debug, Error)]
@@ -45,6 +46,7 @@ pub struct TextTrace {
     tells_holders: bool,
     names: Option<Arc<TextNames>>,
     warnings: Vec<String>,
+    watcher: Watcher,
 }
 
 impl TextTrace {
@@ -101,7 +103,22 @@ impl TextTrace {
         }
         let events = sample.events.unwrap_or(EventSet::ALL);
         let tells_holders = sample.tells_holders;
-        Self { path: path.to_owned(), bytes, form, has_deaths, events, tells_holders, names: None, warnings }
+        Self {
+            path: path.to_owned(),
+            bytes,
+            form,
+            has_deaths,
+            events,
+            tells_holders,
+            names: None,
+            warnings,
+            watcher: Watcher::default(),
+        }
+    }
+
+    /// Who is told how far the reading has come.
+    pub fn watch(&mut self, watcher: &Watcher) {
+        self.watcher = watcher.clone();
     }
 
     /// Where it came from.
@@ -120,9 +137,9 @@ impl TextTrace {
     }
 
     /// Reads it line by line. With `as_it_is` an id that is allocated again stays what it is.
-    pub fn lines(&self, as_it_is: bool) -> TextReader<&[u8]> {
+    pub fn lines(&self, as_it_is: bool) -> TextReader<Watched<'_>> {
         let form = TextForm { split_repeated: !as_it_is, ..self.form };
-        TextReader::new(&self.bytes, form, self.names.clone())
+        TextReader::new(Watched::new(&self.bytes, &self.watcher), form, self.names.clone())
     }
 
     /// Dialect and numbers.
@@ -224,6 +241,7 @@ impl TextTrace {
         };
         let mut recorder = Recorder::new(special, reading.limits);
         let (mut initial, mut to_the_end) = (0u64, Vec::new());
+        recorder.watch(&self.watcher);
         let mut ending = self.each(&mut types, |told, _| {
             if let Told::Record(Record::Alloc(alloc)) = told
                 && alloc.kind == AllocKind::Initial
