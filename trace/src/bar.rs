@@ -59,17 +59,21 @@ fn draw(watcher: &Watcher, stopped: &Receiver<()>) {
     }
     let signals = Signals::catch();
     let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::stderr_with_hz(10));
-    let style = ProgressStyle::with_template("{prefix} [{wide_bar}] {msg}");
-    bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    bar.set_prefix("opening the trace");
+    let style = |template| ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    bar.set_style(style("{spinner} opening the trace"));
+    let mut has_stage = false;
     loop {
-        if let Some((stage, done)) = watcher.stage() {
-            bar.set_prefix(stage.what);
-            bar.set_length(stage.total);
-            bar.set_position(done.min(stage.total));
-            bar.set_message(stage.text(done, stage.begun.elapsed()));
-        } else {
-            bar.tick();
+        match watcher.stage() {
+            None => bar.tick(),
+            Some((stage, done)) => {
+                if !std::mem::replace(&mut has_stage, true) {
+                    bar.set_style(style("{prefix} [{wide_bar}] {msg}"));
+                }
+                bar.set_prefix(stage.what);
+                bar.set_length(stage.total);
+                bar.set_position(done.min(stage.total));
+                bar.set_message(stage.text(done, stage.begun.elapsed()));
+            }
         }
         if let Some(signal) = signals.caught() {
             bar.finish_and_clear();
