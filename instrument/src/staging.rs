@@ -1,5 +1,6 @@
 //! Output under a temporary name beside the target, renamed when it is whole.
 
+use std::collections::HashSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,9 +113,8 @@ impl Staging {
         };
         if !verdict.findings.is_empty() {
             let before = verify::run(inputs, &options).map(|verdict| verdict.findings).unwrap_or_default();
-            verdict
-                .findings
-                .retain(|found| !before.iter().any(|known| known.entry == found.entry && known.what == found.what));
+            let before: HashSet<_> = before.iter().map(|known| (known.entry.as_str(), known.what.as_str())).collect();
+            verdict.findings.retain(|found| !before.contains(&(found.entry.as_str(), found.what.as_str())));
         }
         if verdict.findings.is_empty() {
             return Ok(Some(verdict));

@@ -1,27 +1,54 @@
 //! Classes against the names table of their artifact.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 
 use et_names::mutf8::decode;
 use et_names::{ClassFlags, NamesTable};
 
 use super::class::{Checked, Fault, Method};
 
-/// A names table, by class name.
+/// A names table, by class name. A name may stand for any number of classes (multi-release jars, modules, fat jars), so
+/// that none is looked for by trying them all.
 pub(super) struct Artifact<'t> {
     table: &'t NamesTable,
     size: u32,
-    /// A name may stand for several classes: multi-release jars, modules, fat jars.
-    classes: HashMap<&'t str, Vec<usize>>,
+    names: HashMap<&'t str, Named>,
+    /// The first class of a name with the same methods in the same order.
+    shapes: HashMap<(&'t str, u64), usize>,
+    /// Classes compared with the table, method by method.
+    #[cfg(test)]
+    compared: std::sync::atomic::AtomicUsize,
+}
+
+/// The classes of one name.
+struct Named {
+    first: usize,
+    /// Any of them is listed as one that got no hooks: its methods may be missing from the table.
+    not_hooked: bool,
 }
 
 impl<'t> Artifact<'t> {
     pub(super) fn new(table: &'t NamesTable) -> Self {
-        let mut classes: HashMap<&str, Vec<usize>> = HashMap::new();
+        let mut names: HashMap<&str, Named> = HashMap::new();
+        let mut shapes = HashMap::new();
         for (index, class) in table.classes.iter().enumerate() {
-            classes.entry(table.str(class.name)).or_default().push(index);
+            let name = table.str(class.name);
+            let named = names.entry(name).or_insert(Named { first: index, not_hooked: false });
+            named.not_hooked |= class.flags.has(ClassFlags::NOT_HOOKED);
+            let methods = table.methods[methods_of(table, index)].iter();
+            let methods = methods.map(|method| (table.str(method.name), table.str(method.descriptor)));
+            shapes.entry((name, shape(methods))).or_insert(index);
         }
-        Self { table, size: table.block().size, classes }
+        Self {
+            table,
+            size: table.block().size,
+            names,
+            shapes,
+            #[cfg(test)]
+            compared: Default::default(),
+        }
     }
 
     /// Adds what does not agree to the class's faults.
@@ -42,33 +69,42 @@ impl<'t> Artifact<'t> {
             return;
         }
         let name = decode(&checked.name);
-        let candidates = self.classes.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-        if candidates.is_empty() {
+        let Some(named) = self.names.get(name.as_str()) else {
             checked.faults.push(fault("the names table does not know it".into()));
             return;
+        };
+        if named.not_hooked && checked.methods.iter().all(|method| method.ids.is_none()) {
+            return;
         }
-        // The class among those of its name that its own methods fit.
-        let mut faults = None;
-        for class in candidates {
-            let found = self.methods(*class, &checked.methods);
-            if found.is_empty() {
-                return;
-            }
-            faults.get_or_insert(found);
-        }
-        checked.faults.extend(faults.unwrap_or_default());
+        let class = self.by_id(&name, &checked.methods).or_else(|| self.by_shape(&name, &checked.methods));
+        checked.faults.extend(self.methods(class.unwrap_or(named.first), &checked.methods));
+    }
+
+    /// The class that its hooks say it is, if that has its name.
+    fn by_id(&self, name: &str, methods: &[Method]) -> Option<usize> {
+        let id = *methods.iter().find_map(|method| method.method_ids.first())?;
+        let listed = self.table.methods.get(id.checked_sub(self.table.artifact.base)? as usize)?;
+        let class = listed.class as usize;
+        (self.table.str(self.table.classes[class].name) == name).then_some(class)
+    }
+
+    /// A class of this name that has these methods. Without an id in its hooks it may be any of them.
+    fn by_shape(&self, name: &str, methods: &[Method]) -> Option<usize> {
+        let names: Vec<(String, String)> =
+            methods.iter().map(|method| (decode(&method.name), decode(&method.descriptor))).collect();
+        let shape = shape(names.iter().map(|(name, descriptor)| (name.as_str(), descriptor.as_str())));
+        self.shapes.get(&(name, shape)).copied()
     }
 
     fn methods(&self, class: usize, methods: &[Method]) -> Vec<Fault> {
+        #[cfg(test)]
+        self.compared.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         let table = self.table;
-        let first = table.classes[class].first_method;
-        let end = table.classes.get(class + 1).map_or(table.methods.len() as u32, |next| next.first_method);
-        if table.classes[class].flags.has(ClassFlags::NOT_HOOKED) && methods.iter().all(|method| method.ids.is_none()) {
-            return Vec::new();
-        }
+        let listed = methods_of(table, class);
+        let first = listed.start as u32;
         let mut faults = Vec::new();
-        if (end - first) as usize != methods.len() {
-            let what = format!("it has {} methods, the names table {}", methods.len(), end - first);
+        if listed.len() != methods.len() {
+            let what = format!("it has {} methods, the names table {}", methods.len(), listed.len());
             faults.push(Fault { method: None, offset: None, what });
             return faults;
         }
@@ -91,5 +127,91 @@ impl<'t> Artifact<'t> {
             }
         }
         faults
+    }
+}
+
+/// The places of a class's methods in the table.
+fn methods_of(table: &NamesTable, class: usize) -> Range<usize> {
+    let end = table.classes.get(class + 1).map_or(table.methods.len(), |next| next.first_method as usize);
+    table.classes[class].first_method as usize..end
+}
+
+/// Tells methods with the same names and descriptors, in the same order, from others. Obfuscated names may not be
+/// Unicode, and each reader puts replacements of its own in their place: all of those are alike.
+fn shape<'m>(methods: impl Iterator<Item = (&'m str, &'m str)>) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (name, descriptor) in methods {
+        if name.contains('\u{fffd}') {
+            '\u{fffd}'.hash(&mut hasher)
+        } else {
+            name.hash(&mut hasher)
+        }
+        if descriptor.contains('\u{fffd}') { '\u{fffd}'.hash(&mut hasher) } else { descriptor.hash(&mut hasher) }
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use et_names::{ArtifactKind, ClassNames, EventSet, MethodNames};
+
+    use super::*;
+    use crate::verify::class::Mark;
+
+    const BASE: u32 = 5000;
+
+    /// A table of classes that are all called `a/Same`, with one method of these names each.
+    fn table(methods: impl Iterator<Item = String>) -> NamesTable {
+        let (name, kind) = ("same.jar".into(), ArtifactKind::Application);
+        let mut table = NamesTable::new(et_names::Artifact { hash: 7, base: BASE, name, kind, events: EventSet::ALL });
+        for name in methods {
+            let method = MethodNames { name, descriptor: "()V".into(), access: 0, line: 0 };
+            table.push(&ClassNames { name: "a/Same".into(), methods: vec![method], ..ClassNames::default() });
+        }
+        table
+    }
+
+    fn class(method: &str, id: Option<u32>) -> Checked {
+        let method_ids = id.into_iter().collect();
+        let (name, descriptor) = (method.as_bytes().to_vec(), b"()V".to_vec());
+        Checked {
+            name: b"a/Same".to_vec(),
+            mark: Some(Mark { artifact: 7, base: BASE }),
+            methods: vec![Method { name, descriptor, method_ids, ids: id.map(|id| (id, id)) }],
+            ..Checked::default()
+        }
+    }
+
+    #[test]
+    fn each_class_of_many_with_one_name_is_compared_once() {
+        const CLASSES: u32 = 2000;
+        let table = table((0..CLASSES).map(|number| format!("m{number}")));
+        let artifact = Artifact::new(&table);
+        for number in 0..CLASSES {
+            for id in [Some(BASE + number), None] {
+                let mut checked = class(&format!("m{number}"), id);
+                artifact.check(&mut checked);
+                assert_eq!(checked.faults, []);
+            }
+        }
+        assert_eq!(artifact.compared.load(Ordering::Relaxed), 2 * CLASSES as usize);
+    }
+
+    #[test]
+    fn a_class_of_many_with_one_name_is_told_from_the_others() {
+        let table = table(["m", "n", "m"].into_iter().map(str::to_owned));
+        let faults = |method: &str, id| {
+            let mut checked = class(method, id);
+            Artifact::new(&table).check(&mut checked);
+            checked.faults.into_iter().map(|fault| fault.what).collect::<Vec<_>>()
+        };
+        assert_eq!(faults("n", Some(BASE + 1)), [""; 0]);
+        assert_eq!(faults("m", Some(BASE + 2)), [""; 0]);
+        assert_eq!(faults("x", None), ["the names table has m in its place"]);
+        assert_eq!(faults("m", Some(BASE + 1)), ["the names table has n in its place"]);
+        let beyond = faults("m", Some(BASE + 9));
+        assert_eq!(beyond[0], "its hooks say that it is method 5009, the names table 5000");
     }
 }
