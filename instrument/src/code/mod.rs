@@ -7,6 +7,7 @@ mod editor;
 mod flow;
 mod frames;
 mod instruction;
+pub mod limits;
 mod numbering;
 pub mod opcode;
 mod type_annotations;

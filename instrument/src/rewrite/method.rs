@@ -10,7 +10,7 @@ use super::is_object;
 use crate::classfile::{Malformed, Member, to_string};
 use crate::code::opcode::{self, *};
 use crate::code::{
-    CodeAttribute, CodeEditor, EditError, Flow, Instruction, LineTable, StackMap, Value, VerificationType,
+    CodeAttribute, CodeEditor, EditError, Flow, Instruction, LineTable, StackMap, Value, VerificationType, limits,
     parameter_slots,
 };
 use crate::hooks::{self, ArrayAllocation, Constructor, Emitter};
@@ -204,6 +204,9 @@ impl<'a> Work<'_, 'a> {
                 None => StackMap { initial_locals: initial, frames: Vec::new() },
             });
         }
+
+        let (pool, major) = (&class.pool, class.major);
+        limits::check(code, pool, major, receiver.is_some(), member.descriptor, body.frames.as_ref())?;
 
         let makes_objects =
             self.plan.events.sites && code.instructions.iter().any(|instruction| instruction.opcode == NEW);

@@ -8,4 +8,5 @@ mod fixtures;
 mod generated;
 mod jvm;
 mod properties;
+mod refused;
 mod snapshots;
