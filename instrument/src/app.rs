@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::ffi::OsString;
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
@@ -19,6 +19,7 @@ use crate::container::jar::{Findings, Jar};
 use crate::container::zip::Packed;
 use crate::error::Error;
 use crate::input::Input;
+use crate::memory::Budget;
 use crate::report::{ArtifactReport, Report, Skip};
 use crate::staging::{MARKS, Staging, absolute};
 
@@ -177,12 +178,12 @@ impl Job<'_> {
     }
 
     fn jar(&mut self, input: &Path, bytes: &[u8], name: &str, output: &Path) -> Result<ArtifactReport, Error> {
-        let mut findings = Findings::default();
+        let mut findings = Findings::new(self.settings.memory);
         let jar = Jar::scan(bytes, &input.display().to_string(), &mut findings)?;
         if let (true, Some(skip)) = (self.settings.strict, findings.skipped.first()) {
             return Err(Error::Strict { place: format!("{name}: {}", skip.entry), why: skip.reason.clone() });
         }
-        let classes = jar.classes(findings.classes);
+        let classes = jar.classes(&mut findings);
         let methods = jar.methods(findings.classes);
         let mut done =
             instrument(&classes, name, ArtifactKind::Application, self.settings, &mut self.blocks, |index, bytes| {
@@ -268,13 +269,11 @@ impl Job<'_> {
         if content.classes.is_empty() {
             return Ok(ArtifactReport { name, ..ArtifactReport::default() });
         }
-        // Read, not mapped: a project has more class files than a process may have maps.
+        let mut budget = self.settings.memory;
         let read = |path: &PathBuf| {
             let from = input.join(path);
-            let bytes = fs::read(&from).map_err(Error::io("read", &from))?;
-            let label = path.display().to_string();
-            let bytes = if bytes.is_empty() { Err("the file is empty".into()) } else { Ok(Cow::Owned(bytes)) };
-            Ok(ClassInput { label, bytes })
+            let bytes = class_bytes(&from, &mut budget).map_err(Error::io("read", &from))?;
+            Ok(ClassInput { label: path.display().to_string(), bytes: bytes.map(Cow::Owned) })
         };
         let classes = content.classes.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
         let done =
@@ -282,10 +281,15 @@ impl Job<'_> {
         for ((path, class), outcome) in content.classes.iter().zip(&classes).zip(&done.outcomes) {
             crate::interrupt::check()?;
             let (from, to) = (input.join(path), output.join(path));
-            let original = class.bytes.as_deref().unwrap_or_default();
+            let Ok(original) = &class.bytes else {
+                let size = folder::copy(&from, &to)?;
+                self.report.bytes_in += size;
+                self.report.bytes_out += size;
+                continue;
+            };
             let bytes = match outcome {
                 Outcome::New(bytes) => bytes,
-                Outcome::Same | Outcome::Skipped => original,
+                Outcome::Same | Outcome::Skipped => &**original,
             };
             write_file(&to, bytes)?;
             folder::like(&from, &to);
@@ -297,6 +301,26 @@ impl Job<'_> {
         self.report.bytes_out += names.len() as u64;
         Ok(done.report)
     }
+}
+
+/// The bytes of a class file, or why it is none. Read, not mapped: a project has more class files than a process may have
+/// maps. And only if it starts as one: files with holes can be larger than memory.
+fn class_bytes(path: &Path, budget: &mut Budget) -> io::Result<Result<Vec<u8>, String>> {
+    let mut file = File::open(path)?;
+    let mut bytes = Vec::new();
+    (&mut file).take(class_file::MAGIC.len() as u64).read_to_end(&mut bytes)?;
+    if bytes.is_empty() {
+        return Ok(Err("the file is empty".into()));
+    }
+    if !class_file::is_class(&bytes) {
+        return Ok(Err(class_file::NO_CLASS.into()));
+    }
+    let size = file.metadata()?.len();
+    if let Err(why) = budget.claim(size) {
+        return Ok(Err(why));
+    }
+    file.take(size).read_to_end(&mut bytes)?;
+    Ok(Ok(bytes))
 }
 
 fn display_name(path: &Path) -> String {

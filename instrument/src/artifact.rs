@@ -15,6 +15,7 @@ use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 use crate::error::Error;
 use crate::filter::Filter;
 use crate::interrupt;
+use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::report::{ArtifactReport, ShortfallReport, Skip};
 use crate::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
@@ -30,6 +31,8 @@ pub struct Settings {
     pub strict: bool,
     /// The output is verified before it is put in place.
     pub check: bool,
+    /// What may be unpacked at once.
+    pub memory: Budget,
     /// Where to show progress.
     pub progress: Progress,
 }
@@ -147,7 +150,7 @@ pub fn instrument<T: Send>(
     };
     let plans = classes.par_iter().map(|class| {
         interrupt::check()?;
-        match plan(class, filter, &options) {
+        match plan(class, filter, settings.memory, &options) {
             Ok(planned) => match planned {
                 Planned::Skipped(why) if *strict => Err(Error::Strict { place: place(class), why }),
                 planned => Ok(planned),
@@ -226,11 +229,20 @@ fn content_hash(classes: &[ClassInput<'_>], settings: &Settings, id_base: Option
 }
 
 /// Only "already instrumented" is an error; what cannot be read is skipped.
-fn plan<'a>(class: &'a ClassInput<'_>, filter: &Filter, options: &Options) -> Result<Planned<'a>, ClassError> {
+fn plan<'a>(
+    class: &'a ClassInput<'_>,
+    filter: &Filter,
+    memory: Budget,
+    options: &Options,
+) -> Result<Planned<'a>, ClassError> {
     let bytes = match &class.bytes {
         Ok(bytes) => bytes,
         Err(why) => return Ok(Planned::Skipped(why.clone())),
     };
+    // Of a file that is not packed nothing was claimed, but what is made of it takes memory.
+    if let Err(why) = memory.fresh().claim(bytes.len() as u64) {
+        return Ok(Planned::Skipped(why));
+    }
     let planned = Plan::new(bytes, true, options).and_then(|plan| {
         // The name is known only now; an excluded class is planned a second time, which is rare and cheap.
         if filter.is_empty() || filter.hooks(plan.class_name()) {

@@ -27,6 +27,8 @@ pub mod interrupt;
 #[cfg(feature = "command")]
 pub mod jdk;
 #[cfg(feature = "command")]
+pub mod memory;
+#[cfg(feature = "command")]
 pub mod progress;
 #[cfg(feature = "command")]
 pub mod report;

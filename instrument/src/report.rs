@@ -63,7 +63,7 @@ pub struct ArtifactReport {
 /// Something that was not rewritten.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Skip {
-    /// Entry or file.
+    /// Entry or file; empty for the artifact as a whole.
     pub entry: String,
     /// Why.
     pub reason: String,
@@ -71,6 +71,9 @@ pub struct Skip {
 
 impl std::fmt::Display for Skip {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.entry.is_empty() {
+            return out.write_str(&self.reason);
+        }
         write!(out, "{}: {}", self.entry, self.reason)
     }
 }

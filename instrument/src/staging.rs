@@ -104,7 +104,7 @@ impl Staging {
         if !settings.check {
             return Ok(None);
         }
-        let options = verify::Options { all: false, progress: settings.progress.clone() };
+        let options = verify::Options { all: false, memory: settings.memory, progress: settings.progress.clone() };
         let mut verdict = match verify::run(std::slice::from_ref(&self.part), &options) {
             Ok(verdict) => verdict,
             // Nothing was rewritten, so there is nothing to check; the report says that.

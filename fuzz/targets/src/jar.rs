@@ -7,6 +7,7 @@ use et_instrument::container::jar::{Findings, Jar};
 use et_instrument::container::zip::{Archive, DEFLATED, Packed, STORED, Writer};
 use et_instrument::error::Error;
 use et_instrument::filter::Filter;
+use et_instrument::memory::Budget;
 use et_instrument::progress::Progress;
 use et_instrument::rewrite::EventSet;
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
@@ -23,19 +24,21 @@ pub(crate) fn settings() -> Settings {
         filter: Filter::default(),
         strict: false,
         check: false,
+        memory: Budget::of(1 << 20),
         progress: Progress::new(true),
     }
 }
 
 /// The jar as the command line would write it; `None` if it is copied as it is.
 fn rewrite(data: &[u8]) -> Result<Option<Vec<u8>>, Error> {
-    let mut findings = Findings::default();
+    let settings = settings();
+    let mut findings = Findings::new(settings.memory);
     let jar = Jar::scan(data, "fuzz.jar", &mut findings)?;
-    let classes = jar.classes(findings.classes);
+    let classes = jar.classes(&mut findings);
     let methods = jar.methods(findings.classes);
     let kind = ArtifactKind::Application;
     let pack = |index: usize, bytes| Packed::new(bytes, methods[index]);
-    let done = instrument(&classes, "fuzz.jar", kind, &settings(), &mut Blocks::default(), pack)?;
+    let done = instrument(&classes, "fuzz.jar", kind, &settings, &mut Blocks::default(), pack)?;
     if !jar.touched(&done.outcomes) {
         return Ok(None);
     }

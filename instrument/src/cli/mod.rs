@@ -21,6 +21,7 @@ use crate::app;
 use crate::artifact::Settings;
 use crate::error::Error;
 use crate::jdk::JdkJob;
+use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::verify::{self, Verdict};
@@ -249,7 +250,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
         Some(Command::Cache(cache)) => return cache.execute(),
         Some(Command::Verify { paths, all, threads, report, quiet }) => {
             let progress = Progress::new(*quiet);
-            let options = verify::Options { all: *all, progress: progress.clone() };
+            let options = verify::Options { all: *all, memory: Budget::of_machine(), progress: progress.clone() };
             let verdict = threads.pool()?.install(|| verify::run(paths, &options));
             progress.finish();
             return Ok(print_verdict(&verdict?, *report, *quiet));

@@ -7,6 +7,7 @@ use clap::{ArgMatches, Args};
 use crate::artifact::Settings;
 use crate::error::Error;
 use crate::filter::{self, Filter};
+use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::rewrite::{EventSet, Witness};
 
@@ -39,6 +40,7 @@ impl HookArgs {
             filter: filter_of(rules)?,
             strict: false,
             check: false,
+            memory: Budget::of_machine(),
             progress,
         })
     }

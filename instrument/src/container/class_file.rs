@@ -5,6 +5,9 @@ use std::path::Path;
 /// JVMS §4.1.
 pub const MAGIC: [u8; 4] = [0xca, 0xfe, 0xba, 0xbe];
 
+/// What is said of a class file that is none.
+pub const NO_CLASS: &str = "byte 0: not a class file: it does not start with CAFEBABE";
+
 /// Whether the bytes start as a class file does.
 pub fn is_class(bytes: &[u8]) -> bool {
     bytes.starts_with(&MAGIC)

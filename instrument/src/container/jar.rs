@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::io::{self, Write};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 use et_names::{ENTRY_IN_JAR, PATH_IN_JDK};
 use rayon::prelude::*;
@@ -10,17 +12,52 @@ use super::zip::{Archive, DEFLATED, Entry, Packed, STORED, Writer, ZipError};
 use super::{class_file, manifest};
 use crate::artifact::{ClassInput, Outcome};
 use crate::error::Error;
+use crate::memory::{self, Budget};
 use crate::report::Skip;
 
 /// An ear holds wars, a war holds jars; nothing sane is deeper.
 const MAX_DEPTH: usize = 3;
-/// Nested archives are inflated as a whole; more than this together is refused.
-const MAX_NESTED_BYTES: u64 = 4 << 30;
+/// Where the end record of an archive begins at the earliest, from its end: the record and the longest comment.
+const END_RECORD: usize = 22 + 0xffff;
+
+/// The bytes of an archive. One that is stored in another is a part of that.
+#[derive(Clone, Debug)]
+enum Bytes<'a> {
+    File(&'a [u8]),
+    Unpacked(Arc<Vec<u8>>, Range<usize>),
+}
+
+impl Deref for Bytes<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Self::File(bytes) => bytes,
+            Self::Unpacked(bytes, range) => &bytes[range.clone()],
+        }
+    }
+}
+
+impl Bytes<'_> {
+    fn unpacked(bytes: Vec<u8>) -> Self {
+        let all = 0..bytes.len();
+        Self::Unpacked(Arc::new(bytes), all)
+    }
+
+    fn part(&self, part: Range<usize>) -> Self {
+        match self {
+            Self::File(bytes) => Self::File(&bytes[part]),
+            Self::Unpacked(bytes, range) => {
+                Self::Unpacked(Arc::clone(bytes), range.start + part.start..range.start + part.end)
+            }
+        }
+    }
+}
 
 /// An archive and what is to become of each entry.
 #[derive(Debug)]
 pub struct Jar<'a> {
-    bytes: Cow<'a, [u8]>,
+    bytes: Bytes<'a>,
     archive: Archive,
     roles: Vec<Role<'a>>,
 }
@@ -36,7 +73,7 @@ enum Role<'a> {
 }
 
 /// What a scan finds besides the jar itself.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Findings {
     /// Number of classes, nested ones included.
     pub classes: usize,
@@ -44,7 +81,14 @@ pub struct Findings {
     pub skipped: Vec<Skip>,
     /// What the manifest's `Class-Path` names.
     pub class_path: Vec<String>,
-    nested_bytes: u64,
+    budget: Budget,
+}
+
+impl Findings {
+    /// Nothing yet; `budget` is what may be unpacked.
+    pub fn new(budget: Budget) -> Self {
+        Self { classes: 0, skipped: Vec::new(), class_path: Vec::new(), budget }
+    }
 }
 
 impl<'a> Jar<'a> {
@@ -63,7 +107,7 @@ impl<'a> Jar<'a> {
             let named = manifest::main_attribute(&manifest, "Class-Path").unwrap_or_default();
             findings.class_path = named.split_ascii_whitespace().map(str::to_owned).collect();
         }
-        scan(Cow::Borrowed(bytes), archive, place, "", 0, findings)
+        scan(Bytes::File(bytes), archive, place, "", 0, findings)
     }
 
     /// Where the names table goes. A jmod knows a few folders only; what lies in `lib` gets into the image that is
@@ -77,11 +121,21 @@ impl<'a> Jar<'a> {
         }
     }
 
-    /// The classes, in order of their index, decompressed.
-    pub fn classes(&self, count: usize) -> Vec<ClassInput<'_>> {
-        let mut found = Vec::with_capacity(count);
+    /// The classes, in order of their index, decompressed, as far as the budget goes.
+    pub fn classes(&self, findings: &mut Findings) -> Vec<ClassInput<'_>> {
+        let mut found = Vec::with_capacity(findings.classes);
         self.collect("", &mut found);
-        found.into_par_iter().map(|(label, jar, entry)| ClassInput { label, bytes: jar.content(entry) }).collect()
+        let looks: Vec<Result<(), String>> = found.par_iter().map(|(_, jar, entry)| jar.look(entry)).collect();
+        let allowed = looks
+            .into_iter()
+            .zip(&found)
+            .map(|(look, (_, _, entry))| look.and_then(|()| findings.budget.claim(entry.unpacked())));
+        let allowed: Vec<Result<(), String>> = allowed.collect();
+        let content = found.into_par_iter().zip(allowed).map(|((label, jar, entry), allowed)| ClassInput {
+            label,
+            bytes: allowed.and_then(|()| entry.content(&jar.bytes).map_err(|error| error.to_string())),
+        });
+        content.collect()
     }
 
     fn collect<'b>(&'b self, prefix: &str, found: &mut Vec<(String, &'b Jar<'a>, &'b Entry)>) {
@@ -94,9 +148,14 @@ impl<'a> Jar<'a> {
         }
     }
 
-    fn content(&self, entry: &Entry) -> Result<Cow<'_, [u8]>, String> {
-        let content = entry.content(&self.bytes).map_err(|error| error.to_string())?;
-        if content.is_empty() { Err("the entry is empty".into()) } else { Ok(content) }
+    /// Whether an entry starts as a class file does: what does not need not be unpacked.
+    fn look(&self, entry: &Entry) -> Result<(), String> {
+        let start = entry.start(&self.bytes, class_file::MAGIC.len()).map_err(|error| error.to_string())?;
+        match start.as_slice() {
+            [] => Err("the entry is empty".into()),
+            start if class_file::is_class(start) => Ok(()),
+            _ => Err(class_file::NO_CLASS.into()),
+        }
     }
 
     /// How each class is stored, by its index: deflated ones are packed by the workers.
@@ -163,7 +222,7 @@ impl<'a> Jar<'a> {
                     Outcome::Same | Outcome::Skipped => writer.copy(entry, data)?,
                 },
                 Role::Manifest => {
-                    let content = entry.content(data).ok();
+                    let content = entry.content_within(data, memory::MANIFEST).ok();
                     match content.and_then(|content| manifest::without_digests(&content)) {
                         Some(changed) => writer.replace(entry, data, &Packed::new(changed, entry.method))?,
                         None => writer.copy(entry, data)?,
@@ -185,7 +244,7 @@ impl<'a> Jar<'a> {
 }
 
 fn scan<'a>(
-    bytes: Cow<'a, [u8]>,
+    bytes: Bytes<'a>,
     archive: Archive,
     place: &str,
     prefix: &str,
@@ -204,12 +263,16 @@ fn scan<'a>(
         } else if manifest::is_signature(name) {
             Role::Signature
         } else if manifest::is_manifest(name) {
+            if entry.unpacked() > memory::MANIFEST {
+                let reason = "too large for a manifest: what it says is not heeded".into();
+                findings.skipped.push(Skip { entry: format!("{prefix}{name}"), reason });
+            }
             Role::Manifest
         } else if is_archive(name) {
             let label = format!("{prefix}{name}");
             let is_library = libraries.has(name);
             match nested(&bytes, entry, is_library, place, &label, depth, findings)? {
-                _ if !is_library && !holds_classes(entry, &bytes) => Role::Copy,
+                _ if !is_library && !holds_classes(entry, &bytes, &findings.budget) => Role::Copy,
                 Ok(jar) => Role::Nested(Box::new(jar)),
                 Err(reason) => {
                     findings.skipped.push(Skip { entry: label, reason });
@@ -225,7 +288,7 @@ fn scan<'a>(
 
 /// A nested jar, or why it is copied unchanged.
 fn nested<'a>(
-    outer: &[u8],
+    outer: &Bytes<'a>,
     entry: &Entry,
     is_library: bool,
     place: &str,
@@ -239,20 +302,30 @@ fn nested<'a>(
     if depth == MAX_DEPTH {
         return Ok(Err("nested too deep".into()));
     }
-    if findings.nested_bytes.saturating_add(entry.size) > MAX_NESTED_BYTES {
-        return Ok(Err("the nested archives together are too large".into()));
+    if let Err(error) = looks_like_archive(entry, outer) {
+        return Ok(Err(error.to_string()));
     }
-    let read = entry.content(outer).map(Cow::into_owned).and_then(|bytes| Ok((Archive::read(&bytes)?, bytes)));
+    if let Err(why) = findings.budget.claim(entry.unpacked()) {
+        return Ok(Err(why));
+    }
+    // Checked in any case; what is stored is not copied.
+    let bytes = entry.content(outer).map(|content| match content {
+        Cow::Borrowed(_) => outer.part(entry.data.clone()),
+        Cow::Owned(content) => Bytes::unpacked(content),
+    });
+    let read = bytes.and_then(|bytes| Ok((Archive::read(&bytes)?, bytes)));
     let (archive, bytes) = match read {
         Ok(read) => read,
-        Err(ZipError::Empty) => return Ok(Err("the entry is empty".into())),
-        Err(error) => return Ok(Err(error.to_string())),
+        Err(error) => {
+            findings.budget.release(entry.unpacked());
+            let is_empty = error == ZipError::Empty;
+            return Ok(Err(if is_empty { "the entry is empty".into() } else { error.to_string() }));
+        }
     };
     if archive.entries.iter().any(|entry| is_names_table(&entry.name)) {
         return Err(Error::AlreadyInstrumented { place: format!("{place}: {label}") });
     }
-    findings.nested_bytes += entry.size;
-    scan(Cow::Owned(bytes), archive, place, &format!("{label}!/"), depth + 1, findings).map(Ok)
+    scan(bytes, archive, place, &format!("{label}!/"), depth + 1, findings).map(Ok)
 }
 
 /// Where a jmod has its names table.
@@ -275,9 +348,23 @@ pub fn is_archive(name: &str) -> bool {
     matches!(extension.as_deref(), Some("jar" | "war" | "ear" | "rar" | "jmod"))
 }
 
+/// Whether an entry may be an archive. Those begin with their first entry, or with a launch script or the like: then the
+/// end tells, which is read without the rest being held.
+fn looks_like_archive(entry: &Entry, outer: &[u8]) -> Result<(), ZipError> {
+    let start = entry.start(outer, 2)?;
+    if entry.is_stored() || start.is_empty() || start == *b"PK" {
+        return Ok(());
+    }
+    let tail = entry.tail(outer, END_RECORD)?;
+    if memchr::memmem::rfind(&tail, b"PK\x05\x06").is_some() { Ok(()) } else { Err(ZipError::NoEnd) }
+}
+
 /// Whether an archive that is not taken for a library holds classes all the same, which then go without hooks.
-fn holds_classes(entry: &Entry, outer: &[u8]) -> bool {
-    if entry.size > MAX_NESTED_BYTES {
+fn holds_classes(entry: &Entry, outer: &[u8], budget: &Budget) -> bool {
+    if looks_like_archive(entry, outer).is_err() {
+        return false;
+    }
+    if !budget.holds(entry.unpacked()) {
         return true;
     }
     let content = entry.content(outer).ok();
@@ -286,7 +373,12 @@ fn holds_classes(entry: &Entry, outer: &[u8]) -> bool {
 }
 
 fn manifest_of<'a>(archive: &Archive, bytes: &'a [u8]) -> Option<Cow<'a, [u8]>> {
-    archive.entries.iter().find(|entry| manifest::is_manifest(&entry.name))?.content(bytes).ok()
+    archive
+        .entries
+        .iter()
+        .find(|entry| manifest::is_manifest(&entry.name))?
+        .content_within(bytes, memory::MANIFEST)
+        .ok()
 }
 
 /// Which of an archive's archives are put on a class path. Others may be data of the program, to be handed on as

@@ -8,6 +8,9 @@ use std::ops::Range;
 
 use flate2::read::DeflateDecoder;
 
+use super::Content;
+use crate::container::class_file;
+
 /// General purpose bits: encrypted, sizes behind the data.
 const ENCRYPTED: u16 = 1;
 const DESCRIPTOR: u16 = 8;
@@ -184,6 +187,39 @@ fn overlaps(listing: &mut Listing, directory: usize) {
 }
 
 impl File {
+    /// How much memory the content takes: none where it lies in the archive as it is.
+    pub(super) fn unpacked(&self) -> u64 {
+        if self.method == 0 { 0 } else { self.size }
+    }
+
+    /// The first bytes of the content, so many if there are.
+    pub(super) fn start(&self, data: &[u8], length: u64) -> Result<Vec<u8>, String> {
+        let stored = &data[self.data.clone()];
+        let mut start = Vec::new();
+        let mut reader: Box<dyn Read + '_> = match self.method {
+            _ if self.flags & ENCRYPTED != 0 => return Ok(start),
+            0 => Box::new(stored.take(length)),
+            8 => Box::new(DeflateDecoder::new(stored).take(length)),
+            _ => return Ok(start),
+        };
+        reader.read_to_end(&mut start).map_err(|_| "its compressed data are damaged")?;
+        Ok(start)
+    }
+
+    pub(super) fn starts_as_class(&self, data: &[u8]) -> bool {
+        self.start(data, class_file::MAGIC.len() as u64).is_ok_and(|start| class_file::is_class(&start))
+    }
+
+    /// The content if it starts as a class file does.
+    pub(super) fn class<'a>(&self, data: &'a [u8]) -> Result<Content<'a>, String> {
+        let start = self.start(data, class_file::MAGIC.len() as u64)?;
+        if !class_file::is_class(&start) {
+            let is_unknown = self.flags & ENCRYPTED != 0 || !matches!(self.method, 0 | 8);
+            return self.check(data).map(|()| if is_unknown { Content::Unknown } else { Content::NoClass(start) });
+        }
+        Ok(self.content(data)?.map_or(Content::Unknown, Content::Class))
+    }
+
     pub(super) fn is_folder(&self) -> bool {
         self.name.ends_with('/')
     }

@@ -10,6 +10,7 @@ mod finding;
 
 use std::borrow::Cow;
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -24,18 +25,23 @@ use crate::container::jar::{is_archive, is_names_table};
 use crate::container::jimage::{Image, Resource};
 use crate::error::Error;
 use crate::input::Input;
+use crate::memory::Budget;
 use crate::progress::Progress;
 
 use artifact::Artifact;
 
 /// Nested archives, as deep as the rewriter goes.
 const MAX_DEPTH: usize = 3;
+/// The same words whatever its size, so that a fault of the input is known again in the output.
+const TOO_LARGE: &str = "it is not looked into: it is larger, unpacked, than what may be held at once";
 
 /// How to verify.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Check classes, too, that the rewriter has not made.
     pub all: bool,
+    /// What may be unpacked at once.
+    pub memory: Budget,
     /// Where to show progress.
     pub progress: Progress,
 }
@@ -66,8 +72,39 @@ struct Job<'o> {
     verdict: Verdict,
 }
 
-/// A class to check: its entry, and its bytes.
-type Found<'a> = (String, Cow<'a, [u8]>);
+/// A class to check: its bytes are had when it is its turn, so that few are held at once.
+struct Found<'a> {
+    entry: String,
+    size: u64,
+    read: Box<dyn Fn() -> Result<Content<'a>, String> + Sync + 'a>,
+}
+
+/// What an entry that is named like a class holds.
+enum Content<'a> {
+    Class(Cow<'a, [u8]>),
+    /// What it starts with.
+    NoClass(Vec<u8>),
+    /// Legal, only not to be looked into: encrypted, for example.
+    Unknown,
+}
+
+impl<'a> Content<'a> {
+    fn of(bytes: Cow<'a, [u8]>) -> Self {
+        if class_file::is_class(&bytes) { Self::Class(bytes) } else { Self::NoClass(start_of(&bytes)) }
+    }
+}
+
+/// As much as tells a class from something else.
+fn start_of(bytes: &[u8]) -> Vec<u8> {
+    bytes[..bytes.len().min(class_file::MAGIC.len())].to_vec()
+}
+
+/// An artifact that is being checked.
+struct Place<'p> {
+    name: &'p str,
+    table: Option<&'p Artifact<'p>>,
+    any_marked: bool,
+}
 
 impl Job<'_> {
     fn path(&mut self, path: &Path) -> Result<(), Error> {
@@ -84,8 +121,10 @@ impl Job<'_> {
             let mut beside = path.as_os_str().to_owned();
             beside.push(".etn");
             let names = fs::read(PathBuf::from(beside)).ok();
-            self.classes(&place, vec![(String::new(), Cow::Borrowed(&bytes))], names.as_deref(), true)?;
-            return Ok(());
+            let bytes: &[u8] = &bytes;
+            let read = Box::new(move || Ok(Content::of(Cow::Borrowed(bytes))));
+            let found = vec![Found { entry: String::new(), size: bytes.len() as u64, read }];
+            return self.artifact(&place, names.as_deref(), true, |job, place| job.classes(place, found));
         }
         self.archive(&place, &bytes, None)
     }
@@ -130,8 +169,26 @@ impl Job<'_> {
             }
             let relative = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             if class_file::has_class_name(&path) {
-                let bytes = fs::read(&path).map_err(Error::io("read", &path))?;
-                loose.push((relative, Cow::Owned(bytes)));
+                let size = fs::metadata(&path).map_err(Error::io("read", &path))?.len();
+                let read_start = || -> io::Result<Vec<u8>> {
+                    let mut start = Vec::new();
+                    fs::File::open(&path)?.take(class_file::MAGIC.len() as u64).read_to_end(&mut start)?;
+                    Ok(start)
+                };
+                let start = read_start().map_err(Error::io("read", &path))?;
+                if !class_file::is_class(&start) {
+                    loose.push(Found {
+                        entry: relative,
+                        size: 0,
+                        read: Box::new(move || Ok(Content::NoClass(start.clone()))),
+                    });
+                    continue;
+                }
+                let read = Box::new(move || match fs::read(&path) {
+                    Ok(bytes) => Ok(Content::Class(Cow::Owned(bytes))),
+                    Err(error) => Err(format!("it cannot be read: {error}")),
+                });
+                loose.push(Found { entry: relative, size, read });
             } else if is_archive(&relative) {
                 jars.push(path);
             }
@@ -146,7 +203,7 @@ impl Job<'_> {
         }
         if !loose.is_empty() {
             let names = fs::read(root.join(ENTRY_IN_JAR)).ok();
-            self.classes(&place, loose, names.as_deref(), true)?;
+            self.artifact(&place, names.as_deref(), true, |job, place| job.classes(place, loose))?;
         }
         for jar in jars {
             let bytes = Input::open(&jar)?;
@@ -178,37 +235,99 @@ impl Job<'_> {
             self.find(&place, &entry, what);
         }
         self.verdict.entries += resources.len() as u64;
-        let classes: Vec<Found<'_>> = resources
-            .par_iter()
-            .filter(|resource| resource.is_class())
-            .filter_map(|resource| Some((resource.name.clone(), image.content(resource).ok()?)))
-            .collect();
+        let image = &image;
+        let classes = resources.iter().filter(|resource| resource.is_class()).map(|resource| Found {
+            entry: resource.name.clone(),
+            size: image.size(resource),
+            // What cannot be read has been found above.
+            read: Box::new(move || Ok(image.content(resource).map_or(Content::Unknown, Content::of))),
+        });
+        let classes = classes.collect();
         // An image by itself has no table to be compared with.
-        self.classes(&place, classes, names, names.is_some())
+        self.artifact(&place, names, names.is_some(), |job, place| job.classes(place, classes))
     }
 
     /// An archive with what is nested in it. `names`: a table from elsewhere.
     fn archive(&mut self, place: &str, bytes: &[u8], names: Option<&[u8]>) -> Result<(), Error> {
-        let mut content = Content::default();
-        content.read(bytes, "", 0);
-        for (entry, what) in content.faults {
-            self.find(place, &entry, what);
-        }
-        self.verdict.entries += content.entries;
-        let own = content.names;
-        self.classes(place, content.classes, names.or(own.as_deref()), true)
+        let listing = match archive::list(bytes) {
+            Ok(listing) => listing,
+            Err(what) => {
+                self.find(place, "", what);
+                return self.artifact(place, names, true, |_, _| Ok(()));
+            }
+        };
+        let own = listing.files.iter().find(|file| is_names_table(&file.name));
+        let own = own.filter(|file| file.unpacked() <= self.options.memory.total());
+        // What is wrong with it is found with the other entries.
+        let own = own.and_then(|file| file.content(bytes).ok().flatten());
+        let mut budget = self.options.memory;
+        self.artifact(place, names.or(own.as_deref()), true, |job, place| {
+            job.entries(place, bytes, listing, "", 0, &mut budget)
+        })
     }
 
-    fn classes(
+    /// What an archive holds, nested ones included.
+    fn entries(
+        &mut self,
+        place: &mut Place<'_>,
+        bytes: &[u8],
+        listing: archive::Listing,
+        prefix: &str,
+        depth: usize,
+        budget: &mut Budget,
+    ) -> Result<(), Error> {
+        let label = |name: &str| format!("{prefix}{name}");
+        let is_class = |file: &archive::File| class_file::has_class_name(file.name.as_ref());
+        for (name, what) in listing.faults {
+            self.find(place.name, &label(&name), what);
+        }
+        // Classes are read below, when it is their turn.
+        let others = listing.files.par_iter().filter(|file| !is_class(file));
+        let faults = others.filter_map(|file| Some((file, file.check(bytes).err()?)));
+        let faults: Vec<(&archive::File, String)> = faults.collect();
+        for (file, what) in faults {
+            self.find(place.name, &label(&file.name), what);
+        }
+        self.verdict.entries += listing.files.len() as u64;
+        let classes = listing.files.iter().filter(|file| is_class(file)).map(|file| Found {
+            entry: label(&file.name),
+            size: if file.starts_as_class(bytes) { file.unpacked() } else { 0 },
+            read: Box::new(move || file.class(bytes)),
+        });
+        self.classes(place, classes.collect())?;
+        if depth == MAX_DEPTH {
+            return Ok(());
+        }
+        for file in listing.files.iter().filter(|file| is_archive(&file.name) && !file.is_folder()) {
+            let claimed = file.unpacked();
+            if budget.claim(claimed).is_err() {
+                // Data of the program may be called a jar and be none.
+                if file.start(bytes, 2).is_ok_and(|start| start == b"PK") {
+                    self.find(place.name, &label(&file.name), TOO_LARGE);
+                }
+                continue;
+            }
+            // What is wrong has been found above.
+            if let Ok(Some(content)) = file.content(bytes)
+                && let Ok(listing) = archive::list(&content)
+            {
+                self.entries(place, &content, listing, &format!("{prefix}{}!/", file.name), depth + 1, budget)?;
+            }
+            budget.release(claimed);
+        }
+        Ok(())
+    }
+
+    /// What is checked against one names table.
+    fn artifact(
         &mut self,
         place: &str,
-        classes: Vec<Found<'_>>,
         names: Option<&[u8]>,
         wants_names: bool,
+        check: impl FnOnce(&mut Self, &mut Place<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         self.options.progress.stage(format!("verifying {place}"));
-        self.options.progress.expect(classes.len());
-        let all = self.options.all;
+        self.verdict.artifacts += 1;
         let table = match names.map(NamesTable::decode) {
             None => None,
             Some(Ok(table)) => Some(table),
@@ -217,45 +336,81 @@ impl Job<'_> {
                 None
             }
         };
-        let artifact = table.as_ref().map(Artifact::new);
-        let each = classes.par_iter().map(|(entry, bytes)| {
+        let table = table.as_ref().map(Artifact::new);
+        let mut checked = Place { name: place, table: table.as_ref(), any_marked: false };
+        check(self, &mut checked)?;
+        if checked.any_marked && wants_names && names.is_none() {
+            self.find(place, "", "it holds instrumented classes and no names table");
+        }
+        Ok(())
+    }
+
+    /// Checks classes, as many at once as may be held.
+    fn classes(&mut self, place: &mut Place<'_>, classes: Vec<Found<'_>>) -> Result<(), Error> {
+        self.options.progress.expect(classes.len());
+        let mut rest = classes.as_slice();
+        while !rest.is_empty() {
+            let mut budget = self.options.memory;
+            let count = rest.iter().take_while(|found| budget.claim(found.size).is_ok()).count();
+            if count == 0 {
+                self.find(place.name, &rest[0].entry, TOO_LARGE);
+            }
+            self.some_classes(place, &rest[..count])?;
+            rest = &rest[count.max(1)..];
+        }
+        Ok(())
+    }
+
+    fn some_classes(&mut self, place: &mut Place<'_>, classes: &[Found<'_>]) -> Result<(), Error> {
+        let all = self.options.all;
+        let table = place.table;
+        let each = classes.par_iter().map(|found| {
             crate::interrupt::check()?;
-            let marked = class::is_marked(bytes);
-            let result = (marked || all).then(|| {
-                let mut checked = class::check(bytes);
-                if let (Some(artifact), true) = (&artifact, marked) {
-                    artifact.check(&mut checked);
+            let result = match (found.read)() {
+                Ok(Content::Class(bytes)) => {
+                    let marked = class::is_marked(&bytes);
+                    (marked || all).then(|| {
+                        let mut checked = class::check(&bytes);
+                        if let (Some(table), true) = (table, marked) {
+                            table.check(&mut checked);
+                        }
+                        Ok((checked, bytes.len() as u64))
+                    })
                 }
-                (checked, entry, bytes.len() as u64)
-            });
+                Ok(Content::NoClass(start)) => all.then(|| Ok((class::check(&start), start.len() as u64))),
+                Ok(Content::Unknown) => return Ok(None),
+                Err(what) => Some(Err(what)),
+            };
             self.options.progress.done();
-            Ok(result)
+            Ok(Some((result, found)))
         });
         let each: Vec<Option<_>> = each.collect::<Result<_, Error>>()?;
-        let mut any_marked = false;
-        let verdict = &mut self.verdict;
-        verdict.artifacts += 1;
-        for result in each {
-            let Some((checked, entry, size)) = result else {
-                verdict.unmarked += 1;
-                continue;
+        for (result, found) in each.into_iter().flatten() {
+            let verdict = &mut self.verdict;
+            let (checked, size) = match result {
+                None => {
+                    verdict.unmarked += 1;
+                    continue;
+                }
+                Some(Err(what)) => {
+                    self.find(place.name, &found.entry, what);
+                    continue;
+                }
+                Some(Ok(checked)) => checked,
             };
-            any_marked |= checked.mark.is_some();
+            place.any_marked |= checked.mark.is_some();
             verdict.classes += 1;
             verdict.methods += checked.methods.len() as u64;
             verdict.class_bytes += size;
             verdict.known_refusals +=
                 u64::from(matches!(checked.opinion, class::Opinion::Third | class::Opinion::Neither));
             verdict.findings.extend(checked.faults.into_iter().map(|fault| Finding {
-                place: place.to_owned(),
-                entry: entry.clone(),
+                place: place.name.to_owned(),
+                entry: found.entry.clone(),
                 method: fault.method,
                 offset: fault.offset,
                 what: fault.what,
             }));
-        }
-        if any_marked && wants_names && names.is_none() {
-            self.find(place, "", "it holds instrumented classes and no names table");
         }
         Ok(())
     }
@@ -272,58 +427,4 @@ fn of_resource(image: &Image<'_>, resource: &Resource) -> Option<(String, String
         Err(error) => error.to_string(),
     };
     Some((resource.name.clone(), fault))
-}
-
-/// What an archive holds, nested ones included.
-#[derive(Debug, Default)]
-struct Content {
-    classes: Vec<Found<'static>>,
-    names: Option<Vec<u8>>,
-    faults: Vec<(String, String)>,
-    entries: u64,
-}
-
-impl Content {
-    fn read(&mut self, bytes: &[u8], prefix: &str, depth: usize) {
-        let listing = match archive::list(bytes) {
-            Ok(listing) => listing,
-            Err(what) => {
-                // Data of the program may be called a jar and be none.
-                if depth == 0 {
-                    self.faults.push((String::new(), what));
-                }
-                return;
-            }
-        };
-        let label = |name: &str| format!("{prefix}{name}");
-        self.faults.extend(listing.faults.into_iter().map(|(name, what)| (label(&name), what)));
-        // What is looked into is kept, all else only read.
-        let is_wanted = |file: &archive::File| {
-            let is_class = class_file::has_class_name(file.name.as_ref());
-            is_class || is_names_table(&file.name) || is_archive(&file.name) && depth < MAX_DEPTH
-        };
-        let read =
-            |file: &archive::File| if is_wanted(file) { file.content(bytes) } else { file.check(bytes).map(|()| None) };
-        let read: Vec<_> = listing.files.par_iter().map(read).collect();
-        for (file, content) in listing.files.iter().zip(read) {
-            self.entries += 1;
-            let content = match content {
-                Ok(Some(content)) => content,
-                // Legal, only not to be looked into.
-                Ok(None) => continue,
-                Err(what) => {
-                    self.faults.push((label(&file.name), what));
-                    continue;
-                }
-            };
-            if file.is_folder() {
-            } else if class_file::has_class_name(file.name.as_ref()) {
-                self.classes.push((label(&file.name), Cow::Owned(content.into_owned())));
-            } else if depth == 0 && is_names_table(&file.name) {
-                self.names = Some(content.into_owned());
-            } else if is_archive(&file.name) && depth < MAX_DEPTH {
-                self.read(&content, &format!("{prefix}{}!/", file.name), depth + 1);
-            }
-        }
-    }
 }

@@ -16,6 +16,7 @@ use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::cache::{remove_any, write_beside};
 use crate::error::Error;
+use crate::input::Input;
 use crate::report::{ShortfallReport, Skip};
 
 /// What is noted of a folder.
@@ -151,7 +152,7 @@ impl Programs<'_> {
                 continue;
             }
             let metadata = fs::metadata(&from).map_err(Error::io("read", &from))?;
-            let bytes = fs::read(&from).map_err(Error::io("read", &from))?;
+            let bytes = Input::open(&from)?;
             let (stamp, digest) = (Stamp::lasting(&metadata), Digest::of(&bytes));
             let made = match old.filter(|old| old.digest == digest) {
                 Some(old) => old.made.clone(),

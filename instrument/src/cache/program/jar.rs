@@ -14,6 +14,7 @@ use crate::container::manifest;
 use crate::container::zip::Archive;
 use crate::error::Error;
 use crate::input::Input;
+use crate::memory;
 use crate::report::{ShortfallReport, Skip};
 
 /// Attributes of manifests that name other jars, and whether they hold URLs.
@@ -79,33 +80,39 @@ impl Programs<'_> {
         let bytes = match Input::open(original) {
             Ok(bytes) => bytes,
             // The JVM leaves out what it cannot read.
-            Err(_) => return self.as_is(slot, metadata, Digest::of(&[])),
+            Err(error) => return self.as_is(slot, metadata, Digest::of(&[]), Some(error.to_string())),
         };
         let (stamp, digest) = (Stamp::lasting(metadata), Digest::of(&bytes));
         if let Some(known) = known.filter(|known| known.digest == digest) {
             return self.noted(slot, JarItem { stamp, ..known });
         }
         slot.open()?;
-        let Ok(archive) = Archive::read(&bytes) else { return self.as_is(slot, metadata, digest) };
+        let archive = match Archive::read(&bytes) {
+            Ok(archive) => archive,
+            Err(error) => return self.as_is(slot, metadata, digest, Some(error.to_string())),
+        };
         let names = Named::of(&archive, &bytes, original);
         // An index of other jars is read instead of what the manifest names, and names them by relative paths.
         if !names.all.is_empty() && archive.entries.iter().any(|entry| entry.name == "META-INF/INDEX.LIST") {
-            return self.as_is(slot, metadata, digest);
+            return self.as_is(slot, metadata, digest, None);
         }
         remove_any(&slot.copy)?;
         let settings = self.own_settings();
         let report = app::run(&[original.to_owned()], &slot.copy, true, Some(self.next_id()), &settings);
         let report = match report {
             Ok(report) => report,
-            // Instrumented already, or nothing that can be rewritten: the JVM has its own opinion of it.
-            Err(Error::AlreadyInstrumented { .. } | Error::Input { .. } | Error::Zip { .. } | Error::Class { .. }) => {
-                return self.as_is(slot, metadata, digest);
+            Err(Error::AlreadyInstrumented { .. } | Error::Class { .. }) => {
+                return self.as_is(slot, metadata, digest, None);
             }
+            // Nothing that can be rewritten: the JVM has its own opinion of it.
+            Err(Error::Input { why, .. }) => return self.as_is(slot, metadata, digest, Some(why)),
+            Err(Error::Zip { source, .. }) => return self.as_is(slot, metadata, digest, Some(source.to_string())),
             Err(Error::Ids { .. }) => return Err(Error::CacheIds),
             Err(error) => return Err(error),
         };
         if report.artifacts.iter().all(|artifact| artifact.classes == 0) && names.all.is_empty() {
-            return self.as_is(slot, metadata, digest);
+            let skipped = report.artifacts.into_iter().flat_map(|artifact| artifact.skipped).collect();
+            return self.as_is_but(slot, metadata, digest, skipped);
         }
         self.take_ids(above(&report))?;
         if report.artifacts.iter().any(|artifact| !artifact.signatures_removed.is_empty()) {
@@ -134,12 +141,30 @@ impl Programs<'_> {
         Ok(item)
     }
 
-    /// It is to run as it is: a link stands for the copy, for other jars to name.
-    fn as_is(&mut self, slot: &Slot, metadata: &Metadata, digest: Digest) -> Result<JarItem, Error> {
+    /// It is to run as it is, for this reason if that is to be said.
+    fn as_is(
+        &mut self,
+        slot: &Slot,
+        metadata: &Metadata,
+        digest: Digest,
+        why: Option<String>,
+    ) -> Result<JarItem, Error> {
+        let skipped = why.into_iter().map(|reason| Skip { entry: String::new(), reason }).collect();
+        self.as_is_but(slot, metadata, digest, skipped)
+    }
+
+    /// A link stands for the copy, for other jars to name.
+    fn as_is_but(
+        &mut self,
+        slot: &Slot,
+        metadata: &Metadata,
+        digest: Digest,
+        skipped: Vec<Skip>,
+    ) -> Result<JarItem, Error> {
         slot.open()?;
         slot.link()?;
         let stamp = Stamp::lasting(metadata);
-        let (named, skipped, shortfalls, decided) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (named, shortfalls, decided) = (Vec::new(), Vec::new(), Vec::new());
         self.noted(slot, JarItem { stamp, digest, seal: None, named, skipped, shortfalls, decided })
     }
 }
@@ -163,7 +188,9 @@ impl Named {
     fn of(archive: &Archive, bytes: &[u8], original: &Path) -> Self {
         let mut named = Self::default();
         let entry = archive.entries.iter().find(|entry| manifest::is_manifest(&entry.name));
-        let Some(content) = entry.and_then(|entry| entry.content(bytes).ok()) else { return named };
+        let Some(content) = entry.and_then(|entry| entry.content_within(bytes, memory::MANIFEST).ok()) else {
+            return named;
+        };
         for (attribute, is_url) in NAMING {
             let value = manifest::main_attribute(&content, attribute).unwrap_or_default();
             let names = value.split_ascii_whitespace();

@@ -110,8 +110,8 @@ impl<'a> Programs<'a> {
 
     /// Settings whose rules tell which of them decide over one item.
     fn own_settings(&self) -> Settings {
-        let Settings { events, filter, strict, check, progress } = self.settings;
-        Settings { events: *events, filter: filter.fresh(), strict: *strict, check: *check, progress: progress.clone() }
+        let Settings { filter, progress, .. } = self.settings;
+        Settings { filter: filter.fresh(), progress: progress.clone(), ..*self.settings }
     }
 
     /// What holds of an item that is run, whether it was made now or before.

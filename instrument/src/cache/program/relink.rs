@@ -9,6 +9,7 @@ use crate::container::manifest;
 use crate::container::zip::{Archive, Packed, Writer};
 use crate::error::Error;
 use crate::input::Input;
+use crate::memory;
 
 /// Gives the manifest of a jar, which has it, another value for an attribute.
 pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Error> {
@@ -18,7 +19,9 @@ pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Err
     replace(jar, |part| {
         let mut writer = Writer::like(BufWriter::new(File::create(part)?), &archive, &bytes)?;
         for entry in &archive.entries {
-            let content = manifest::is_manifest(&entry.name).then(|| entry.content(&bytes).ok()).flatten();
+            let content = manifest::is_manifest(&entry.name)
+                .then(|| entry.content_within(&bytes, memory::MANIFEST).ok())
+                .flatten();
             match content {
                 Some(content) => {
                     let changed = manifest::with_main_attribute(&content, attribute, value);

@@ -230,6 +230,11 @@ impl<'a> Image<'a> {
         resource.location.0[OFFSET]
     }
 
+    /// How large the content of a resource says it is.
+    pub fn size(&self, resource: &Resource) -> u64 {
+        resource.location.0[UNCOMPRESSED]
+    }
+
     /// The content, decompressed.
     pub fn content(&self, resource: &Resource) -> Result<Cow<'a, [u8]>, ImageError> {
         let raw = self.raw(resource)?;

@@ -1,14 +1,17 @@
 //! Reading: the central directory, and the data of an entry.
 
 use std::borrow::Cow;
+use std::io::Read;
 use std::ops::Range;
 
+use flate2::read::DeflateDecoder;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use super::{CENTRAL, DEFLATED, END, END64, END64_LOCATOR, FLAG_ENCRYPTED, LOCAL, STORED, ZIP64_EXTRA, ZipError};
 
 /// Deflate cannot do better than 1032:1, so a larger claim is false.
 const MAX_RATIO: u64 = 1032;
+const DAMAGED: &str = "the entry's compressed data is damaged";
 /// Java's own limit for an entry in memory.
 const MAX_ENTRY: u64 = i32::MAX as u64;
 
@@ -206,7 +209,71 @@ pub(super) fn extra_field(extra: &[u8], wanted: u16) -> Option<&[u8]> {
 }
 
 impl Entry {
-    /// The content, decompressed and checked.
+    /// How much memory the content takes: none where it lies in the archive as it is.
+    pub fn unpacked(&self) -> u64 {
+        if self.method == STORED { 0 } else { self.size }
+    }
+
+    /// Whether the data are the content.
+    pub fn is_stored(&self) -> bool {
+        self.method == STORED && self.flags & FLAG_ENCRYPTED == 0
+    }
+
+    /// The first bytes of the content, so many if there are: what is not looked into need not be unpacked.
+    pub fn start(&self, data: &[u8], length: usize) -> Result<Vec<u8>, ZipError> {
+        let mut start = Vec::with_capacity(length);
+        self.pieces(data, &mut |piece| {
+            start.extend_from_slice(&piece[..piece.len().min(length - start.len())]);
+            start.len() < length
+        })?;
+        Ok(start)
+    }
+
+    /// The last bytes of the content, so many if there are. All of it is read and hardly any held.
+    pub fn tail(&self, data: &[u8], length: usize) -> Result<Vec<u8>, ZipError> {
+        let mut tail = Vec::new();
+        self.pieces(data, &mut |piece| {
+            tail.extend_from_slice(piece);
+            let surplus = tail.len().saturating_sub(length);
+            tail.drain(..surplus);
+            true
+        })?;
+        Ok(tail)
+    }
+
+    /// Hands on the content piece by piece, as long as more is wanted.
+    fn pieces(&self, data: &[u8], wants_more: &mut dyn FnMut(&[u8]) -> bool) -> Result<(), ZipError> {
+        if self.flags & FLAG_ENCRYPTED != 0 {
+            return Err(ZipError::Unreadable("the entry is encrypted"));
+        }
+        let stored = &data[self.data.clone()];
+        match self.method {
+            STORED => _ = wants_more(stored),
+            DEFLATED => {
+                let mut reader = DeflateDecoder::new(stored).take(self.size.saturating_add(1));
+                let mut piece = [0; 1 << 13];
+                loop {
+                    let read = reader.read(&mut piece).map_err(|_| ZipError::Unreadable(DAMAGED))?;
+                    if read == 0 || !wants_more(&piece[..read]) {
+                        break;
+                    }
+                }
+            }
+            method => return Err(ZipError::Method(method)),
+        }
+        Ok(())
+    }
+
+    /// The content, unless it is larger than that.
+    pub fn content_within<'a>(&self, data: &'a [u8], most: u64) -> Result<Cow<'a, [u8]>, ZipError> {
+        if self.unpacked() > most {
+            return Err(ZipError::Unreadable("the entry is too large to be unpacked"));
+        }
+        self.content(data)
+    }
+
+    /// The content, decompressed and checked. Memory is taken as the entry's [`unpacked`](Self::unpacked) says: it is to be
+    /// claimed first.
     pub fn content<'a>(&self, data: &'a [u8]) -> Result<Cow<'a, [u8]>, ZipError> {
         if self.flags & FLAG_ENCRYPTED != 0 {
             return Err(ZipError::Unreadable("the entry is encrypted"));
@@ -235,7 +302,7 @@ impl Entry {
         let status = Decompress::new(false).decompress_vec(stored, &mut content, FlushDecompress::Finish);
         match status {
             Ok(Status::StreamEnd) => Ok(content),
-            _ => Err(ZipError::Unreadable("the entry's compressed data is damaged")),
+            _ => Err(ZipError::Unreadable(DAMAGED)),
         }
     }
 

@@ -1,0 +1,109 @@
+//! How much of what is packed may be unpacked at once.
+//!
+//! An archive of two megabytes can claim gigabytes, and what is rewritten is held until it is written. So what is to be
+//! unpacked is claimed first, in the order of the entries: what fits does not depend on which thread was faster.
+
+use std::fs;
+
+/// Unpacked bytes of one artifact that are held at once, by all threads together. The largest jars known have half as
+/// much in classes.
+const MOST: u64 = 1 << 30;
+/// Where memory is short it is this part of it: what is made of a class takes some times its size.
+const SHARE: u64 = 8;
+/// Less would leave out what people run.
+const LEAST: u64 = 64 << 20;
+/// More than any manifest: those of signed jars have some megabytes.
+pub const MANIFEST: u64 = 16 << 20;
+
+/// What may be unpacked yet.
+#[derive(Clone, Copy, Debug)]
+pub struct Budget {
+    total: u64,
+    left: u64,
+}
+
+impl Budget {
+    /// So many bytes.
+    pub fn of(bytes: u64) -> Self {
+        Self { total: bytes, left: bytes }
+    }
+
+    /// What suits this machine.
+    pub fn of_machine() -> Self {
+        Self::of(memory().map_or(MOST, |memory| (memory / SHARE).clamp(LEAST, MOST)))
+    }
+
+    /// The same, with nothing claimed yet.
+    pub fn fresh(&self) -> Self {
+        Self::of(self.total)
+    }
+
+    /// All there was.
+    pub fn total(&self) -> u64 {
+        self.total
+    }
+
+    /// Whether so much is left.
+    pub fn holds(&self, bytes: u64) -> bool {
+        bytes <= self.left
+    }
+
+    /// Claims so much, or says why not.
+    pub fn claim(&mut self, bytes: u64) -> Result<(), String> {
+        if !self.holds(bytes) {
+            let [bytes, total, left] = [bytes, self.total, self.left].map(|bytes| bytes as f64 / 1e6);
+            return Err(format!(
+                "too large: it takes {bytes:.1} MB unpacked, and of the {total:.1} MB that may be unpacked at once \
+                 {left:.1} MB are left"
+            ));
+        }
+        self.left -= bytes;
+        Ok(())
+    }
+
+    /// Gives back what was claimed.
+    pub fn release(&mut self, bytes: u64) {
+        self.left = (self.left + bytes).min(self.total);
+    }
+}
+
+/// What this process may use, as far as the system says.
+fn memory() -> Option<u64> {
+    let machine = fs::read_to_string("/proc/meminfo").ok().and_then(|text| in_meminfo(&text));
+    // Of containers: the files are where they see the root of their group.
+    let limits = ["/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"];
+    let limits = limits.iter().filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok());
+    // `ulimit -v`.
+    let space = rustix::process::getrlimit(rustix::process::Resource::As).current;
+    machine.into_iter().chain(limits).chain(space).min()
+}
+
+fn in_meminfo(text: &str) -> Option<u64> {
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_claimed_is_gone_until_it_is_released() {
+        let mut budget = Budget::of(10_000_000);
+        assert_eq!(budget.claim(9_000_000), Ok(()));
+        let error = budget.claim(2_000_000).unwrap_err();
+        assert!(
+            error.contains("takes 2.0 MB") && error.contains("of the 10.0 MB") && error.contains("1.0 MB are left")
+        );
+        assert!(budget.holds(1_000_000) && budget.fresh().holds(10_000_000));
+        budget.release(9_000_000);
+        assert_eq!(budget.claim(10_000_000), Ok(()));
+    }
+
+    #[test]
+    fn the_machine_s_memory_is_read() {
+        assert_eq!(in_meminfo("MemTotal:       24576 kB\nMemFree: 1 kB\n"), Some(24576 << 10));
+        assert_eq!(in_meminfo("none"), None);
+        assert!((LEAST..=MOST).contains(&Budget::of_machine().total()));
+    }
+}
