@@ -101,7 +101,19 @@ impl Filter {
     /// The lines of [`unused`](Self::unused) on rules that include: where classes may show up later, one that excludes
     /// may still come to decide.
     pub fn unused_includes(&self) -> impl Iterator<Item = String> {
-        self.lines(|rule| rule.include)
+        self.lines(|rule| rule.include && !rule.is_of_jdk())
+    }
+
+    /// A line for each rule that is about classes of the JDK, where only those of a program are asked for.
+    pub fn of_jdk(&self) -> impl Iterator<Item = String> {
+        self.rules.iter().filter(|rule| rule.is_of_jdk()).map(|rule| {
+            format!(
+                "{} {} has no effect on the JDK: it is about the program, and the JDK is hooked whole. To choose among its \
+                 classes, make a copy with et-instrument jdk {0} … and run on that",
+                option(rule.include),
+                rule.pattern
+            )
+        })
     }
 
     /// A line for each rule that has decided over no class: most likely it is misspelt.
@@ -117,9 +129,15 @@ impl Filter {
         })
     }
 
-    /// The patterns of `--exclude`, as far as they stand before any `--include`.
+    /// The patterns of `--exclude` that may be about classes made at run time, as far as they stand before any `--include`.
     pub fn excluded(&self) -> Vec<&str> {
-        self.rules.iter().take_while(|rule| !rule.include).map(|rule| rule.pattern.as_str()).collect()
+        let before = self.rules.iter().take_while(|rule| !rule.include);
+        before.filter(|rule| !rule.is_of_jdk()).map(|rule| rule.pattern.as_str()).collect()
+    }
+
+    /// The rules as they are given on a command line.
+    pub fn options(&self) -> impl Iterator<Item = String> {
+        self.rules.iter().map(|rule| format!("{} {}", option(rule.include), rule.pattern))
     }
 
     /// The rules as text, for the content hash: `+com.acme.** -*Test`.
@@ -135,6 +153,11 @@ pub fn option(include: bool) -> &'static str {
 }
 
 impl Rule {
+    /// No program has classes in these packages.
+    fn is_of_jdk(&self) -> bool {
+        ["java.", "jdk.", "sun."].iter().any(|package| self.pattern.starts_with(package))
+    }
+
     fn matches(&self, class: &str) -> bool {
         let enclosing = class.match_indices('$').map(|(at, _)| &class[..at]);
         if std::iter::once(class).chain(enclosing).any(|name| self.glob.is_match(name)) {
@@ -213,6 +236,18 @@ mod tests {
         again.note_decided(rules.decided());
         assert_eq!(again.decided().collect::<Vec<_>>(), [0, 1]);
         assert!(again.unused().eq(rules.unused()));
+    }
+
+    #[test]
+    fn rules_about_the_jdk_are_told() {
+        let rules = filter(&["-java.**", "+java.util.HashMap", "-com.acme.**", "+javax.servlet.**"]);
+        let told: Vec<String> = rules.of_jdk().collect();
+        assert_eq!(told.len(), 2);
+        assert!(told[0].starts_with("--exclude java.** has no effect on the JDK") && told[1].starts_with("--include "));
+        assert_eq!(rules.unused_includes().count(), 1);
+        // Classes that the JDK makes at run time keep their hooks as the others do.
+        assert!(rules.excluded().is_empty());
+        assert_eq!(filter(&["-java.**", "-com.acme.**"]).excluded(), ["com.acme.**"]);
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! The command line of `et-trace`.
 
+use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -305,6 +306,10 @@ pub fn main() -> ExitCode {
 
 /// Says what is wrong with a command line, or helps.
 fn refuse(error: clap::Error) -> ExitCode {
+    if let Some(line) = without_command(&error, std::env::args_os().nth(1)) {
+        let _ = io::stderr().write_all(format!("et-trace: {}\n", OneLine(line)).as_bytes());
+        return ExitCode::from(2);
+    }
     // Arguments stand in the message as they were given: it is made of safe ones.
     let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
     let error = Cli::try_parse_from(safe).err().unwrap_or(error);
@@ -356,6 +361,17 @@ fn warn(source: &Source, warnings: &[String]) {
     for warning in warnings {
         say(format_args!("{}: warning: {warning}", source.path().display()));
     }
+}
+
+/// What was meant by a file in the place of a subcommand.
+fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<String> {
+    let first = first.filter(|_| error.kind() == clap::error::ErrorKind::InvalidSubcommand)?;
+    let is_trace = Path::new(&first).extension().is_some_and(|end| end == "ettrace") || Path::new(&first).is_file();
+    // As a debugging string it can be typed as it is shown, whatever it holds.
+    let plain =
+        first.to_str().filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+,:@%".contains(c)));
+    let shown = plain.map_or_else(|| format!("{first:?}"), str::to_owned);
+    is_trace.then(|| format!("say what to do with {shown}: et-trace summary {shown}"))
 }
 
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {

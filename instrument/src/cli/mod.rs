@@ -1,6 +1,7 @@
 //! The command line. [`main`] is all that the binary calls.
 
 mod cache;
+mod mistakes;
 mod prepare;
 mod program;
 mod run;
@@ -50,7 +51,7 @@ Examples:
 /// Rewrites Java classes so that a run leaves a trace of what every object did.
 #[derive(Debug, Parser)]
 #[command(name = "et-instrument", version, after_help = EXAMPLES)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
 struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -189,19 +190,18 @@ pub fn command() -> clap::Command {
 /// Runs the command line and says what went wrong.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
-    let misplaced = misplaced(&arguments);
+    let meant = mistakes::meant(&arguments);
     // Should they be wrong, they stand in the message: without what could do a terminal harm.
     let safe = arguments.iter().map(|argument| OneLine(argument.to_string_lossy()).to_string().into()).collect();
     let (cli, rules) = match parse(arguments) {
         Ok(parsed) => parsed,
         Err(error) => {
-            let error = parse(safe).err().unwrap_or(error);
-            let _ = error.print();
-            if let Some(subcommand) = misplaced {
-                say(format_args!(""));
-                say(format_args!("  tip: options come behind the subcommand: et-instrument {subcommand} …"));
-            }
             let asked = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            // What the parser makes of such a line leads nowhere.
+            match meant.filter(|_| !asked) {
+                Some(meant) => say(format_args!("et-instrument: {meant}")),
+                None => _ = parse(safe).err().unwrap_or(error).print(),
+            }
             return ExitCode::from(if asked { 0 } else { 2 });
         }
     };
@@ -223,14 +223,6 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 fn say(line: fmt::Arguments<'_>) {
     let line = format!("{}\n", OneLine(line));
     let _ = std::io::stderr().write_all(line.as_bytes());
-}
-
-/// A subcommand that stands behind options, where it is taken for an input.
-fn misplaced(arguments: &[OsString]) -> Option<String> {
-    let behind = arguments.get(1).filter(|first| first.to_string_lossy().starts_with('-')).and(arguments.get(2..))?;
-    let command = Cli::command();
-    let names: Vec<&str> = command.get_subcommands().map(clap::Command::get_name).collect();
-    behind.iter().filter_map(|word| word.to_str()).find(|word| names.contains(word)).map(str::to_owned)
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<(Cli, Vec<Rule>), clap::Error> {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 
-use super::Rule;
 use super::program::ProgramArgs;
+use super::{Rule, mistakes};
 use crate::error::Error;
 use crate::progress::Progress;
 use crate::run::RunJob;
@@ -34,6 +34,11 @@ pub(super) struct RunArgs {
 impl RunArgs {
     /// Runs the program; its exit code is ours.
     pub(super) fn execute(&self, rules: &[Rule]) -> Result<ExitCode, Error> {
+        let first = self.command.first().and_then(|word| word.to_str()).filter(|word| word.starts_with('-'));
+        if let Some((word, option)) = first.and_then(|word| Some((word, mistakes::like_option(word)?))) {
+            let name = word.split('=').next().unwrap_or(word);
+            return Err(Error::Usage(format!("run has no option {name}: a similar one is {option}")));
+        }
         let job = RunJob {
             command: self.command.clone(),
             trace: self.trace.clone(),

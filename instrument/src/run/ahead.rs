@@ -76,7 +76,9 @@ impl PrepareJob {
         };
         let class_path = entries.iter().map(place).collect::<Result<_, Error>>()?;
         let mut done = programs.finish()?;
-        done.notes.extend(done.warnings().into_iter().chain(settings.filter.unused_includes()));
+        done.notes.extend(
+            done.warnings().into_iter().chain(settings.filter.unused_includes()).chain(settings.filter.of_jdk()),
+        );
         Ok(Ready {
             options: prepared.options.iter().cloned().chain(excluded(settings)).collect(),
             java_home: prepared.home,

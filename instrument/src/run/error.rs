@@ -14,6 +14,14 @@ pub enum RunError {
         /// As given.
         program: String,
     },
+    /// A class, or a jar, and not what runs it.
+    #[error("{program} is no program: put java before it: et-instrument run -- java {words} …")]
+    NoLauncher {
+        /// As given.
+        program: String,
+        /// What stands behind `java`.
+        words: String,
+    },
     /// A path that leads nowhere.
     #[error("cannot run {path}: {source}")]
     NoFile {
@@ -64,7 +72,7 @@ impl RunError {
     /// As `env` and shells have it: what is not found is told from what cannot be run.
     pub fn exit_code(&self) -> u8 {
         match self {
-            RunError::NotFound { .. } | RunError::NoFile { .. } => 127,
+            RunError::NotFound { .. } | RunError::NoLauncher { .. } | RunError::NoFile { .. } => 127,
             _ => 126,
         }
     }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 use crate::error::Error;
-use crate::jdk::JdkHome;
+use crate::jdk::{self, JdkHome};
 
 /// A launcher of a JDK.
 #[derive(Debug)]
@@ -68,6 +68,29 @@ impl Launcher {
     }
 }
 
+/// What was meant by a program that cannot be run: a jar, a source file or a class without `java` before it.
+pub fn meant(program: &OsStr) -> Option<Error> {
+    let program = program.to_str()?;
+    let words = match Path::new(program).extension().and_then(OsStr::to_str) {
+        Some("jar") => format!("-jar {}", jdk::quoted(program)),
+        Some("java") => jdk::quoted(program),
+        Some("class") => jdk::quoted(program.strip_suffix(".class")?),
+        _ if is_class_name(program) => jdk::quoted(program),
+        _ => return None,
+    };
+    Some(RunError::NoLauncher { program: program.to_owned(), words }.into())
+}
+
+/// As classes are named that can be run: `Main`, `com.acme.Main`.
+fn is_class_name(name: &str) -> bool {
+    let is_name = |part: &str| {
+        part.starts_with(|first: char| first.is_alphabetic() || first == '_')
+            && part.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '$'))
+    };
+    let simple = name.rsplit('.').next().unwrap_or_default();
+    name.split('.').all(is_name) && simple.starts_with(char::is_uppercase)
+}
+
 fn is_executable(path: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     fs::metadata(path).is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
@@ -107,6 +130,22 @@ mod tests {
         assert_eq!(Launcher::find("java".as_ref(), &home_only).unwrap().jdk.path, two);
         let given = root.join("two/bin/java");
         assert_eq!(Launcher::find(given.as_os_str(), &both).unwrap().jdk.path, two);
+    }
+
+    #[test]
+    fn what_java_is_to_run_is_no_program() {
+        let said = |program: &str| meant(program.as_ref()).map(|error| error.to_string());
+        let expected = |program: &str, words: &str| {
+            Some(format!("{program} is no program: put java before it: et-instrument run -- java {words} …"))
+        };
+        assert_eq!(said("Main"), expected("Main", "Main"));
+        assert_eq!(said("com.acme.Main$1"), expected("com.acme.Main$1", "'com.acme.Main$1'"));
+        assert_eq!(said("lib/app.jar"), expected("lib/app.jar", "-jar lib/app.jar"));
+        assert_eq!(said("Hello.java"), expected("Hello.java", "Hello.java"));
+        assert_eq!(said("Main.class"), expected("Main.class", "Main"));
+        for other in ["none", "./gradlew", "python3", "com.acme.main", "java", "A B", ""] {
+            assert_eq!(said(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -76,8 +76,9 @@ impl RunJob {
         }
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
-        let launcher = Launcher::find(name, &surroundings)?;
+        let launcher = Launcher::find(name, &surroundings).map_err(|error| launcher::meant(name).unwrap_or(error))?;
 
+        settings.filter.of_jdk().for_each(|line| warn(settings, &line));
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let prepared = workplace.jdk(&launcher.jdk, settings, &|line| self.say(settings, line))?;
         let mut options = prepared.options.clone();
@@ -129,7 +130,8 @@ impl RunJob {
             entry = Some(used);
             settings.progress.finish();
             done.notes.iter().for_each(|note| self.say(settings, note));
-            done.warnings().into_iter().chain(settings.filter.unused_includes()).for_each(|line| warn(settings, &line));
+            let about_rules = settings.filter.unused_includes();
+            done.warnings().into_iter().chain(about_rules).for_each(|line| warn(settings, &line));
             if let Some(text) = done.text() {
                 self.say(settings, &format!("rewrote {text}"));
             }
