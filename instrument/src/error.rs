@@ -147,6 +147,16 @@ pub enum Error {
     /// Neither `--cache-dir` nor a home.
     #[error("no folder for the cache: HOME is not set; pass --cache-dir")]
     NoCacheFolder,
+    /// `cache remove` of something else.
+    #[error("{name}: {why} in {cache}: et-instrument cache list shows them")]
+    NoEntry {
+        /// As given.
+        name: String,
+        /// The cache.
+        cache: PathBuf,
+        /// None, or several.
+        why: String,
+    },
     /// After many millions of classes.
     #[error("all ids of this cache are taken: et-instrument cache clear")]
     CacheIds,

@@ -4,13 +4,52 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use serde::{Deserialize, Serialize};
+
+use crate::artifact::Settings;
 use crate::error::Error;
+use crate::rewrite::{EventSet, Witness};
 
 /// Ends of the names of lock files, which stay when an entry goes: another process may be waiting for them.
 pub(super) const USE: &str = "use";
 const UPDATE: &str = "update";
+/// End of the name of the file that says what an entry was made of.
+const ABOUT: &str = "about";
 /// And of the name of a folder that is being removed.
 const GONE: &str = "gone";
+
+/// What an entry was made of, for people: the key tells it from others, and says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    /// The JDK that was copied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jdk: Option<PathBuf>,
+    /// The options that made it differ from others.
+    pub options: Vec<String>,
+}
+
+impl About {
+    /// With these settings; those that hold without options are not told.
+    pub fn new(jdk: Option<&Path>, settings: &Settings) -> Self {
+        let (events, witness) = (settings.events.with(Witness::None), settings.events.witness());
+        let mut options = Vec::new();
+        if events != EventSet::ALL.with(Witness::None) {
+            options.push(format!("--events {events}"));
+        }
+        if witness != Witness::None {
+            options.push(format!("--witness {}", format!("{witness:?}").to_lowercase()));
+        }
+        if jdk.is_none() {
+            options.extend(settings.filter.options());
+        }
+        Self { jdk: jdk.map(Path::to_owned), options }
+    }
+
+    pub(super) fn of(folder: &Path) -> Self {
+        let text = fs::read(lock_path(folder, ABOUT)).ok();
+        text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
+    }
+}
 
 /// A folder under a key. As long as this lives, nobody removes it.
 #[derive(Debug)]
@@ -37,6 +76,14 @@ impl Entry {
     /// Where the content is, or is to be.
     pub fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// Notes what it was made of, if that is not noted yet.
+    pub fn note(&self, about: &About) -> Result<(), Error> {
+        if About::of(&self.folder) == *about && lock_path(&self.folder, ABOUT).exists() {
+            return Ok(());
+        }
+        super::write_beside(&lock_path(&self.folder, ABOUT), &serde_json::to_vec(about).unwrap_or_default())
     }
 
     /// Waits until nobody else changes the entry. `waiting` is called if that takes time.
@@ -69,7 +116,10 @@ pub(super) fn remove(folder: &Path) -> Result<bool, Error> {
     super::remove_any(&gone)?;
     match fs::rename(folder, &gone).and_then(|()| fs::remove_dir_all(&gone)) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
-        _ => super::seals::forget(folder).map(|()| true),
+        _ => {
+            super::remove_any(&lock_path(folder, ABOUT))?;
+            super::seals::forget(folder).map(|()| true)
+        }
     }
 }
 

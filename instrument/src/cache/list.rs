@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-use super::entry::{self, USE, lock_path};
+use super::entry::{self, About, USE, lock_path};
 use super::{Cache, Kind};
 use crate::error::Error;
 
@@ -24,6 +24,15 @@ pub struct Listed {
     pub bytes: u64,
     /// When a run used it last.
     pub used: Option<SystemTime>,
+    /// What it was made of.
+    pub about: About,
+}
+
+impl Listed {
+    /// What tells it from others.
+    pub fn name(&self) -> String {
+        self.folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
 }
 
 /// What clearing did.
@@ -48,7 +57,7 @@ impl Cache {
             folders.sort();
             found.extend(folders.into_iter().map(|folder| {
                 let used = fs::metadata(lock_path(&folder, USE)).and_then(|lock| lock.modified()).ok();
-                Listed { kind, bytes: bytes(&folder), used, folder }
+                Listed { kind, bytes: bytes(&folder), used, about: About::of(&folder), folder }
             }));
         }
         found
@@ -57,6 +66,26 @@ impl Cache {
     /// Removes all that is not in use.
     pub fn clear(&self) -> Result<Cleared, Error> {
         self.remove(|_| true)
+    }
+
+    /// Removes entries, named by their folders, the names of these, or what only one of these begins with.
+    pub fn remove_entries(&self, names: &[String]) -> Result<Cleared, Error> {
+        let entries = self.entries();
+        let wanted = names.iter().map(|name| self.find_entry(&entries, name)).collect::<Result<Vec<_>, Error>>()?;
+        self.remove(|entry| wanted.contains(&entry.folder))
+    }
+
+    fn find_entry(&self, entries: &[Listed], name: &str) -> Result<PathBuf, Error> {
+        let path = std::path::absolute(name).unwrap_or_default();
+        let exact = entries.iter().find(|entry| entry.folder == path || entry.name() == name);
+        let begun: Vec<&Listed> = entries.iter().filter(|entry| entry.name().starts_with(name)).collect();
+        let fail = |why: &str| Error::NoEntry { name: name.to_owned(), cache: self.root.clone(), why: why.to_owned() };
+        match (exact, begun.as_slice()) {
+            (Some(entry), _) => Ok(entry.folder.clone()),
+            (None, [entry]) if !name.is_empty() => Ok(entry.folder.clone()),
+            (None, []) => Err(fail("no entry has that name")),
+            (None, _) => Err(fail("several entries begin so")),
+        }
     }
 
     /// Removes what has not been used for long. What cannot be removed is no reason not to run.
@@ -111,6 +140,18 @@ mod tests {
         assert!(listed[0].used.is_some());
         cache.remove_unused();
         assert_eq!(cache.entries().len(), 2);
+        let used = cache.entry(Kind::Program, "c").unwrap();
+        fs::create_dir(used.folder()).unwrap();
+        let about = About { jdk: None, options: vec!["--events alloc".into()] };
+        used.note(&about).unwrap();
+        assert_eq!(cache.entries()[2].about, about);
+        let fails = |name: &str| cache.remove_entries(&[name.to_owned()]).unwrap_err().to_string();
+        assert!(fails("x").contains("no entry has that name") && fails("").contains("several entries begin so"));
+        assert_eq!(cache.remove_entries(&["c".into()]).unwrap().in_use, [used.folder()]);
+        let place = used.folder().display().to_string();
+        drop(used);
+        assert_eq!(cache.remove_entries(&[place]).unwrap().entries, 1);
+        assert_eq!(cache.entries().len(), 2, "the others stay");
         let used = cache.entry(Kind::Jdk, "jdk-17-a").unwrap();
         let cleared = cache.clear().unwrap();
         assert_eq!((cleared.entries, cleared.bytes), (1, 5));

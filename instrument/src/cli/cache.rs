@@ -7,6 +7,8 @@ use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 
+use crate::cache::entry::About;
+use crate::cache::list::Cleared;
 use crate::cache::{Cache, Kind};
 use crate::error::Error;
 use crate::report::counted;
@@ -23,33 +25,94 @@ pub(super) struct CacheArgs {
 
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
-    /// List instrumented JDKs and programs: size, when they were used last, where they are
-    List,
+    /// List instrumented JDKs and programs: size, when they were used last, where they are, what they were made of
+    List {
+        /// One JSON object instead of lines
+        #[arg(long)]
+        json: bool,
+    },
     /// Remove all that no running program uses
     Clear,
+    /// Remove single entries, unless a running program uses them
+    Remove {
+        /// Its folder as list shows it, the name of that, or how only this one begins
+        #[arg(required = true, value_name = "ENTRY")]
+        entries: Vec<String>,
+    },
 }
 
 impl CacheArgs {
-    /// Lists or clears.
+    /// Lists or removes.
     pub(super) fn execute(&self) -> Result<ExitCode, Error> {
         let cache = Cache::find(self.cache_dir.as_deref())?;
         let mut out = std::io::stdout().lock();
         // A closed pipe is no reason to fail: the work is done.
-        let _ = match self.command {
-            CacheCommand::List => cache.entries().iter().try_for_each(|entry| {
-                let what = if entry.kind == Kind::Jdk { "JDK" } else { "program" };
-                let place = entry.folder.display();
-                writeln!(out, "{what:<8} {:>9} {:>14}  {place}", megabytes(entry.bytes), ago(entry.used))
-            }),
-            CacheCommand::Clear => {
-                let cleared = cache.clear()?;
-                let count = counted(cleared.entries as u64, "entry").replace("entrys", "entries");
-                let _ = writeln!(out, "removed {count}, {}, from {}", megabytes(cleared.bytes), cache.root().display());
-                cleared.in_use.iter().try_for_each(|entry| writeln!(out, "in use, kept: {}", entry.display()))
+        match &self.command {
+            CacheCommand::List { json: true } => _ = writeln!(out, "{}", json(&cache)),
+            CacheCommand::List { json: false } => _ = out.write_all(table(&cache).as_bytes()),
+            CacheCommand::Clear => _ = out.write_all(removed(&cache.clear()?, &cache).as_bytes()),
+            CacheCommand::Remove { entries } => {
+                let cleared = cache.remove_entries(entries)?;
+                let _ = out.write_all(removed(&cleared, &cache).as_bytes());
+                if !cleared.in_use.is_empty() {
+                    return Ok(ExitCode::FAILURE);
+                }
             }
-        };
+        }
         Ok(ExitCode::SUCCESS)
     }
+}
+
+fn table(cache: &Cache) -> String {
+    let entries = cache.entries();
+    let mut lines = String::new();
+    for entry in &entries {
+        let (place, about) = (entry.folder.display(), about(&entry.about));
+        let (size, used) = (megabytes(entry.bytes), ago(entry.used));
+        lines += &format!("{:<8} {size:>9} {used:>14}  {place}{about}\n", what(entry.kind));
+    }
+    let total = megabytes(entries.iter().map(|entry| entry.bytes).sum());
+    lines + &format!("{:<8} {total:>9} {:>14}  {}\n", "total", number(entries.len()), cache.root().display())
+}
+
+/// Behind the place: it is of any length.
+fn about(about: &About) -> String {
+    let jdk = about.jdk.iter().map(|home| format!("of {}", home.display()));
+    let parts: Vec<String> = jdk.chain(about.options.iter().cloned()).collect();
+    if parts.is_empty() { String::new() } else { format!("  ({})", parts.join(", ")) }
+}
+
+fn json(cache: &Cache) -> serde_json::Value {
+    let entries = cache.entries();
+    let total: u64 = entries.iter().map(|entry| entry.bytes).sum();
+    let entries = entries.iter().map(|entry| {
+        let since = entry.used.and_then(|used| used.duration_since(SystemTime::UNIX_EPOCH).ok());
+        serde_json::json!({
+            "kind": what(entry.kind).to_lowercase(),
+            "name": entry.name(),
+            "folder": entry.folder,
+            "bytes": entry.bytes,
+            "usedUnixSeconds": since.map(|since| since.as_secs()),
+            "jdk": entry.about.jdk,
+            "options": entry.about.options,
+        })
+    });
+    serde_json::json!({ "folder": cache.root(), "bytes": total, "entries": entries.collect::<Vec<_>>() })
+}
+
+fn removed(cleared: &Cleared, cache: &Cache) -> String {
+    let mut lines =
+        format!("removed {}, {}, from {}\n", number(cleared.entries), megabytes(cleared.bytes), cache.root().display());
+    cleared.in_use.iter().for_each(|entry| lines += &format!("in use, kept: {}\n", entry.display()));
+    lines
+}
+
+fn what(kind: Kind) -> &'static str {
+    if kind == Kind::Jdk { "JDK" } else { "program" }
+}
+
+fn number(entries: usize) -> String {
+    counted(entries as u64, "entry").replace("entrys", "entries")
 }
 
 fn megabytes(bytes: u64) -> String {

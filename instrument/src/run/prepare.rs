@@ -8,7 +8,7 @@ use walkdir::WalkDir;
 use super::argfile;
 use super::error::RunError;
 use crate::artifact::Settings;
-use crate::cache::entry::Entry;
+use crate::cache::entry::{About, Entry};
 use crate::cache::seals::Seals;
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
@@ -107,6 +107,7 @@ fn prepare(
     key.add(tool.to_string()).add([settings.events.bits()]).add(content(cache, home)?.to_string());
     let key = key.digest().to_string();
     let entry = cache.entry(Kind::Jdk, &format!("{}-{}", home.name(), &key[..16]))?;
+    entry.note(&About::new(Some(&home.path), settings))?;
     let folder = entry.folder().to_owned();
     if Seals::broken(&folder).is_some() {
         let _update = entry.update(|| say("waiting for another run that prepares the same JDK"))?;

@@ -7,7 +7,7 @@ use super::error::RunError;
 use super::java_line::{JavaLine, JavaOption, Main, Role};
 use super::{argfile, paths};
 use crate::artifact::Settings;
-use crate::cache::entry::Entry;
+use crate::cache::entry::{About, Entry};
 use crate::cache::program::{Done, Programs};
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
@@ -62,7 +62,9 @@ pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings
 pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<Entry, Error> {
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
-    cache.entry(Kind::Program, &key.digest().to_string()[..16])
+    let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16])?;
+    entry.note(&About::new(None, settings))?;
+    Ok(entry)
 }
 
 struct Work<'a> {
