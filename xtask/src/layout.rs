@@ -20,8 +20,11 @@ pub struct Layout {
 impl Layout {
     /// Asks cargo, so that `CARGO_TARGET_DIR` and every config file count.
     pub fn find() -> Result<Self> {
-        let repo =
-            Path::new(env!("CARGO_MANIFEST_DIR")).parent().context("xtask lies in the repository")?.to_path_buf();
+        // Not where this was compiled: a checkout can be moved, and a target folder copied or shared.
+        let started =
+            [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok(), env::current_exe().ok()];
+        let repo = started.iter().flatten().find_map(|path| repository_of(path));
+        let repo = repo.context("no repository of Elephant Tracks here: call it as cargo xtask in its folder")?;
         let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let metadata = command::read(
             Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(&repo),
@@ -36,6 +39,12 @@ impl Layout {
     pub fn tools(&self) -> Tools {
         Tools { root: self.target.join("et") }
     }
+}
+
+/// The checkout that a path lies in.
+fn repository_of(path: &Path) -> Option<PathBuf> {
+    let is_ours = |folder: &&Path| folder.join("xtask/Cargo.toml").is_file() && folder.join("Cargo.lock").is_file();
+    path.ancestors().find(is_ours).map(Path::to_path_buf)
 }
 
 /// `bin/` and `lib/` as they are installed.
@@ -75,3 +84,23 @@ pub const RUNTIME_LIBRARY: &str = "libet_runtime.so";
 /// The Java half, one jar for each range of Java versions.
 pub const HEAP_PROXY_JARS: [&str; 4] =
     ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-12.jar", "heap-proxy-21.jar"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_checkout_is_where_the_program_is_called() {
+        let folder = tempfile::tempdir().unwrap();
+        let repo = folder.path().join("moved");
+        std::fs::create_dir_all(repo.join("xtask/src")).unwrap();
+        std::fs::create_dir_all(repo.join("target/debug")).unwrap();
+        assert_eq!(repository_of(&repo), None);
+        std::fs::write(repo.join("xtask/Cargo.toml"), "").unwrap();
+        std::fs::write(repo.join("Cargo.lock"), "").unwrap();
+        for inside in ["", "xtask", "xtask/src", "target/debug/xtask"] {
+            assert_eq!(repository_of(&repo.join(inside)).as_ref(), Some(&repo), "{inside}");
+        }
+        assert_eq!(repository_of(folder.path()), None);
+    }
+}

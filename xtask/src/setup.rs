@@ -18,6 +18,9 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     if let Err(error) = programs(layout).and_then(|()| language_programs(layout)) {
         eprintln!("note: tests with real programs will be skipped: {error:#}");
     }
+    if let Err(error) = ensure_packages(&["zsh".to_owned()]) {
+        eprintln!("note: the test of completions for zsh will be skipped: {error:#}");
+    }
     if let Err(error) = build_tools() {
         eprintln!("note: tests of plugins will be skipped: {error:#}");
     }

@@ -62,6 +62,9 @@ fn say_what_is_skipped(layout: &Layout) -> Result<()> {
     if !command::exists("dpkg-deb") {
         eprintln!("the Debian package: its test is skipped: no dpkg-deb found");
     }
+    if !command::exists("zsh") {
+        eprintln!("completions for zsh: their test is skipped: no zsh found");
+    }
     for feature in JDKS {
         let Some(jdk) = jdks::of_feature(layout, feature) else {
             eprintln!("JDK {feature}: none found, its tests are skipped");
