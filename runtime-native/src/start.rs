@@ -367,10 +367,14 @@ impl Drop for Stopped<'_> {
     }
 }
 
+/// Properties that hold paths of classes. What patches modules is no such property: option `names` tells where that is.
+const PATHS: [&CStr; 4] =
+    [c"java.class.path", c"jdk.module.path", c"jdk.module.upgrade.path", c"jdk.boot.class.path.append"];
+
 /// Reading jars takes longer than all the rest, and nobody waits for it before the end.
 fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options) {
     let mut places = Places { java_home: PathBuf::from(java_home), paths: options.names.clone() };
-    for name in [c"java.class.path", c"jdk.module.path"] {
+    for name in PATHS {
         if let Some(list) = tracer.jvmti.system_property(name) {
             places.add_list(&list);
         }

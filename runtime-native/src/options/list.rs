@@ -82,7 +82,7 @@ pub const OPTIONS: [Described; 16] = [
         value: "<LIST>",
         default: None,
         meaning: "more jars, folders or `.etn` files to take names tables from, joined by `:`. Those of the JDK, the \
-            class path (with `Class-Path` of manifests) and the module path are found anyway; so is the \
+            class path (with `Class-Path` of manifests), the module paths and `-Xbootclasspath/a` are found anyway; so is the \
             `Foo.class.etn` of a class instrumented by itself, in a folder of the class path or below",
     },
     Described {

@@ -12,6 +12,7 @@ use serde_json::Value;
 use xtask::command;
 use xtask::instrumented;
 use xtask::jdks::Jdk;
+use xtask::programs;
 
 /// Variables that change what a JVM does; only tests set them.
 const VARIABLES: [&str; 6] =
@@ -137,6 +138,8 @@ impl Bench {
         let problems = program::problems(&summary);
         ensure!(problems.is_empty(), "{problems:?}");
         ensure!(summary["overlaps"].as_array().is_none_or(Vec::is_empty), "{}", summary["overlaps"]);
+        // Names of all that has hooks, among others: whichever way a class came.
+        programs::validate_without_deaths(&self.lab.tools, &trace)?;
         Ok(Ran { output, stderr, summary })
     }
 

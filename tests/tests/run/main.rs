@@ -8,6 +8,7 @@ mod options;
 mod process;
 mod programs;
 mod shared;
+mod ways;
 
 use std::process::ExitCode;
 
@@ -19,8 +20,11 @@ const FEATURE: u32 = 17;
 type Case = fn(&Bench) -> anyhow::Result<()>;
 
 fn main() -> ExitCode {
-    let cases: Vec<(&str, Case)> =
-        [programs::CASES, options::CASES, process::CASES, shared::CASES].into_iter().flatten().copied().collect();
+    let cases: Vec<(&str, Case)> = [programs::CASES, options::CASES, process::CASES, shared::CASES, ways::CASES]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
     let trials = cases.into_iter().map(|(name, case)| {
         lab::on_jdk_unless(FEATURE, name, |_, _| None, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
     });
