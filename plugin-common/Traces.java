@@ -27,9 +27,24 @@ public final class Traces {
     /** Tells where they are. */
     public void tell(Messages messages) {
         for (File trace : found()) {
-            messages.say(String.format(Locale.ROOT, "trace: %s (%.1f MB)", trace, trace.length() / 1e6));
+            messages.say(String.format(Locale.ROOT, "trace: %s (%s)", trace, size(trace.length())));
             messages.say("next: et-trace summary " + trace);
         }
+    }
+
+    /** As the tools write it. */
+    static String size(long bytes) {
+        String[] units = {"B", "KiB", "MiB", "GiB", "TiB"};
+        if (bytes < 1024) {
+            return bytes + " B";
+        }
+        double value = bytes;
+        int unit = 0;
+        while (value >= 1023.95 && unit + 1 < units.length) {
+            value /= 1024;
+            unit++;
+        }
+        return String.format(Locale.ROOT, "%.1f %s", value, units[unit]);
     }
 
     private File[] found() {

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use et_names::units;
 use serde::{Deserialize, Serialize};
 
 use crate::rewrite::HookCounts;
@@ -133,17 +134,17 @@ impl Report {
         let kinds = hooks.named().filter(|(_, count)| *count > 0);
         let kinds = kinds.map(|(name, count)| format!("{name} {}", grouped(count))).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "  hooks      {}{}", grouped(hooks.total()), wrap(&kinds));
-        let megabytes = sum(|artifact| artifact.class_bytes_in) as f64 / 1e6;
+        let class_bytes = sum(|artifact| artifact.class_bytes_in);
         let _ = writeln!(
             out,
-            "  bytes      {} in, {} out; classes {:.1} MB to {:.1} MB",
-            grouped(self.bytes_in),
-            grouped(self.bytes_out),
-            megabytes,
-            sum(|artifact| artifact.class_bytes_out) as f64 / 1e6
+            "  size       {} in, {} out; classes {} to {}",
+            units::bytes(self.bytes_in),
+            units::bytes(self.bytes_out),
+            units::bytes(class_bytes),
+            units::bytes(sum(|artifact| artifact.class_bytes_out))
         );
-        let rate = megabytes / self.seconds.max(1e-6);
-        let _ = writeln!(out, "  time       {:.2} s, {rate:.0} MB of classes/s", self.seconds);
+        let rate = units::bytes((class_bytes as f64 / self.seconds.max(1e-6)) as u64);
+        let _ = writeln!(out, "  time       {:.2} s, {rate} of classes/s", self.seconds);
 
         for list in self.without_hooks().into_iter().chain([self.signatures()]) {
             list.write(&mut out, LISTED);

@@ -11,6 +11,7 @@ mod ids;
 pub mod mutf8;
 mod strings;
 mod table;
+pub mod units;
 
 pub use codec::{DecodeError, MAGIC};
 pub use events::{EventSet, Witness};

@@ -42,9 +42,8 @@ pub fn run(layout: &Layout) -> Result<()> {
     heading("The program, as it always ran");
     command::run(&mut program)?;
 
-    let size = fs::metadata(&trace).with_context(|| format!("the run left no trace in {}", trace.display()))?.len();
+    fs::metadata(&trace).with_context(|| format!("the run left no trace in {}", trace.display()))?;
     heading("What its objects did");
-    println!("trace: {} ({:.1} MB)\n", trace.display(), size as f64 / 1e6);
     command::run(Command::new(tools.et_trace()).arg("summary").arg(&trace))?;
 
     heading("Try next");

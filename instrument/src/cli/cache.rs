@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
+use et_names::units;
 
 use crate::cache::entry::About;
 use crate::cache::list::Cleared;
@@ -68,10 +69,10 @@ fn table(cache: &Cache) -> String {
     let mut lines = String::new();
     for entry in &entries {
         let (place, about) = (entry.folder.display(), about(&entry.about));
-        let (size, used) = (megabytes(entry.bytes), ago(entry.used));
+        let (size, used) = (units::bytes(entry.bytes), ago(entry.used));
         lines += &format!("{:<8} {size:>9} {used:>14}  {place}{about}\n", what(entry.kind));
     }
-    let total = megabytes(entries.iter().map(|entry| entry.bytes).sum());
+    let total = units::bytes(entries.iter().map(|entry| entry.bytes).sum());
     lines + &format!("{:<8} {total:>9} {:>14}  {}\n", "total", number(entries.len()), cache.root().display())
 }
 
@@ -102,7 +103,7 @@ fn json(cache: &Cache) -> serde_json::Value {
 
 fn removed(cleared: &Cleared, cache: &Cache) -> String {
     let mut lines =
-        format!("removed {}, {}, from {}\n", number(cleared.entries), megabytes(cleared.bytes), cache.root().display());
+        format!("removed {}, {}, from {}\n", number(cleared.entries), units::bytes(cleared.bytes), cache.root().display());
     cleared.in_use.iter().for_each(|entry| lines += &format!("in use, kept: {}\n", entry.display()));
     lines
 }
@@ -113,10 +114,6 @@ fn what(kind: Kind) -> &'static str {
 
 fn number(entries: usize) -> String {
     counted(entries as u64, "entry").replace("entrys", "entries")
-}
-
-fn megabytes(bytes: u64) -> String {
-    format!("{:.1} MB", bytes as f64 / 1e6)
 }
 
 fn ago(used: Option<SystemTime>) -> String {

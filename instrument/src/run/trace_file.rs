@@ -61,7 +61,7 @@ impl TraceFile {
                     true => "it is a table for other programs: et-trace does not read dialect oracle".to_owned(),
                     false => format!("next: et-trace summary {path}"),
                 };
-                [format!("trace: {path} ({:.1} MB)", size as f64 / 1e6), next]
+                [format!("trace: {path} ({})", et_names::units::bytes(size)), next]
             }
             None => [format!("no trace was written to {}", path.display()), WHY_NOT.into()],
         }
@@ -149,7 +149,7 @@ mod tests {
         assert!(trace.lines(7, false)[0].starts_with("no trace was written"), "the JVM did not come to write");
         fs::write(folder.path().join("my trace-7"), TRACE_MAGIC).unwrap();
         let lines = trace.lines(7, false);
-        assert!(lines[0].starts_with("trace: '") && lines[0].contains("my trace-7' (0.0 MB)"), "{lines:?}");
+        assert!(lines[0].starts_with("trace: '") && lines[0].contains("my trace-7' (8 B)"), "{lines:?}");
         assert!(lines[1].starts_with("next: et-trace summary '"), "{lines:?}");
         fs::write(folder.path().join("my trace-7.7"), TRACE_MAGIC).unwrap();
         assert!(trace.lines(7, false)[0].contains("my trace-7.7'"));

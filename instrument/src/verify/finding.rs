@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use et_names::units;
 use serde::Serialize;
 
 use crate::report::counted;
@@ -96,10 +97,10 @@ impl Verdict {
             count => counted(count, "finding"),
         };
         out.push_str(&format!(
-            " in {} ({}, {:.1} MB) of {}, {:.2} s",
+            " in {} ({}, {}) of {}, {:.2} s",
             counted(self.classes, "class"),
             counted(self.methods, "method"),
-            self.class_bytes as f64 / 1e6,
+            units::bytes(self.class_bytes),
             counted(self.artifacts, "artifact"),
             self.seconds
         ));

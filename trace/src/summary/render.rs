@@ -3,25 +3,11 @@
 use std::fmt::Write;
 
 use et_names::EventSet;
+pub(crate) use et_names::units::bytes;
 
 use super::{Amount, Summary};
 use crate::file::dynamic::DynamicCounts;
 use crate::file::progress::OVERFLOWS;
-
-/// Bytes in the unit that reads best.
-pub fn bytes(count: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    if count < 1024 {
-        return format!("{count} B");
-    }
-    let mut value = count as f64;
-    let mut unit = 0;
-    while value >= 1023.95 && unit + 1 < UNITS.len() {
-        value /= 1024.0;
-        unit += 1;
-    }
-    format!("{value:.1} {}", UNITS[unit])
-}
 
 /// A number with its thousands apart.
 pub fn number(count: u64) -> String {
@@ -361,11 +347,6 @@ mod tests {
 
     #[test]
     fn units_are_for_people() {
-        assert_eq!(bytes(0), "0 B");
-        assert_eq!(bytes(1023), "1023 B");
-        assert_eq!(bytes(1536), "1.5 KiB");
-        assert_eq!(bytes((1 << 20) - 1), "1.0 MiB");
-        assert_eq!(bytes(u64::MAX), "16777216.0 TiB");
         assert_eq!(number(1_234_567), "1,234,567");
         assert_eq!(number(12), "12");
         assert_eq!(seconds(0.0001), "100 µs");
