@@ -17,7 +17,8 @@ import java.util.function.Supplier;
 import java.util.stream.Collectors;
 import java.util.stream.IntStream;
 
-/** What the language and the library do behind one's back. No records are listed: the trace must be valid. */
+// no expectations: most of what it does is the JDK's, and another on each; it prints the same, and its trace is valid
+/** What the language and the library do behind one's back. */
 public class Language {
     enum Colour {
         RED,

@@ -14,7 +14,7 @@
 //! `#1`, `#2` … are objects in the order in which they are first mentioned; one that was not born in the window
 //! shows its type then. `@one` is the line that ends with that comment. Words after the method's name: `first`
 //! compares the first call instead of the last (by then all classes are loaded), `own` leaves out what the
-//! JDK's code did, `size` shows sizes.
+//! JDK's code did, `size` shows sizes. A program without any expectation says why: `// no expectations: REASON`.
 
 use std::collections::HashMap;
 
@@ -60,6 +60,8 @@ pub struct Source {
     pub needs: Option<u32>,
     /// Options for java: `// java: -Xmx64m`.
     pub java: Vec<String>,
+    /// Why it has no expectations: `// no expectations: REASON`.
+    pub no_expectations: Option<String>,
     /// `// not instrumented`: the classes are not rewritten before the run.
     pub is_plain: bool,
 }
@@ -89,6 +91,8 @@ impl Source {
                 source.library = Some(library.trim().to_owned());
             } else if let Some(version) = trimmed.strip_prefix("// needs:") {
                 source.needs = Some(version.trim().parse().with_context(|| format!("line {line_number}"))?);
+            } else if let Some(reason) = trimmed.strip_prefix("// no expectations:") {
+                source.no_expectations = Some(reason.trim().to_owned());
             } else if let Some(options) = trimmed.strip_prefix("// java:") {
                 source.java.extend(options.split_whitespace().map(str::to_owned));
             } else if trimmed == "// not instrumented" {
@@ -101,6 +105,19 @@ impl Source {
         }
         ensure!(open.is_none(), "an expectation has no end");
         Ok(source)
+    }
+
+    /// A program that is compared with its expectations has some, or says why not.
+    pub fn has_expectations_or_says_why(&self) -> Result<()> {
+        match (&self.no_expectations, self.expectations.is_empty()) {
+            (None, false) => Ok(()),
+            (Some(reason), true) => {
+                ensure!(!reason.is_empty(), "it does not say why it has no expectations");
+                Ok(())
+            }
+            (Some(_), false) => bail!("it has expectations, and says that it has none"),
+            (None, true) => bail!("it has no expectations; if that is meant: // no expectations: REASON"),
+        }
     }
 }
 
@@ -133,6 +150,17 @@ mod tests {
         let [expectation] = &source.expectations[..] else { panic!("one expectation") };
         assert_eq!(expectation.lines, ["N #1 Leaf @here"]);
         assert!(expectation.first && expectation.view.own && !expectation.view.size);
+    }
+
+    #[test]
+    fn who_has_no_expectations_says_why() {
+        let check = |text: &str| Source::parse(text).unwrap().has_expectations_or_says_why().map_err(|e| e.to_string());
+        assert!(check("class A {}").unwrap_err().contains("// no expectations: REASON"));
+        assert!(check("// no expectations:").unwrap_err().contains("why"));
+        assert!(check("// no expectations: too many").is_ok());
+        let one = "/* expect one\n * M A.one 0\n */\n";
+        assert!(check(one).is_ok());
+        assert!(check(&format!("// no expectations: none\n{one}")).unwrap_err().contains("says that it has none"));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use libtest_mimic::{Arguments, Conclusion, Failed, Trial};
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::{self, Jdk};
 use xtask::layout::{Layout, Tools};
+use xtask::skips::Skips;
 use xtask::test::JDKS;
 
 /// What every test needs.
@@ -42,6 +43,13 @@ impl Lab {
         let _ = fs::remove_dir_all(&folder);
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
         Ok(folder)
+    }
+
+    /// A test, or a part of it, is not done; `cargo xtask test` says so at its end.
+    pub fn not_tested(&self, test: &str, reason: &str) {
+        if let Err(error) = Skips::of(&self.layout).note(test, reason) {
+            eprintln!("{test}: {reason} ({error:#})");
+        }
     }
 
     /// The instrumented copy of a JDK.
@@ -91,13 +99,17 @@ pub fn on_jdk_unless(
         None => Some(jdks::missing(feature)),
     });
     let is_skipped = skipped.is_some();
+    let name = format!("jdk{feature}::{name}");
+    if let (Some(reason), Ok(lab)) = (&skipped, &lab) {
+        lab.not_tested(&name, reason);
+    }
     let run = move || match (lab, found, skipped) {
         (Err(error), ..) => Err(Failed::from(error)),
         (_, _, Some(reason)) => Err(Failed::from(reason)),
         (Ok(lab), Some(jdk), None) => outcome(case(&lab, &jdk)),
         (Ok(_), None, None) => Err(Failed::from("no JDK")),
     };
-    Trial::test(format!("jdk{feature}::{name}"), run).with_ignored_flag(is_skipped)
+    Trial::test(name, run).with_ignored_flag(is_skipped)
 }
 
 /// An error in full, as a failed test shows it.

@@ -231,6 +231,7 @@ pub fn check(lab: &Lab, jdk: &Jdk, name: &str) -> Result<()> {
 
 /// As [`check`], set up in another way.
 pub fn check_with(lab: &Lab, jdk: &Jdk, test: &str, name: &str, setup: Setup<'_>) -> Result<()> {
+    source(lab, name)?.has_expectations_or_says_why().with_context(|| format!("{name}.java"))?;
     let run = Run::with(lab, jdk, test, name, setup)?;
     let trace = run.read(lab)?;
     let mut wrong = String::new();

@@ -67,7 +67,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     if command::exists("dpkg-deb") {
         debian_package(&parts, &folder, &user)?;
     } else {
-        eprintln!("no dpkg-deb: the Debian package is not tested");
+        lab.not_tested("packages: the Debian package", "no dpkg-deb");
     }
     // A copy of a JDK, which is of no use to anybody else.
     fs::remove_dir_all(&user.cache)?;

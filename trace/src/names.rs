@@ -219,13 +219,19 @@ impl Names {
 
     #[inline]
     fn find_table(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(u32, usize)> {
-        let before = self.blocks.partition_point(|(base, _)| *base <= id);
-        let nearest = before.checked_sub(1).map(|before| self.blocks[before].1);
-        nearest.into_iter().chain(self.shadowed.iter().copied()).find_map(|table| {
+        self.candidates(id).find_map(|table| {
             let names = &self.tables[table as usize];
             let index = id.checked_sub(names.names.artifact.base)? as usize;
             (index < count(names)).then_some((table, index))
         })
+    }
+
+    /// The tables that may have an id.
+    #[inline]
+    fn candidates(&self, id: u32) -> impl Iterator<Item = u32> + '_ {
+        let before = self.blocks.partition_point(|(base, _)| *base <= id);
+        let nearest = before.checked_sub(1).map(|before| self.blocks[before].1);
+        nearest.into_iter().chain(self.shadowed.iter().copied())
     }
 
     fn find_method(&self, id: MethodId) -> Option<(&Table, usize)> {
@@ -554,7 +560,7 @@ mod tests {
     }
 
     #[test]
-    fn thousands_of_tables_are_looked_up_quickly() {
+    fn of_thousands_of_tables_one_is_looked_at() {
         const COUNT: u32 = 20_000;
         let mut types = Types::default();
         let tables = (0..COUNT).rev().map(|n| {
@@ -563,13 +569,11 @@ mod tests {
         });
         let names = Names::new(tables.collect(), &mut types);
         assert!(names.overlaps().is_empty());
-        // Searching them one by one would take minutes.
-        for _ in 0..10 {
-            for n in 0..COUNT {
-                let id = DYNAMIC_BASE + 2 * n;
-                assert_eq!(names.resolve_field_ref(FieldRefId(id), &types), Some(FieldId(id)));
-                assert!(names.field_ref(FieldRefId(id + 1)).is_none());
-            }
+        for n in 0..COUNT {
+            let id = DYNAMIC_BASE + 2 * n;
+            assert_eq!(names.resolve_field_ref(FieldRefId(id), &types), Some(FieldId(id)));
+            assert!(names.field_ref(FieldRefId(id + 1)).is_none());
+            assert_eq!((names.candidates(id).count(), names.candidates(id + 1).count()), (1, 1));
         }
     }
 

@@ -21,6 +21,7 @@ pub mod programs;
 pub mod reading;
 pub mod runtime_java;
 pub mod setup;
+pub mod skips;
 pub mod startup;
 pub mod test;
 pub mod verify_world;

@@ -6,8 +6,8 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::layout::Layout;
-use crate::workloads::{self, Runner, TEST_SCALE};
-use crate::{build, command, jdks, plugins, setup};
+use crate::skips::Skips;
+use crate::{build, command, jdks, setup};
 
 /// Options of `cargo xtask test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -23,7 +23,7 @@ pub struct Options {
 /// The JDKs that end-to-end tests run on.
 pub const JDKS: [u32; 4] = [11, 17, 21, 25];
 
-/// Runs it all; the test runner's summary comes last.
+/// Runs it all; behind the test runner's summary comes what was not tested.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     setup::for_tests(layout)?;
     if !options.no_lints {
@@ -39,43 +39,27 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         ]))?;
     }
     build::run(layout)?;
-    say_what_is_skipped(layout)?;
+    say_jdks(layout)?;
+    let skips = Skips::of(layout);
+    skips.clear()?;
     let mut tests = cargo(layout);
     if command::exists("cargo-nextest") {
         tests.args(["nextest", "run", "--no-fail-fast"]);
     } else {
         tests.args(["test", "--no-fail-fast"]);
     }
-    command::run(tests.args(["--workspace", "--locked"]).args(&options.runner))
+    let outcome = command::run(tests.args(["--workspace", "--locked"]).args(&options.runner));
+    // Tests that were not chosen are in it, too: the reason is the same.
+    eprint!("{}", skips.table()?);
+    outcome
 }
 
-/// Test runners count skipped tests and keep the reasons to themselves. Programs of `tests/java` that need a newer
-/// JDK say so in a line that starts with `// needs:`.
-fn say_what_is_skipped(layout: &Layout) -> Result<()> {
-    let compiler = jdks::compiler(layout)?;
-    if let Some(reason) = plugins::gradle::obstacle(layout, &compiler) {
-        eprintln!("the Gradle plugin: its test is skipped: {reason}");
-    }
-    if let Some(reason) = plugins::maven::obstacle(layout) {
-        eprintln!("the Maven plugin: its test is skipped: {reason}");
-    }
-    if !command::exists("dpkg-deb") {
-        eprintln!("the Debian package: its test is skipped: no dpkg-deb found");
-    }
-    if !command::exists("zsh") {
-        eprintln!("completions for zsh: their test is skipped: no zsh found");
-    }
+/// The JDKs that there are to test with.
+fn say_jdks(layout: &Layout) -> Result<()> {
     for feature in JDKS {
-        let Some(jdk) = jdks::of_feature(layout, feature) else {
-            eprintln!("JDK {feature}: none found, its tests are skipped");
-            continue;
-        };
-        eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display());
-        let runner = Runner::new(layout, &layout.target.join("e2e"), TEST_SCALE, &compiler, &jdk)?;
-        for workload in workloads::in_tests(feature) {
-            if let Some(reason) = runner.obstacle(&workload, &jdk) {
-                eprintln!("JDK {feature}: {} is skipped: {reason}", workload.name);
-            }
+        match jdks::of_feature(layout, feature) {
+            Some(jdk) => eprintln!("JDK {feature}: {} in {}", jdk.version, jdk.home.display()),
+            None => eprintln!("JDK {feature}: none found"),
         }
     }
     Ok(())

@@ -190,7 +190,16 @@ pub fn entry(bytes: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(content)
 }
 
-/// JDKs of this machine: `JAVA_HOME`, then those of the usual folder. Prints a reason if there are none.
+/// A part of a test is not done: noted where `cargo xtask test` looks for what to list at its end (xtask/src/skips.rs).
+pub fn not_tested(test: &str, reason: &str) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("skipped");
+    let name: String = test.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
+    let noted = std::fs::create_dir_all(&folder)
+        .and_then(|()| std::fs::write(folder.join(name), format!("{test}\t{reason}\n")));
+    noted.unwrap_or_else(|error| panic!("{test}: {reason}; it cannot be noted: {error}"));
+}
+
+/// JDKs of this machine: `JAVA_HOME`, then those of the usual folder.
 pub fn jdks() -> Vec<PathBuf> {
     let mut homes: Vec<PathBuf> = std::env::var_os("JAVA_HOME").map(PathBuf::from).into_iter().collect();
     let usual = std::fs::read_dir("/usr/lib/jvm").into_iter().flatten().flatten();
@@ -201,7 +210,7 @@ pub fn jdks() -> Vec<PathBuf> {
     let mut seen = std::collections::HashSet::new();
     homes.retain(|home| home.join("lib/modules").is_file() && seen.insert(home.clone()));
     if homes.is_empty() {
-        eprintln!("skipped: no JDK with lib/modules in JAVA_HOME or /usr/lib/jvm");
+        not_tested("et-instrument with a JDK", "no JDK with lib/modules in JAVA_HOME or /usr/lib/jvm");
     }
     homes
 }

@@ -14,6 +14,7 @@ use std::process::ExitCode;
 
 use bench::Bench;
 use et_tests::lab;
+use xtask::jdks::Jdk;
 
 const FEATURE: u32 = 17;
 
@@ -26,7 +27,8 @@ fn main() -> ExitCode {
         .copied()
         .collect();
     let trials = cases.into_iter().map(|(name, case)| {
-        lab::on_jdk_unless(FEATURE, name, |_, _| None, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
+        let obstacle = |_: &lab::Lab, jdk: &Jdk| programs::obstacle(name, jdk);
+        lab::on_jdk_unless(FEATURE, name, obstacle, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
     });
     lab::run(trials.collect()).exit_code()
 }

@@ -33,6 +33,8 @@ fn plain_class(bench: &Bench) -> Result<()> {
     let again = bench.both(&arguments)?;
     again.has(&["Main$Leaf"], 2)?;
     ensure!(again.stderr.lines().count() == 2, "{}", again.stderr);
+    let program = again.summary["program"]["command"].as_str().unwrap_or_default();
+    ensure!(program.ends_with("/java -cp classes Main 'a b' '' @c"), "not as it was typed: {program}");
     // Only what changed, and what is gone is gone.
     bench.compile(&[("Main.java", &MAIN.replace("Leaf", "Twig"))], &[], "classes")?;
     fs::remove_file(bench.at("classes/Main$Leaf.class"))?;
@@ -143,12 +145,14 @@ fn in_place(bench: &Bench) -> Result<()> {
     bench.ran(bench.traced(&["--in-place"], "java", &command).output()?)?.has(&["Main$Leaf"], 0)
 }
 
+/// Why a case cannot be tried, if it cannot.
+pub fn obstacle(name: &str, jdk: &Jdk) -> Option<String> {
+    let links = jdk.home.join("bin/jlink").is_file() && jdk.home.join("jmods").is_dir();
+    (name == "linked_image" && !links).then(|| format!("{} has no jlink with jmods", jdk.home.display()))
+}
+
 /// An image that jlink made of the program and what it needs of the JDK.
 fn linked_image(bench: &Bench) -> Result<()> {
-    if !bench.launcher("jlink").is_file() || !bench.jdk.home.join("jmods").is_dir() {
-        eprintln!("skipped: {} has no jlink or no jmods", bench.jdk.home.display());
-        return Ok(());
-    }
     let main = format!("package app;{MAIN}");
     bench.compile(&[("module-info.java", "module app {}"), ("app/Main.java", &main)], &[], "module")?;
     let image = bench.at("image");
