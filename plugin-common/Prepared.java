@@ -22,15 +22,15 @@ public final class Prepared {
     private final int classFiles;
 
     private Prepared(Map<?, ?> report) {
-        javaHome = new File((String) report.get("java_home"));
+        javaHome = new File((String) report.get("javaHome"));
         strings(report.get("options"), options);
         strings(report.get("notes"), notes);
-        for (Object entry : (Collection<?>) report.get("class_path")) {
+        for (Object entry : (Collection<?>) report.get("classPath")) {
             originals.add(new File((String) ((Map<?, ?>) entry).get("original")));
             copies.add(new File((String) ((Map<?, ?>) entry).get("copy")));
         }
         jars = ((Number) report.get("jars")).intValue();
-        classFiles = ((Number) report.get("class_files")).intValue();
+        classFiles = ((Number) report.get("classFiles")).intValue();
     }
 
     static Prepared parse(String json) throws Failure {

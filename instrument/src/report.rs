@@ -11,6 +11,7 @@ use crate::verify::Verdict;
 
 /// Everything a command did.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Report {
     /// The output, absolute.
     pub output: String,
@@ -30,6 +31,7 @@ pub struct Report {
 
 /// What was done to one artifact.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ArtifactReport {
     /// File name.
     pub name: String,

@@ -132,7 +132,7 @@ fn signatures_and_digests_go_and_are_reported() {
     ]);
     fs::write(folder.path().join("in.jar"), input).unwrap();
     let said = report(folder.path(), &["in.jar", "-o", "out.jar"]);
-    assert_eq!(said["artifacts"][0]["signatures_removed"], serde_json::json!(["META-INF/ME.SF", "META-INF/ME.RSA"]));
+    assert_eq!(said["artifacts"][0]["signaturesRemoved"], serde_json::json!(["META-INF/ME.SF", "META-INF/ME.RSA"]));
     let output = fs::read(folder.path().join("out.jar")).unwrap();
     assert_eq!(entry(&output, "META-INF/MANIFEST.MF").unwrap(), b"Manifest-Version: 1.0\r\n\r\n");
     assert_eq!(entry(&output, "META-INF/ME.SF"), None);
@@ -155,7 +155,7 @@ fn the_libraries_of_a_fat_jar_are_part_of_it() {
     let said = report(folder.path(), &["in.jar", "-o", "out.jar"]);
     let artifact = &said["artifacts"][0];
     assert_eq!(artifact["classes"], 3);
-    assert_eq!(artifact["signatures_removed"], serde_json::json!(["BOOT-INF/lib/l.jar!/META-INF/X.SF"]));
+    assert_eq!(artifact["signaturesRemoved"], serde_json::json!(["BOOT-INF/lib/l.jar!/META-INF/X.SF"]));
     assert_eq!(artifact["skipped"].as_array().unwrap().len(), 2, "{artifact}");
     let output = fs::read(folder.path().join("out.jar")).unwrap();
     let inner = entry(&output, "BOOT-INF/lib/l.jar").unwrap();
@@ -182,7 +182,7 @@ fn a_folder_may_hold_classes_and_jars() {
     assert_eq!(artifacts.len(), 2, "the loose classes and the jar");
     assert_eq!(artifacts[0]["skipped"][0]["entry"], "lib/bad.jar");
     let block = |artifact: &serde_json::Value| {
-        let [base, size] = ["id_base", "id_count"].map(|key| artifact[key].as_u64().unwrap());
+        let [base, size] = ["idBase", "idCount"].map(|key| artifact[key].as_u64().unwrap());
         base..base + size.max(1)
     };
     let (one, two) = (block(&artifacts[0]), block(&artifacts[1]));

@@ -44,21 +44,21 @@ fn copies_are_made_once_and_kept_up_to_date_class_by_class() {
 
     let first = report(root, &arguments);
     assert_eq!(rewritten(&first), ["/classes/Arrays.class", "/classes/Calls.class"]);
-    assert_eq!((&first["class_files"], &first["jars"]), (&json!(2), &json!(0)));
-    assert_eq!(first["java_home"], json!(root.join("jdk")));
+    assert_eq!((&first["classFiles"], &first["jars"]), (&json!(2), &json!(0)));
+    assert_eq!(first["javaHome"], json!(root.join("jdk")));
     let options = ["-XX:hashCode=0", "-agentpath:/a b/libet_runtime.so", "-Det.dynamicExclude=com.acme.**"];
     assert_eq!(first["options"], json!(options));
     // What is not there stays where it is, as does what is no class.
-    assert_eq!(first["class_path"][1], json!({"original": "none.jar", "copy": "none.jar"}));
-    assert_eq!(first["class_path"][0]["original"], json!(root.join("classes")));
-    let copy = Path::new(first["class_path"][0]["copy"].as_str().unwrap());
+    assert_eq!(first["classPath"][1], json!({"original": "none.jar", "copy": "none.jar"}));
+    assert_eq!(first["classPath"][0]["original"], json!(root.join("classes")));
+    let copy = Path::new(first["classPath"][0]["copy"].as_str().unwrap());
     assert!(copy.starts_with(root.join("cache")));
     assert_ne!(fs::read(copy.join("Calls.class")).unwrap(), class("Calls"));
     assert_eq!(fs::read_to_string(copy.join("settings.txt")).unwrap(), "a");
 
     let second = report(root, &arguments);
     assert!(rewritten(&second).is_empty());
-    assert_eq!(second["class_path"], first["class_path"]);
+    assert_eq!(second["classPath"], first["classPath"]);
 
     let untouched = fs::metadata(copy.join("Arrays.class")).unwrap().modified().unwrap();
     fs::write(root.join("classes/Calls.class"), class("Allocations")).unwrap();
@@ -79,7 +79,7 @@ fn damaged_copies_are_made_anew() {
     let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
     let arguments: Vec<&str> = ["prepare", "--class-path", "classes:app.jar"].into_iter().chain(options).collect();
     let first = report(root, &arguments);
-    let copy = |number: usize| Path::new(first["class_path"][number]["copy"].as_str().unwrap()).to_owned();
+    let copy = |number: usize| Path::new(first["classPath"][number]["copy"].as_str().unwrap()).to_owned();
     let (classes, app) = (copy(0), copy(1));
     let whole = |path: &Path| (fs::read(path).unwrap(), path.to_owned());
     let expected =
@@ -169,7 +169,7 @@ fn a_class_path_may_be_too_long_for_a_command_line() {
     fs::write(root.join("list"), list.join(":") + "\n").unwrap();
     let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
     let arguments: Vec<&str> = ["prepare", "--class-path", "@list"].into_iter().chain(options).collect();
-    assert_eq!(report(root, &arguments)["class_path"].as_array().unwrap().len(), 3000);
+    assert_eq!(report(root, &arguments)["classPath"].as_array().unwrap().len(), 3000);
 }
 
 #[test]

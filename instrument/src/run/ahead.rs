@@ -28,6 +28,7 @@ pub struct PrepareJob {
 
 /// What is ready to run.
 #[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Ready {
     /// The instrumented JDK: the folder with `bin`.
     pub java_home: PathBuf,

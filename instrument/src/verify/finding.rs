@@ -54,6 +54,7 @@ fn one_line(out: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
 
 /// What was verified and what came of it.
 #[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Verdict {
     /// Jars, folders, class files, images.
     pub artifacts: u64,

@@ -35,7 +35,7 @@ impl Rewriting {
             serde_json::from_slice(&output.stdout).context("et-instrument --report json did not print JSON")?;
         for artifact in report["artifacts"].as_array().into_iter().flatten() {
             self.classes += artifact["classes"].as_u64().unwrap_or_default();
-            self.megabytes += artifact["class_bytes_in"].as_f64().unwrap_or_default() / 1e6;
+            self.megabytes += artifact["classBytesIn"].as_f64().unwrap_or_default() / 1e6;
         }
         Ok(())
     }

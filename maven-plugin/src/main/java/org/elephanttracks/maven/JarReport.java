@@ -25,12 +25,12 @@ final class JarReport {
         for (Object element : (Collection<?>) report.get("artifacts")) {
             Map<?, ?> artifact = (Map<?, ?>) element;
             classes += ((Number) artifact.get("classes")).longValue();
-            signed |= !((Collection<?>) artifact.get("signatures_removed")).isEmpty();
+            signed |= !((Collection<?>) artifact.get("signaturesRemoved")).isEmpty();
             for (Object skip : (Collection<?>) artifact.get("skipped")) {
                 Map<?, ?> fields = (Map<?, ?>) skip;
                 skipped.add(fields.get("entry") + ": copied unchanged: " + fields.get("reason"));
             }
-            for (Object leftOut : (Collection<?>) artifact.get("left_out")) {
+            for (Object leftOut : (Collection<?>) artifact.get("leftOut")) {
                 Map<?, ?> fields = (Map<?, ?>) leftOut;
                 skipped.add(fields.get("entry") + ": left out: " + fields.get("reason"));
             }

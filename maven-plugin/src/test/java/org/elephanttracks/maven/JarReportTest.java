@@ -42,8 +42,8 @@ public class JarReportTest {
     }
 
     private static String report(String skipped, String shortfalls, String signatures, String warnings, String notes) {
-        return "{\"artifacts\": [{\"classes\": 1, \"skipped\": [" + skipped + "], \"left_out\": [], \"shortfalls\": ["
-            + shortfalls + "], \"signatures_removed\": [" + signatures + "]}], \"notes\": [" + notes
+        return "{\"artifacts\": [{\"classes\": 1, \"skipped\": [" + skipped + "], \"leftOut\": [], \"shortfalls\": ["
+            + shortfalls + "], \"signaturesRemoved\": [" + signatures + "]}], \"notes\": [" + notes
             + "], \"warnings\": [" + warnings + "]}";
     }
 

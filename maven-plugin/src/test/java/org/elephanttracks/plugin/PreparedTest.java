@@ -11,9 +11,9 @@ import java.util.Collections;
 import org.junit.Test;
 
 public class PreparedTest {
-    private static final String REPORT = "{\"java_home\": \"/jdk\", \"options\": [\"-agentpath:/a b\", \"-Det.dynamicExclude=x.**\"],"
-        + "\"class_path\": [{\"original\": \"/no/a.jar\", \"copy\": \"/et/a.jar\"}], \"rewritten\": [\"/no/a.jar\"],"
-        + "\"jars\": 1, \"class_files\": 2, \"notes\": [\"a note\"], \"seconds\": 0.5}";
+    private static final String REPORT = "{\"javaHome\": \"/jdk\", \"options\": [\"-agentpath:/a b\", \"-Det.dynamicExclude=x.**\"],"
+        + "\"classPath\": [{\"original\": \"/no/a.jar\", \"copy\": \"/et/a.jar\"}], \"rewritten\": [\"/no/a.jar\"],"
+        + "\"jars\": 1, \"classFiles\": 2, \"notes\": [\"a note\"], \"seconds\": 0.5}";
 
     @Test
     public void aReportIsRead() throws Failure {
@@ -26,7 +26,7 @@ public class PreparedTest {
 
     @Test
     public void nothingDoneIsNothingSaid() throws Failure {
-        assertNull(Prepared.parse(REPORT.replace("\"jars\": 1, \"class_files\": 2", "\"jars\": 0, \"class_files\": 0")).rewrote());
+        assertNull(Prepared.parse(REPORT.replace("\"jars\": 1, \"classFiles\": 2", "\"jars\": 0, \"classFiles\": 0")).rewrote());
     }
 
     @Test
