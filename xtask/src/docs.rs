@@ -11,14 +11,27 @@ use crate::layout::Layout;
 
 /// Writes them.
 pub fn run(layout: &Layout) -> Result<()> {
-    reference(layout, "docs", &layout.repo)
+    reference(layout, Build::Debug, "docs", &layout.repo)
+}
+
+/// Which of cargo's profiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Build {
+    /// As tests are.
+    Debug,
+    /// As `cargo xtask build` does it.
+    Release,
 }
 
 /// Has `et-reference` write something to a folder. It knows all options because it has both tools and the runtime in it;
-/// here they would make every chore wait for them. As tests build it, not for release: it is used once.
-pub(crate) fn reference(layout: &Layout, what: &str, folder: &Path) -> Result<()> {
+/// here they would make every chore wait for them. It is built from what there is of them already: in the docs' case what tests
+/// use, in that of packages the release.
+pub(crate) fn reference(layout: &Layout, build: Build, what: &str, folder: &Path) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut reference = Command::new(cargo);
-    reference.args(["run", "--quiet", "--locked", "-p", "et-reference", "--", what]).arg(folder);
-    command::run(reference.current_dir(&layout.repo))
+    reference.args(["run", "--locked", "-p", "et-reference"]);
+    if build == Build::Release {
+        reference.arg("--release");
+    }
+    command::run(reference.arg("--").arg(what).arg(folder).current_dir(&layout.repo))
 }

@@ -53,15 +53,21 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if !options.without_deb && !command::exists("dpkg-deb") {
         bail!("no dpkg-deb found: please install dpkg, or say --without-deb");
     }
+    let steps = if options.without_deb { 3 } else { 4 };
+    let say = |step: usize, what: &str| eprintln!("dist, step {step} of {steps}: {what}");
+    say(1, "building the tools, as cargo xtask build does");
     let tools = build::run(layout)?;
+    say(2, "writing man pages and completions");
     let work = layout.target.join("dist-work");
     let share = work.join("share");
     tree::remove(&share)?;
-    docs::reference(layout, "share", &share)?;
+    docs::reference(layout, docs::Build::Release, "share", &share)?;
     let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins };
     let output = options.output.clone().unwrap_or_else(|| layout.target.join("dist"));
+    say(3, "packing the archive");
     println!("{}", archive::write(&parts, &work, &output)?.display());
     if !options.without_deb {
+        say(4, "packing the Debian package");
         println!("{}", deb::write(&parts, &work, &output)?.display());
     }
     Ok(())
