@@ -63,7 +63,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows objects and bytes by class and by site, threads, collections, and what is missing
+    /// Shows what was alive at most, who asked for it, where it was made, what grew, and what is missing
     Summary(SummaryArgs),
     /// Prints every record as a line of text
     Text(TextArgs),
@@ -150,9 +150,12 @@ impl From<ClockArg> for Clock {
 struct SummaryArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// How many classes and sites to list
-    #[arg(long, default_value_t = 10, value_name = "N")]
+    /// How many sites, classes and packages to list
+    #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
+    /// More than the first screen: classes, lifetimes, threads, collections, what is not seen, records by letter
+    #[arg(long)]
+    long: bool,
     /// What the clock counts, which lifetimes are measured by
     #[arg(long, value_enum, default_value = "et")]
     clock: ClockArg,
@@ -381,6 +384,8 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     drop(bar);
     if args.json {
         print_json(&summary)?;
+    } else if args.long {
+        print(&summary::render_long(&summary))?;
     } else {
         print(&summary::render(&summary))?;
     }

@@ -52,7 +52,7 @@ fn read(data: &[u8]) {
     let _ = validate::trace(&trace, 3);
     let source = Source::Trace(Box::new(trace));
     if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
-        let _ = summary::render(&summary);
+        let _ = summary::render_long(&summary);
     }
 }
 

@@ -111,7 +111,9 @@ impl RunJob {
 
     /// Options of the runtime that ours stand for.
     fn options(&self, settings: &Settings) -> impl Iterator<Item = String> {
-        self.trace.iter().map(|trace| format!("-Det.traceFile={trace}")).chain(excluded(settings))
+        let program = typed(&self.command);
+        let trace = self.trace.iter().map(|trace| format!("-Det.traceFile={trace}"));
+        trace.chain(excluded(settings)).chain([format!("-Det.program={program}")])
     }
 
     /// `java`: with rewritten copies of what it is to run.
@@ -150,6 +152,18 @@ impl RunJob {
         let words = own.chain(arguments.iter().cloned()).collect();
         let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
         Assembled { words, traces, _entry: None, _file: None }
+    }
+}
+
+/// A command as it was typed, for people: what runs has paths of the cache in it.
+fn typed(command: &[OsString]) -> String {
+    // Class paths may be as long as they like.
+    const ROOM: usize = 500;
+    let words: Vec<String> = command.iter().map(|word| crate::jdk::quoted(&word.to_string_lossy())).collect();
+    let text: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match text.char_indices().nth(ROOM) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
     }
 }
 
@@ -196,4 +210,16 @@ fn given_options(is_java: bool) -> Vec<JavaOption> {
 
 fn trace_options(options: &[JavaOption]) -> impl Iterator<Item = String> + '_ {
     options.iter().filter(|option| option.name == "-Det.traceFile=").filter_map(|option| option.value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_told_as_it_was_typed() {
+        let told = |words: &[&str]| typed(&words.iter().map(OsString::from).collect::<Vec<_>>());
+        assert_eq!(told(&["java", "-jar", "my app.jar", "a\nb"]), "java -jar 'my app.jar' 'a b'");
+        assert_eq!(told(&["java", &"ä".repeat(1000)]).chars().count(), 501);
+    }
 }

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 16] = [
+pub const OPTIONS: [Described; 17] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -118,6 +118,13 @@ pub const OPTIONS: [Described; 16] = [
         default: Some("auto"),
         meaning: "how objects get their [ids](runtime-options.md#object-ids); `auto` takes the first of the three that \
             works",
+    },
+    Described {
+        name: "program",
+        value: "<TEXT>",
+        default: None,
+        meaning: "what `et-trace` calls the program: `et-instrument run` gives the command as it was typed. Without, it is \
+            the main class or the jar, with the arguments",
     },
 ];
 

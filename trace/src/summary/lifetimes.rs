@@ -1,12 +1,16 @@
 //! How long objects live, and how long they are kept after their last use (drag: Röjemo and Runciman, "Lag, drag, void and
 //! use", ICFP 1996).
 
+use std::ops::AddAssign;
+
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Amount;
-use crate::record::{AllocKind, ObjectId, Record, Tick};
+use super::held::FrameRef;
+use super::tally::{Row, ThreadTally};
+use crate::record::ObjectId;
 use crate::types::TypeId;
 
 /// Lifetimes of the objects of one class or site; times are ticks of the clock.
@@ -44,26 +48,74 @@ pub struct LifetimesPart {
     pub sites: Vec<LifetimeLine>,
 }
 
+/// An object that is not dead yet.
 #[derive(Clone, Copy, Debug)]
-struct Life {
+pub(super) struct Life {
     born: u64,
     used: u64,
-    size: u64,
-    ty: TypeId,
-    site: SiteId,
+    pub size: u64,
+    /// None of what was there when tracing began.
+    pub row: Option<u32>,
+    /// The outermost method that had it in hand and, when that was last looked at, still ran.
+    pub holder: Option<FrameRef>,
 }
 
+impl Life {
+    pub fn new(now: u64, size: u64, row: Option<u32>, holder: Option<FrameRef>) -> Self {
+        Self { born: now, used: now, size, row, holder }
+    }
+}
+
+/// All that are not dead yet.
+#[derive(Debug, Default)]
+pub(super) struct Lives {
+    alive: FxHashMap<ObjectId, Life>,
+    initial_died: u64,
+}
+
+impl Lives {
+    /// There is another.
+    pub fn born(&mut self, object: ObjectId, life: Life) {
+        self.alive.insert(object, life);
+    }
+
+    /// One died.
+    pub fn died(&mut self, object: ObjectId) -> Option<Life> {
+        let life = self.alive.remove(&object);
+        self.initial_died += u64::from(life.is_none_or(|life| life.row.is_none()));
+        life
+    }
+
+    /// One was mentioned: used, if `now` is given, and a method may have it in hand.
+    #[inline]
+    pub fn mentioned(&mut self, object: ObjectId, now: Option<u64>, frame: Option<FrameRef>, threads: &[ThreadTally]) {
+        if object.is_null() {
+            return;
+        }
+        let Some(life) = self.alive.get_mut(&object) else { return };
+        life.used = now.unwrap_or(life.used);
+        let Some(frame) = frame else { return };
+        let keeps = life.holder.is_some_and(|(thread, depth, serial)| {
+            (thread != frame.0 || depth <= frame.1)
+                && threads.get(thread as usize).is_some_and(|thread| thread.running(depth, serial).is_some())
+        });
+        if !keeps {
+            life.holder = Some(frame);
+        }
+    }
+}
+
+/// Lifetimes of those that died.
 #[derive(Clone, Copy, Debug, Default)]
-struct Sum {
+pub(super) struct LifetimeSum {
     died: Amount,
-    alive: Amount,
     lifetime: u64,
     drag: u64,
     drag_bytes: u64,
 }
 
-impl Sum {
-    fn died(&mut self, life: &Life, now: u64) {
+impl LifetimeSum {
+    pub fn died(&mut self, life: &Life, now: u64) {
         self.died.add(life.size);
         self.lifetime += now - life.born;
         self.drag += now - life.used;
@@ -75,130 +127,69 @@ impl Sum {
     }
 }
 
-/// Takes records one by one.
-#[derive(Debug, Default)]
-pub struct LifetimesTally {
-    alive: FxHashMap<ObjectId, Life>,
-    all: Sum,
-    initial_died: u64,
-    by_type: FxHashMap<TypeId, Sum>,
-    by_site: FxHashMap<SiteId, (TypeId, Sum)>,
-}
-
-impl LifetimesTally {
-    /// The next record.
-    pub fn record(&mut self, record: &Record, tick: Tick) {
-        let now = tick.0;
-        let used = |alive: &mut FxHashMap<ObjectId, Life>, object: ObjectId| {
-            if !object.is_null()
-                && let Some(life) = alive.get_mut(&object)
-            {
-                life.used = now;
-            }
-        };
-        match *record {
-            Record::Alloc(alloc) => {
-                if alloc.kind != AllocKind::Initial {
-                    let life = Life { born: now, used: now, size: alloc.size, ty: alloc.ty, site: alloc.site };
-                    self.alive.insert(alloc.object, life);
-                }
-            }
-            // What an update stores or replaces is not used by it.
-            Record::Update { origin, .. } => used(&mut self.alive, origin),
-            Record::Death { object, .. } => match self.alive.remove(&object) {
-                Some(life) => {
-                    self.all.died(&life, now);
-                    self.by_type.entry(life.ty).or_default().died(&life, now);
-                    if life.site.0 != 0 {
-                        self.by_site.entry(life.site).or_insert((life.ty, Sum::default())).1.died(&life, now);
-                    }
-                }
-                None => self.initial_died += 1,
-            },
-            _ => record.objects().into_iter().for_each(|object| used(&mut self.alive, object)),
-        }
-    }
-
-    /// What came of it; `texts` names types and sites.
-    pub fn finish(
-        mut self,
-        top: usize,
-        type_text: impl Fn(TypeId) -> String,
-        site_text: impl Fn(SiteId) -> String,
-    ) -> LifetimesPart {
-        for life in self.alive.values() {
-            self.all.alive.add(life.size);
-            self.by_type.entry(life.ty).or_default().alive.add(life.size);
-            if life.site.0 != 0 {
-                self.by_site.entry(life.site).or_insert((life.ty, Sum::default())).1.alive.add(life.size);
-            }
-        }
-        let line = |ty: TypeId, site: Option<SiteId>, sum: &Sum| LifetimeLine {
-            ty: type_text(ty),
-            site: site.map(&site_text),
-            died: sum.died,
-            alive_at_end: sum.alive.objects,
-            mean_lifetime: sum.mean(sum.lifetime),
-            mean_drag: sum.mean(sum.drag),
-            drag_byte_ticks: sum.drag_bytes,
-        };
-        let most = |lines: &mut Vec<LifetimeLine>| {
-            lines.sort_by(|a, b| {
-                (b.drag_byte_ticks, b.died.bytes)
-                    .cmp(&(a.drag_byte_ticks, a.died.bytes))
-                    .then_with(|| (&a.ty, &a.site).cmp(&(&b.ty, &b.site)))
-            });
-            lines.truncate(top);
-        };
-        let mut classes: Vec<_> = self.by_type.iter().map(|(&ty, sum)| line(ty, None, sum)).collect();
-        let mut sites: Vec<_> = self.by_site.iter().map(|(&site, (ty, sum))| line(*ty, Some(site), sum)).collect();
-        most(&mut classes);
-        most(&mut sites);
-        LifetimesPart {
-            died: self.all.died,
-            alive_at_end: self.all.alive,
-            initial_died: self.initial_died,
-            mean_lifetime: self.all.mean(self.all.lifetime),
-            mean_drag: self.all.mean(self.all.drag),
-            drag_byte_ticks: self.all.drag_bytes,
-            classes,
-            sites,
-        }
+impl AddAssign for LifetimeSum {
+    fn add_assign(&mut self, other: Self) {
+        self.died += other.died;
+        self.lifetime += other.lifetime;
+        self.drag += other.drag;
+        self.drag_bytes = self.drag_bytes.saturating_add(other.drag_bytes);
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::{Alloc, Slot, ThreadId};
-    use et_names::{FieldId, MethodId};
-
-    #[test]
-    fn drag_is_what_lies_between_last_use_and_death() {
-        let thread = ThreadId(1);
-        let alloc = |object, kind| {
-            let (object, ty, site) = (ObjectId(object), TypeId(1), SiteId(7));
-            Record::Alloc(Alloc { kind, object, size: 16, ty, site, length: 0, thread })
-        };
-        let (origin, target) = (ObjectId(2), ObjectId(1));
-        let slot = Slot::Field(FieldId(3));
-        let mut tally = LifetimesTally::default();
-        for (tick, record) in [
-            (0, alloc(9, AllocKind::Initial)),
-            (2, alloc(1, AllocKind::New)),
-            (3, alloc(2, AllocKind::New)),
-            (4, Record::Entry { method: MethodId(1), receiver: target, thread }),
-            (8, Record::Update { old: ObjectId::NULL, origin, target, slot, thread }),
-            (12, Record::Death { object: target, thread }),
-            (12, Record::Death { object: ObjectId(9), thread }),
-        ] {
-            tally.record(&record, Tick(tick));
+/// What came of it; `texts` name types and sites.
+pub(super) fn part(
+    rows: &[Row],
+    lives: &Lives,
+    top: usize,
+    type_text: impl Fn(TypeId) -> String,
+    site_text: impl Fn(SiteId) -> String,
+) -> LifetimesPart {
+    let mut all = (LifetimeSum::default(), Amount::default());
+    let mut by_type: FxHashMap<TypeId, (LifetimeSum, u64)> = FxHashMap::default();
+    let mut by_site: FxHashMap<SiteId, (TypeId, LifetimeSum, u64)> = FxHashMap::default();
+    for row in rows {
+        all.0 += row.lifetime;
+        all.1 += row.alive;
+        let of_type = by_type.entry(row.key.ty).or_default();
+        of_type.0 += row.lifetime;
+        of_type.1 += row.alive.objects;
+        if row.key.site.0 != 0 {
+            let of_site = by_site.entry(row.key.site).or_insert((row.key.ty, LifetimeSum::default(), 0));
+            of_site.1 += row.lifetime;
+            of_site.2 += row.alive.objects;
         }
-        let part = tally.finish(5, |_| "A".into(), |site| site.0.to_string());
-        assert_eq!((part.died, part.initial_died), (Amount { objects: 1, bytes: 16 }, 1));
-        assert_eq!((part.mean_lifetime, part.mean_drag), (10.0, 8.0));
-        assert_eq!(part.alive_at_end, Amount { objects: 1, bytes: 16 });
-        assert_eq!((part.sites[0].site.as_deref(), part.sites[0].drag_byte_ticks), (Some("7"), 128));
-        assert_eq!(part.classes[0].alive_at_end, 1);
+    }
+    let line = |ty: TypeId, site: Option<SiteId>, sum: &LifetimeSum, alive: u64| LifetimeLine {
+        ty: type_text(ty),
+        site: site.map(&site_text),
+        died: sum.died,
+        alive_at_end: alive,
+        mean_lifetime: sum.mean(sum.lifetime),
+        mean_drag: sum.mean(sum.drag),
+        drag_byte_ticks: sum.drag_bytes,
+    };
+    let most = |lines: &mut Vec<LifetimeLine>| {
+        lines.sort_by(|a, b| {
+            (b.drag_byte_ticks, b.died.bytes)
+                .cmp(&(a.drag_byte_ticks, a.died.bytes))
+                .then_with(|| (&a.ty, &a.site).cmp(&(&b.ty, &b.site)))
+        });
+        lines.truncate(top);
+    };
+    let mut classes: Vec<_> = by_type.iter().map(|(&ty, (sum, alive))| line(ty, None, sum, *alive)).collect();
+    let mut sites: Vec<_> =
+        by_site.iter().map(|(&site, (ty, sum, alive))| line(*ty, Some(site), sum, *alive)).collect();
+    most(&mut classes);
+    most(&mut sites);
+    let (sum, alive) = all;
+    LifetimesPart {
+        died: sum.died,
+        alive_at_end: alive,
+        initial_died: lives.initial_died,
+        mean_lifetime: sum.mean(sum.lifetime),
+        mean_drag: sum.mean(sum.drag),
+        drag_byte_ticks: sum.drag_bytes,
+        classes,
+        sites,
     }
 }

@@ -1,33 +1,41 @@
 //! What a user wants to know of a trace at first.
 
+mod code;
+mod held;
 mod info;
 mod lifetimes;
+mod lines;
+mod long;
 pub(crate) mod render;
+mod tally;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::ControlFlow;
+use std::ops::{AddAssign, ControlFlow};
 
-use et_names::SiteId;
+use et_names::{MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
+pub use code::Origin;
 pub use info::{Sizes, info, sizes, text_info};
 pub use lifetimes::{LifetimeLine, LifetimesPart};
+pub use long::render_long;
 pub(crate) use render::counted;
 pub use render::render;
 
 use crate::file::dynamic::DynamicCounts;
 use crate::file::format::{Problem, class_flags};
 use crate::file::progress::Stopped;
-use crate::record::{AllocKind, Record};
+use crate::record::AllocKind;
 use crate::recover::RECOVERED;
 use crate::resolve::{Anomalies, Lost, Outcome};
 use crate::source::{Deaths, Reading, Source, SourceError};
 use crate::text::TextNames;
 use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, for_people};
+use tally::{KindCounts, NONE, Tally, ThreadTally};
 
 /// Threads from here up are stacks of virtual threads.
 const FIRST_CONTINUATION: u32 = 1 << 31;
@@ -45,6 +53,18 @@ impl Amount {
         self.objects += 1;
         self.bytes += bytes;
     }
+
+    fn remove(&mut self, bytes: u64) {
+        self.objects = self.objects.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+    }
 }
 
 /// Objects of one class.
@@ -59,19 +79,84 @@ pub struct ClassLine {
     pub kinds: BTreeMap<char, u64>,
 }
 
+/// Objects that code of one package asked for.
+#[derive(Clone, Debug, Serialize)]
+#[allow(missing_docs)]
+pub struct PackageLine {
+    pub package: String,
+    pub origin: Origin,
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
 /// Objects of one site.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct SiteLine {
     pub site: String,
     #[serde(rename = "type")]
     pub ty: String,
+    /// Whose code the site is.
+    pub origin: Origin,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Of a site of the JDK's the method outside it that asked for the most bytes, of a library's the program's.
+    pub caller: Option<String>,
+    /// How many there were.
+    pub callers: usize,
+}
+
+/// What there was of a site's objects in the middle of the run and at its end.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct GrowthLine {
+    /// None where no site is known.
+    pub site: Option<String>,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub in_the_middle: Amount,
+    pub at_the_end: Amount,
+    pub made: Amount,
+    pub caller: Option<String>,
+    pub callers: usize,
+}
+
+/// When the most bytes were alive.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Peak {
+    /// Those included that were there when tracing began.
+    #[serde(flatten)]
+    pub live: Amount,
+    pub tick: u64,
+    /// How much of all that was made had been made by then.
+    pub made_bytes: u64,
+    /// The method that made the last of it, the innermost outside the JDK.
+    pub method: Option<String>,
+    /// What is alive at the end, as above.
+    pub at_the_end: Amount,
+}
+
+/// What a method that was running at the end may have held in a local variable.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct HeldLine {
+    pub method: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub site: Option<String>,
+    /// The object and all that died with it.
     #[serde(flatten)]
     pub amount: Amount,
 }
 
 /// A thread.
 #[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct ThreadLine {
     pub id: u32,
@@ -168,11 +253,20 @@ pub struct Summary {
     pub kinds: BTreeMap<String, Amount>,
     pub class_count: usize,
     pub classes: Vec<ClassLine>,
+    /// The program's first, then libraries', then the JDK's; of each those that asked for the most bytes.
+    pub packages: Vec<PackageLine>,
+    pub package_count: usize,
     pub site_count: usize,
-    pub sites_by_bytes: Vec<SiteLine>,
-    pub sites_by_objects: Vec<SiteLine>,
+    /// Those of which code outside the JDK asked for the most bytes first; what the JDK made for itself alone comes last.
+    pub sites: Vec<SiteLine>,
     /// Objects made while tracing was on that no site is known of.
     pub without_site: Amount,
+    /// If deaths are known.
+    pub peak: Option<Peak>,
+    /// If deaths are known: those that grew the most first.
+    pub grew: Vec<GrowthLine>,
+    /// Objects that are dead as far as the trace can tell, and that methods which were still running may hold.
+    pub held_by_running_methods: Vec<HeldLine>,
     /// Without `--deaths=none`, if they can be known.
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
@@ -192,64 +286,9 @@ pub struct Summary {
     pub warnings: Vec<String>,
 }
 
-/// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
-type KindCounts = [u64; AllocKind::ALL.len()];
-
 fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
     let letters = AllocKind::ALL.iter().map(|kind| kind.letter());
     letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
-}
-
-/// What the records add up to.
-#[derive(Debug, Default)]
-struct Tally {
-    by_type: FxHashMap<TypeId, (Amount, KindCounts)>,
-    by_site: FxHashMap<SiteId, (TypeId, Amount)>,
-    without_site: Amount,
-    kinds: [Amount; 5],
-    threads: FxHashMap<u32, (u64, Amount)>,
-    /// Records of one thread come in runs: it is looked up once a run.
-    run: (u32, u64, Amount),
-}
-
-impl Tally {
-    fn record(&mut self, record: &Record) {
-        // Whose the death of an object is does not make it work of that thread.
-        if matches!(record, Record::Death { .. }) {
-            return;
-        }
-        let thread = record.thread().0;
-        if thread != self.run.0 {
-            close_run(&mut self.threads, self.run);
-            self.run = (thread, 0, Amount::default());
-        }
-        self.run.1 += 1;
-        let Record::Alloc(alloc) = record else { return };
-        self.kinds[record.letter_index()].add(alloc.size);
-        if alloc.kind == AllocKind::Initial {
-            return;
-        }
-        let (amount, kinds) = self.by_type.entry(alloc.ty).or_default();
-        amount.add(alloc.size);
-        kinds[record.letter_index()] += 1;
-        self.run.2.add(alloc.size);
-        if alloc.site.0 == 0 {
-            self.without_site.add(alloc.size);
-        } else {
-            self.by_site.entry(alloc.site).or_insert((alloc.ty, Amount::default())).1.add(alloc.size);
-        }
-    }
-
-    fn allocated(&self) -> Amount {
-        let mut all = Amount::default();
-        for (kind, amount) in AllocKind::ALL.iter().zip(&self.kinds) {
-            if *kind != AllocKind::Initial {
-                all.objects += amount.objects;
-                all.bytes += amount.bytes;
-            }
-        }
-        all
-    }
 }
 
 fn site_text(source: &Source, site: SiteId) -> String {
@@ -262,28 +301,24 @@ fn site_text(source: &Source, site: SiteId) -> String {
     }
 }
 
+fn method_text(source: &Source, method: MethodId) -> String {
+    match source {
+        Source::Trace(trace) => trace.names.method_text(method),
+        Source::Text(text) => text
+            .names()
+            .and_then(|names| names.method_text(method.0.into()).map(str::to_owned))
+            .unwrap_or_else(|| format!("method {:x}", method.0)),
+    }
+}
+
 /// Reads a whole trace; lists are cut to `top` entries.
 pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
-    let mut tally = Tally::default();
-    let mut lifetimes = (source.deaths(reading.deaths) != Deaths::None).then(lifetimes::LifetimesTally::default);
-    let names = match source {
-        Source::Trace(trace) => Some(&trace.names),
-        Source::Text(_) => None,
-    };
-    let mut ran = vec![false; names.map_or(0, |names| names.counts().0)];
+    let with_lives = source.deaths(reading.deaths) != Deaths::None;
+    let mut tally = Tally::new(source, with_lives);
     let ending = source.for_each(reading, |record, at| {
-        tally.record(record);
-        if let Some(lifetimes) = &mut lifetimes {
-            lifetimes.record(record, at.tick);
-        }
-        if let (Record::Entry { method, .. }, Some(names)) = (record, names)
-            && let Some(index) = names.method_index(*method)
-        {
-            ran[index] = true;
-        }
+        tally.record(record, at.tick);
         ControlFlow::Continue(())
     })?;
-    close_run(&mut tally.threads, tally.run);
 
     let types = match source {
         Source::Trace(trace) => &trace.types,
@@ -298,17 +333,32 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
             known.map_or_else(|| type_text(seen), for_people)
         }
     };
-    let site_lines = |key: fn(&Amount) -> (u64, u64)| -> Vec<SiteLine> {
-        let amounts = tally.by_site.iter().map(|(&site, &(ty, amount))| ((site, ty), amount));
-        let line = |((site, ty), amount)| SiteLine { site: site_text(source, site), ty: made_at(site, ty), amount };
-        largest(amounts, top, key, |&(site, _)| site.0.to_string()).into_iter().map(line).collect()
-    };
+    let by_type = tally.by(|row| row.key.ty);
+    let sites: FxHashMap<SiteId, Amount> =
+        tally.by(|row| row.key.site).into_iter().map(|(site, (amount, _))| (site, amount)).collect();
+    let without_site = sites.get(&SiteId(0)).copied().unwrap_or_default();
     let classes = largest(
-        tally.by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
+        by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
         top,
         |amount| (amount.bytes, amount.objects),
         |&ty| type_text(ty),
     );
+    let texts = lines::Texts {
+        ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
+        site: &|site| site_text(source, site),
+        method: &|method| method_text(source, method),
+    };
+    let (packages, package_count) = lines::packages(&mut tally, top);
+    let site_lines = lines::sites(&mut tally, &texts, top);
+    let grew = lines::grew(&mut tally, &texts, top);
+    let held = lines::held(&tally, &texts, top);
+    let peak = tally.lives.is_some().then(|| Peak {
+        live: tally.peak.live,
+        tick: tally.peak.tick,
+        made_bytes: tally.peak.made_bytes,
+        method: (tally.peak.caller != NONE).then(|| method_text(source, tally.peak.caller)),
+        at_the_end: tally.alive_at_end(),
+    });
     let outcome = &ending.outcome;
     let totals = &outcome.totals;
     let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
@@ -335,16 +385,23 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
             .zip(tally.kinds)
             .map(|(kind, amount)| (kind.letter().to_string(), amount))
             .collect(),
-        class_count: tally.by_type.len(),
+        class_count: by_type.len(),
         classes: classes
             .into_iter()
-            .map(|(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&tally.by_type[&ty].1) })
+            .map(|(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&by_type[&ty].1) })
             .collect(),
-        site_count: tally.by_site.len(),
-        sites_by_bytes: site_lines(|amount| (amount.bytes, amount.objects)),
-        sites_by_objects: site_lines(|amount| (amount.objects, amount.bytes)),
-        without_site: tally.without_site,
-        lifetimes: lifetimes.map(|tally| tally.finish(top, type_text, |site| site_text(source, site))),
+        packages,
+        package_count,
+        site_count: sites.keys().filter(|site| site.0 != 0).count(),
+        sites: site_lines,
+        without_site,
+        peak,
+        grew,
+        held_by_running_methods: held,
+        lifetimes: tally
+            .lives
+            .as_ref()
+            .map(|lives| lifetimes::part(&tally.rows, lives, top, type_text, |site| site_text(source, site))),
         threads: Vec::new(),
         gcs: Vec::new(),
         dynamic: None,
@@ -359,7 +416,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
         warnings: ending.warnings.clone(),
     };
     match source {
-        Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &ran, outcome, top),
+        Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
         Source::Text(text) => {
             summary.trace_bytes = text.size();
             summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
@@ -370,16 +427,23 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
 }
 
 /// What only the runtime's file tells.
-fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], outcome: &Outcome, top: usize) {
+fn add_trace(
+    summary: &mut Summary,
+    trace: &Trace,
+    tally: &Tally<'_>,
+    by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
+    outcome: &Outcome,
+    top: usize,
+) {
     let file = &trace.file;
     let meta = file.meta();
-    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, ran, top);
+    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, tally, top);
     summary.trace_bytes = file.size();
     summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
     summary.packed_event_bytes = file.packed_event_bytes();
     summary.writer_cpu_seconds = file.end().and_then(|end| end.writer_cpu_seconds);
     summary.program = Program {
-        command: meta.command.clone(),
+        command: meta.options.get("program").unwrap_or(&meta.command).clone(),
         pid: meta.pid,
         jvm: format!("{} {}", meta.jvm.name, meta.jvm.version).trim().to_owned(),
         java_home: meta.java_home.clone(),
@@ -406,20 +470,10 @@ fn add_trace(summary: &mut Summary, trace: &Trace, tally: &Tally, ran: &[bool], 
         })
         .collect();
     summary.dynamic = end.and_then(|end| end.dynamic).or(last.and_then(|last| last.dynamic));
-    summary.not_instrumented = not_instrumented(trace, &tally.by_type, top);
+    summary.not_instrumented = not_instrumented(trace, by_type, top);
     summary.problems.clone_from(&trace.problems);
     summary.overlaps =
         trace.names.overlaps().iter().map(|overlap| format!("{} and {}", overlap.kept, overlap.shadowed)).collect();
-}
-
-fn close_run(threads: &mut FxHashMap<u32, (u64, Amount)>, run: (u32, u64, Amount)) {
-    let (thread, records, allocated) = run;
-    if records > 0 {
-        let entry = threads.entry(thread).or_default();
-        entry.0 += records;
-        entry.1.objects += allocated.objects;
-        entry.1.bytes += allocated.bytes;
-    }
 }
 
 /// The largest amounts, largest first; equal ones in the order of their texts.
@@ -437,10 +491,12 @@ fn largest<T>(
 
 fn thread_lines(
     threads: &[Thread],
-    counts: &FxHashMap<u32, (u64, Amount)>,
+    tallies: &[ThreadTally],
     cut_off: &[crate::resolve::CutOffThread],
 ) -> Vec<ThreadLine> {
     let frames_left: FxHashMap<u32, usize> = cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
+    let counts: FxHashMap<u32, (u64, Amount)> =
+        tallies.iter().map(|thread| (thread.id, (thread.records, thread.allocated))).collect();
     let line = |id: u32, name: String, daemon: bool, ended: bool| {
         let (records, allocated) = counts.get(&id).copied().unwrap_or_default();
         let frames_left = frames_left.get(&id).copied().unwrap_or_default();
@@ -474,13 +530,13 @@ fn not_instrumented(trace: &Trace, by_type: &FxHashMap<TypeId, (Amount, KindCoun
     found
 }
 
-fn shortfalls(trace: &Trace, ran: &[bool], top: usize) -> (Vec<ShortfallLine>, usize) {
+fn shortfalls(trace: &Trace, tally: &Tally<'_>, top: usize) -> (Vec<ShortfallLine>, usize) {
     let mut lines = Vec::new();
     let mut count = 0;
     for table in trace.names.tables() {
         for short in &table.shortfalls {
             let method = table.method_id(short.method);
-            if !trace.names.method_index(method).is_some_and(|index| ran[index]) {
+            if !tally.code.ran(method) {
                 continue;
             }
             count += 1;

@@ -1,13 +1,11 @@
-//! The summary for people.
+//! The summary for people: one screen. The rest is in `long`.
 
 use std::fmt::Write;
 
 use et_names::EventSet;
 pub(crate) use et_names::units::bytes;
 
-use super::{Amount, Summary};
-use crate::file::dynamic::DynamicCounts;
-use crate::file::progress::OVERFLOWS;
+use super::{Amount, Origin, Summary};
 
 /// A number with its thousands apart.
 pub fn number(count: u64) -> String {
@@ -32,7 +30,7 @@ pub fn counted(count: u64, what: &str) -> String {
     format!("{} {what}{ending}", number(count))
 }
 
-fn seconds(value: f64) -> String {
+pub(super) fn seconds(value: f64) -> String {
     if value < 0.001 {
         format!("{:.0} µs", value * 1e6)
     } else if value < 1.0 {
@@ -65,280 +63,216 @@ pub fn table(out: &mut String, right: usize, head: &[&str], rows: &[Vec<String>]
     }
 }
 
-fn amount_row(amount: Amount, whole: Amount, rest: &[&str]) -> Vec<String> {
-    let mut row = vec![bytes(amount.bytes), percent(amount.bytes, whole.bytes), number(amount.objects)];
-    row.extend(rest.iter().map(|&text| text.to_owned()));
-    row
+/// The columns that a terminal has at least.
+const WIDTH: usize = 80;
+
+/// What a line of a list says: bytes, their share, objects, and then words, on lines of their own if they do not fit.
+fn entry(out: &mut String, numbers: [&str; 3], text: &str, more: &str) {
+    let [bytes, share, objects] = numbers;
+    let mut line = format!("{bytes:>11} {share:>7} {objects:>11}  ");
+    let indent = line.chars().count();
+    let mut column = indent;
+    let parts = text.split("  ").chain(Some(more).filter(|more| !more.is_empty()));
+    for (index, part) in parts.enumerate() {
+        let (gap, length) = (if index == 0 { 0 } else { 2 }, part.chars().count());
+        if index > 0 && column + gap + length > WIDTH {
+            line += &format!("\n{:indent$}  {part}", "");
+            column = indent + 2 + length;
+        } else {
+            line += &format!("{:gap$}{part}", "");
+            column += gap + length;
+        }
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// The whole text.
+fn amounts(amount: Amount, whole: Amount) -> [String; 3] {
+    [bytes(amount.bytes), percent(amount.bytes, whole.bytes), number(amount.objects)]
+}
+
+fn borrowed(numbers: &[String; 3]) -> [&str; 3] {
+    [&numbers[0], &numbers[1], &numbers[2]]
+}
+
+/// `for shop.Main.run and 2 others`.
+fn asked_by(caller: Option<&str>, callers: usize) -> String {
+    match (caller, callers) {
+        (None, _) => String::new(),
+        (Some(caller), 0 | 1) => format!("for {caller}"),
+        (Some(caller), more) => format!("for {caller} and {}", counted(more as u64 - 1, "other")),
+    }
+}
+
+/// One screen: what there was at most, whose code asked for it, where it was made, what grew, and what the trace lacks.
 pub fn render(summary: &Summary) -> String {
     let mut out = String::new();
     header(&mut out, summary);
-    records(&mut out, summary);
-    objects(&mut out, summary);
-    lifetimes(&mut out, summary);
-    threads(&mut out, summary);
-    collections(&mut out, summary);
-    not_seen(&mut out, summary);
+    packages(&mut out, summary);
+    sites(&mut out, summary);
+    grew(&mut out, summary);
+    held(&mut out, summary);
+    health(&mut out, summary);
     out
+}
+
+/// A line of the header or of the health.
+fn line(out: &mut String, name: &str, text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(out, "{name:<11}{text}");
+    }
 }
 
 fn header(out: &mut String, summary: &Summary) {
     let program = &summary.program;
-    let mut line = |name: &str, text: String| {
-        if !text.is_empty() {
-            let _ = writeln!(out, "{name:<9}{text}");
-        }
-    };
-    line("program", program.command.clone());
-    line("JVM", program.jvm.clone());
-    let completeness = match &summary.cut_off {
-        None if summary.recovered => "recovered".to_owned(),
-        None => "complete".to_owned(),
-        Some(cut) => cut.clone(),
-    };
-    line(
-        "trace",
-        format!(
-            "{} ({}, {:.2} bytes a record), {completeness}",
-            summary.trace,
-            bytes(summary.trace_bytes),
-            summary.bytes_per_record
-        ),
-    );
-    let missing = EventSet::ALL.names().filter(|name| !summary.events.contains(name)).collect::<Vec<_>>().join(", ");
-    if !missing.is_empty() {
-        line("events", format!("{} only; the classes have no hooks for {missing}", summary.events.join(", ")));
-    }
+    line(out, "program", &program.command);
+    let mut jvm = program.jvm.clone();
     if let Some(run) = summary.seconds {
         let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
-        let share = if run > 0.0 { format!(" ({:.1} %)", paused * 100.0 / run) } else { String::new() };
         let least = if summary.complete && !summary.recovered { "" } else { "at least " };
-        line("time", format!("{least}{}, of which in collections {}{share}", seconds(run), seconds(paused)));
-    }
-}
-
-fn records(out: &mut String, summary: &Summary) {
-    let _ = writeln!(out, "\nRecords: {}", number(summary.records.get("total").copied().unwrap_or(0)));
-    let rows: Vec<Vec<String>> = [
-        ("M", "method entries"),
-        ("E", "normal exits"),
-        ("X", "exits by exception"),
-        ("T", "exceptions thrown"),
-        ("H", "exceptions caught"),
-        ("U", "reference updates"),
-        ("N", "objects by new"),
-        ("A", "arrays by bytecode"),
-        ("V", "objects by the VM"),
-        ("P", "objects found later"),
-        ("I", "objects there at the start"),
-        ("D", "deaths"),
-        ("R", "objects held by a stack"),
-    ]
-    .into_iter()
-    .map(|(letter, meaning)| {
-        let amount = summary.kinds.get(letter).map(|amount| bytes(amount.bytes)).unwrap_or_default();
-        let count = summary.records.get(letter).copied().unwrap_or(0);
-        vec![number(count), amount, letter.to_owned(), meaning.to_owned()]
-    })
-    .collect();
-    table(out, 2, &["records", "bytes", "", ""], &rows);
-}
-
-fn objects(out: &mut String, summary: &Summary) {
-    let whole = summary.allocated;
-    let _ = writeln!(
-        out,
-        "\nObjects made: {}, {}, of {} at {}",
-        number(whole.objects),
-        bytes(whole.bytes),
-        counted(summary.class_count as u64, "class"),
-        counted(summary.site_count as u64, "site")
-    );
-    let rows: Vec<_> = summary.classes.iter().map(|line| amount_row(line.amount, whole, &[&line.ty])).collect();
-    if !rows.is_empty() {
-        let _ = writeln!(out, "\nClasses by bytes");
-        table(out, 3, &["bytes", "", "objects", "class"], &rows);
-    }
-    for (title, lines) in [("Sites by bytes", &summary.sites_by_bytes), ("Sites by objects", &summary.sites_by_objects)]
-    {
-        let rows: Vec<_> = lines.iter().map(|line| amount_row(line.amount, whole, &[&line.ty, &line.site])).collect();
-        if !rows.is_empty() {
-            let _ = writeln!(out, "\n{title}");
-            table(out, 3, &["bytes", "", "objects", "type", "site"], &rows);
+        jvm += &format!(", ran {least}{}", seconds(run));
+        if !summary.gcs.is_empty() {
+            jvm += &format!(", {} of it in {}", seconds(paused), counted(summary.gcs.len() as u64, "collection"));
         }
     }
-    if summary.without_site.objects > 0 {
-        let _ = writeln!(
-            out,
-            "\nWithout a site: {}, {}",
-            counted(summary.without_site.objects, "object"),
-            bytes(summary.without_site.bytes)
-        );
-    }
-}
-
-/// A number of ticks, rounded.
-fn ticks(mean: f64) -> String {
-    if mean < 100.0 { format!("{mean:.1}") } else { number(mean.round() as u64) }
-}
-
-fn lifetimes(out: &mut String, summary: &Summary) {
-    let Some(part) = &summary.lifetimes else { return };
-    let _ = writeln!(
-        out,
-        "\nLifetimes: {} died ({}), alive at the end: {} ({})",
-        counted(part.died.objects, "object"),
-        bytes(part.died.bytes),
-        number(part.alive_at_end.objects),
-        bytes(part.alive_at_end.bytes)
-    );
-    if part.died.objects == 0 {
-        return;
-    }
-    let _ = writeln!(
-        out,
-        "  mean lifetime {} ticks, of which {} after the last use (drag)",
-        ticks(part.mean_lifetime),
-        ticks(part.mean_drag)
-    );
-    let all = part.drag_byte_ticks;
-    for (title, lines, last) in
-        [("Drag by class", &part.classes, "class"), ("Drag by site", &part.sites, "type and site")]
-    {
-        let rows: Vec<_> = lines
-            .iter()
-            .filter(|line| line.drag_byte_ticks > 0)
-            .map(|line| {
-                let site = line.site.as_ref().map(|site| format!("  {site}")).unwrap_or_default();
-                vec![
-                    percent(line.drag_byte_ticks, all),
-                    number(line.died.objects),
-                    number(line.alive_at_end),
-                    ticks(line.mean_lifetime),
-                    ticks(line.mean_drag),
-                    format!("{}{site}", line.ty),
-                ]
-            })
-            .collect();
-        if !rows.is_empty() {
-            let _ = writeln!(out, "\n{title} (bytes times ticks)");
-            table(out, 5, &["", "died", "alive", "lifetime", "drag", last], &rows);
-        }
-    }
-}
-
-fn threads(out: &mut String, summary: &Summary) {
-    let _ = writeln!(out, "\nThreads: {}", summary.threads.len());
-    const SHOWN: usize = 20;
-    let mut lines: Vec<_> = summary.threads.iter().collect();
-    lines.sort_by_key(|line| (std::cmp::Reverse(line.records), line.id));
-    let rows: Vec<Vec<String>> = lines
-        .iter()
-        .take(SHOWN)
-        .map(|line| {
-            let state = match (line.ended, line.frames_left) {
-                (true, 0) => String::new(),
-                (_, 0) => "still there at the end".to_owned(),
-                (_, frames) => format!("{} on its stack at the end", counted(frames as u64, "frame")),
-            };
-            let id = format!("{:x}", line.id);
-            vec![number(line.records), number(line.allocated.objects), id, line.name.clone(), state]
-        })
-        .collect();
-    table(out, 3, &["records", "objects", "id", "name", ""], &rows);
-    if lines.len() > SHOWN {
-        let _ = writeln!(out, "  … and {} more", lines.len() - SHOWN);
-    }
-}
-
-fn collections(out: &mut String, summary: &Summary) {
-    let gcs = &summary.gcs;
-    let Some(last) = gcs.last() else {
-        let _ = writeln!(out, "\nCollections: none");
-        return;
+    line(out, "JVM", jvm.trim_start_matches(", "));
+    let records = summary.records.get("total").copied().unwrap_or(0);
+    let completeness = match &summary.cut_off {
+        None if summary.recovered => "recovered",
+        None => "complete",
+        Some(_) => "cut off",
     };
-    let paused = gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
-    let longest = gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, f64::max);
-    let _ = write!(out, "\nCollections: {}, {} in all, the longest {}", gcs.len(), seconds(paused), seconds(longest));
-    if last.heap_used_bytes > 0 {
-        let _ = write!(out, "; heap after the last {}", bytes(last.heap_used_bytes));
+    let sizes = format!("{}, {}, {completeness}", bytes(summary.trace_bytes), counted(records, "record"));
+    line(out, "trace", &format!("{}, {sizes}", summary.trace));
+    let whole = summary.allocated;
+    line(out, "made", &format!("{}, {}", counted(whole.objects, "object"), bytes(whole.bytes)));
+    match &summary.peak {
+        Some(peak) => {
+            let when = percent(peak.tick, summary.ticks);
+            let place = peak.method.as_ref().map_or_else(String::new, |method| format!("in {method}; "));
+            let when = if when.is_empty() { when } else { format!(", after {when} of all calls and returns") };
+            line(out, "live", &format!("{} at most{when};", bytes(peak.live.bytes)));
+            line(out, "", &format!("{place}{} at the end", bytes(peak.at_the_end.bytes)));
+        }
+        None => {
+            let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);
+            let heap = used.map_or_else(String::new, |gc| {
+                format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
+            });
+            line(out, "live", &format!("not known without deaths{heap}"));
+        }
     }
-    out.push('\n');
 }
 
-/// Classes that passed the rewriter while the program ran.
-fn dynamic(out: &mut String, counts: &DynamicCounts, last_known: Option<f64>) {
-    let seconds = seconds(counts.nanos as f64 / 1e9);
-    let (seen, rewritten) = (number(counts.seen), number(counts.rewritten));
-    let when = last_known.map_or_else(String::new, |at| format!(" (last known after {at:.2} s)"));
-    let _ = write!(out, "\nClasses defined while tracing{when}: {seen}, {rewritten} of them given hooks, in {seconds}");
-    if counts.redefined > 0 {
-        let _ = write!(out, "; {} of all replaced a class's", number(counts.redefined));
+/// How many of a list are shown on the first screen.
+const SHOWN: usize = 3;
+
+fn packages(out: &mut String, summary: &Summary) {
+    if summary.packages.is_empty() {
+        return;
     }
+    let _ = writeln!(out, "\nBytes by package, with what the JDK made for it");
+    let mut shown = 0;
+    for (origin, whose) in [(Origin::Program, "program"), (Origin::Library, "library"), (Origin::Jdk, "JDK")] {
+        let lines = summary.packages.iter().filter(|line| line.origin == origin);
+        for line in lines.take(if origin == Origin::Jdk { 2 } else { SHOWN }) {
+            shown += 1;
+            let numbers = amounts(line.amount, summary.allocated);
+            entry(out, borrowed(&numbers), &format!("{whose:<8} {}", line.package), "");
+        }
+    }
+    if summary.package_count > shown {
+        let _ = writeln!(out, "{:>33}and {} more", "", summary.package_count - shown);
+    }
+}
+
+fn sites(out: &mut String, summary: &Summary) {
+    if summary.sites.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nBytes by site, of the program's and what it asked for first");
+    for line in &summary.sites {
+        let numbers = amounts(line.amount, summary.allocated);
+        let caller = asked_by(line.caller.as_deref(), line.callers);
+        entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
+    }
+    if !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
+        let _ = writeln!(out, "  who asked for them is not known: there are no records of calls");
+    }
+}
+
+fn grew(out: &mut String, summary: &Summary) {
+    let Some(peak) = &summary.peak else { return };
+    if summary.grew.is_empty() {
+        let _ = writeln!(out, "\nNothing grew: no site has more alive at the end than in the middle of the run");
+        return;
+    }
+    let _ = writeln!(out, "\nGrew: alive at the end, share of all, and how much since the middle of the run");
+    for line in summary.grew.iter().take(SHOWN) {
+        let more = line.at_the_end.bytes - line.in_the_middle.bytes;
+        let numbers = [
+            bytes(line.at_the_end.bytes),
+            percent(line.at_the_end.bytes, peak.at_the_end.bytes),
+            format!("+{}", bytes(more)),
+        ];
+        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
+        let caller = asked_by(line.caller.as_deref(), line.callers);
+        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &caller);
+    }
+}
+
+fn held(out: &mut String, summary: &Summary) {
+    // What is of no size is in every program.
+    let least = summary.peak.as_ref().map_or(0, |peak| peak.live.bytes / 100);
+    let lines: Vec<_> = summary.held_by_running_methods.iter().filter(|line| line.amount.bytes > least).collect();
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nMaybe alive: last seen in methods running at the end, with what it held");
+    for line in lines.into_iter().take(SHOWN) {
+        let numbers = amounts(line.amount, summary.allocated);
+        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
+        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &format!("in {}", line.method));
+    }
+}
+
+/// What is not as it should be, or not seen.
+fn health(out: &mut String, summary: &Summary) {
+    out.push('\n');
+    let lost =
+        if summary.lost == 0 { "nothing lost".into() } else { format!("{} lost", counted(summary.lost, "event")) };
+    line(out, "health", &lost);
+    let mut parts = Vec::new();
     for (count, what) in [
-        (counts.already_instrumented, "instrumented before the run"),
-        (counts.excluded, "excluded"),
-        (counts.malformed, "no class files"),
-        (counts.refused, "refused by the VM with hooks and defined without"),
-        (counts.failed, "not rewritten, see below"),
+        (summary.anomalies.iter().map(|(_, count)| count).sum(), "event that did not fit"),
+        (summary.not_instrumented.classes as u64, "class without hooks"),
+        (summary.shortfall_count as u64, "method without some hooks"),
     ] {
         if count > 0 {
-            let _ = write!(out, "; {} {what}", number(count));
+            let (one, rest) = what.split_once(' ').unwrap_or((what, ""));
+            parts.push(format!("{} {rest}", counted(count, one)));
         }
     }
-    out.push('\n');
-}
-
-fn not_seen(out: &mut String, summary: &Summary) {
-    if let Some(counts) = &summary.dynamic {
-        dynamic(out, counts, summary.seconds.filter(|_| !summary.complete || summary.recovered));
+    if !parts.is_empty() {
+        line(out, "", &format!("{}: see --long", parts.join(", ")));
     }
-    let not = &summary.not_instrumented;
-    let _ = writeln!(
-        out,
-        "\nClasses without hooks: {} ({} of them hidden classes, such as lambdas)",
-        number(not.classes as u64),
-        number(not.hidden as u64)
-    );
-    let rows: Vec<_> = not.top.iter().take(10).map(|line| vec![number(line.amount.objects), line.ty.clone()]).collect();
-    if !rows.is_empty() {
-        table(out, 1, &["objects", "class"], &rows);
+    if let Some(cut) = &summary.cut_off {
+        line(out, "", cut);
     }
-    if summary.shortfall_count > 0 {
-        let _ = writeln!(out, "\nMethods that ran without some hooks: {}", number(summary.shortfall_count as u64));
-        for line in &summary.shortfalls {
-            let _ = writeln!(out, "  {}: {} ({})", line.method, line.hooks, line.why);
-        }
+    let missing = EventSet::ALL.names().filter(|name| !summary.events.contains(name)).collect::<Vec<_>>().join(", ");
+    if !missing.is_empty() {
+        line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
     }
-    let anomalies: Vec<_> = summary.anomalies.iter().collect();
-    if !anomalies.is_empty() {
-        let _ = writeln!(out, "\nDid not fit");
-        let rows: Vec<_> = anomalies.iter().map(|(what, count)| vec![number(*count), (*what).to_owned()]).collect();
-        table(out, 1, &["", ""], &rows);
+    let left: Vec<_> = summary.threads.iter().filter(|thread| thread.frames_left > 0).collect();
+    if !left.is_empty() {
+        let methods = counted(left.iter().map(|thread| thread.frames_left as u64).sum(), "method");
+        line(out, "", &format!("{methods} of {} still running at the end", counted(left.len() as u64, "thread")));
     }
     for problem in &summary.problems {
-        let _ = writeln!(out, "\nThe runtime says: {} ({})", problem.what, number(problem.count));
+        line(out, "", &format!("the runtime says: {} ({})", problem.what, number(problem.count)));
     }
     for overlap in &summary.overlaps {
-        let _ = writeln!(out, "\nThe same ids are used by {overlap}: instrument one of them again with --id-base");
+        line(out, "", &format!("the same ids are used by {overlap}: instrument one of them again with --id-base"));
     }
-    let lost = &summary.lost_details;
-    let _ = write!(out, "\nLost: {}", number(summary.lost));
-    if lost.undecodable_pieces > 0 {
-        let _ = write!(
-            out,
-            " ({}, {} undecodable)",
-            counted(lost.undecodable_pieces, "block"),
-            bytes(lost.undecodable_bytes)
-        );
-    }
-    let overflows: u64 = summary.problems.iter().filter(|p| p.what == OVERFLOWS).map(|p| p.count).sum();
-    if overflows > 0 {
-        let _ = write!(out, ", and {} that had no room on the stack", number(overflows));
-    }
-    out.push('\n');
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 use et_names::{FieldRefId, MethodId, SiteId};
 
-use super::{render, summarize};
+use super::{render, render_long, summarize};
 use crate::TraceFile;
 use crate::event::{Event, ObjectHash, Ticket};
 use crate::file::format::{
@@ -106,8 +106,10 @@ fn write(source: &Source, dialect: Dialect) -> String {
 fn without_sizes(text: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     for line in &mut lines {
-        if let (true, Some(open), Some(close)) = (line.starts_with("trace "), line.find('('), line.find(')')) {
-            line.replace_range(open + 1..close, "…");
+        for (start, from, to) in [("trace ", "memory, ", ", 17"), ("Records: ", ", ", " bytes")] {
+            if let (true, Some(open), Some(close)) = (line.starts_with(start), line.find(from), line.find(to)) {
+                line.replace_range(open + from.len()..close, "…");
+            }
         }
     }
     lines.join("\n")
@@ -116,7 +118,7 @@ fn without_sizes(text: &str) -> String {
 #[test]
 fn the_summary_is_for_people() {
     let summary = summarize(&open(cache().finish()), Reading::default(), 5).unwrap();
-    insta::assert_snapshot!("summary", without_sizes(&render(&summary)));
+    insta::assert_snapshot!("summary", without_sizes(&render_long(&summary)));
 }
 
 #[test]
@@ -124,7 +126,7 @@ fn the_summary_of_a_cut_off_trace_says_so() {
     let summary = summarize(&open(cache().without_end()), Reading::default(), 5).unwrap();
     assert!(!summary.complete);
     let text = render(&summary);
-    assert!(text.contains("trace is cut off after 14 blocks"), "{text}");
+    assert!(text.contains("\n           trace is cut off after 14 blocks"), "{text}");
 }
 
 #[test]
@@ -149,7 +151,14 @@ fn the_summary_for_programs_has_the_documented_keys() {
     assert_eq!(json["classes"][0]["type"], "byte[]");
     assert_eq!(json["classes"][0]["bytes"], 1016);
     assert_eq!(json["classes"][0]["kinds"], serde_json::json!({ "A": json["classes"][0]["objects"] }));
-    assert_eq!(json["sitesByBytes"][0]["site"], "shop.Cache.put:33");
+    assert_eq!(json["sites"][0]["site"], "shop.Cache.put:33");
+    assert_eq!(json["packages"][0]["package"], "shop");
+    let is_camel_case =
+        |key: &str| key.starts_with(|first: char| !first.is_uppercase()) && !key.contains(['_', '-']) || key.len() == 1;
+    for (path, key) in keys(&json) {
+        // Names of others.
+        assert!(is_camel_case(&key) || path.ends_with("/options"), "{path}/{key}");
+    }
     assert_eq!(json["notInstrumented"]["classes"], 1);
     assert_eq!(json["shortfalls"][0]["method"], "shop.Cache.put");
     assert_eq!(json["problems"][0]["count"], 2);
@@ -188,6 +197,130 @@ fn validate_reads_the_text_as_well() {
         found[1].contains("object b0 was allocated or mentioned before [object b0: P at 11, A at 14]"),
         "{found:?}"
     );
+}
+
+/// All keys, with the places where they stand.
+fn keys(json: &serde_json::Value) -> Vec<(String, String)> {
+    let mut found = Vec::new();
+    let mut places = vec![(String::new(), json)];
+    while let Some((path, value)) = places.pop() {
+        match value {
+            serde_json::Value::Object(members) => {
+                for (key, value) in members {
+                    found.push((path.clone(), key.clone()));
+                    places.push((format!("{path}/{key}"), value));
+                }
+            }
+            serde_json::Value::Array(values) => places.extend(values.iter().map(|value| (path.clone(), value))),
+            _ => {}
+        }
+    }
+    found
+}
+
+const NAMES: &str = "C 0x1 java/util/List 0x0 I:\nC 0x2 shop/Main 0x1 I:\nC 0x3 shop/Cache 0x1 I:\n\
+                     N 0xa 0x1 java/util/List add ()V I\nN 0xb 0x2 shop/Main main ()V S\nN 0xc 0x3 shop/Cache put ()V I\n\
+                     S 0xa 0x1 0x14 [Ljava/lang/Object; 1 5\nS 0xb 0x2 0x15 Lshop/Cache; 0 6\nS 0xc 0x3 0x16 Lshop/Line; 0 7\n\
+                     S 0xb 0x2 0x17 Lshop/Request; 0 8\n";
+
+/// `main` (b) makes a cache and, again and again, a request (16 bytes); `put` (c) makes a line (100), and `List.add` (a) an
+/// array (40) for it.
+fn shop(rounds: u64, end: &str) -> Source {
+    let mut text = String::from("M b 0 1\nN 1 20 Lshop/Cache; 15 0 1\n");
+    for round in 0..rounds {
+        let (request, line, array) = (0x1000 + round, 0x2000 + round, 0x3000 + round);
+        text += &format!("N {request:x} 10 Lshop/Request; 17 0 1\nM c 1 1\nN {line:x} 64 Lshop/Line; 16 0 1\n");
+        text += &format!("M a 0 1\nA {array:x} 28 [Ljava/lang/Object; 14 2 1\nU 0 {array:x} {line:x} 0 1\n");
+        text += &format!("U 0 1 {array:x} {round:x} 1\nE a 0 1\nE c 1 1\n");
+    }
+    text += end;
+    text += "# lost 0\n";
+    let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
+    TextTrace::from_text(&text, Some(names)).into()
+}
+
+#[test]
+fn what_the_jdk_made_is_of_those_who_asked_for_it() {
+    let summary = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
+    let packages: Vec<_> = summary.packages.iter().map(|line| (line.package.as_str(), line.amount.bytes)).collect();
+    assert_eq!(packages, [("shop", 32 + 100 * (16 + 100 + 40))]);
+    let sites: Vec<_> = summary.sites.iter().map(|line| (line.site.as_str(), line.caller.as_deref())).collect();
+    let expected = [
+        ("shop.Cache.put:7", None),
+        ("java.util.List.add:5", Some("shop.Cache.put")),
+        ("shop.Main.main:8", None),
+        ("shop.Main.main:6", None),
+    ];
+    assert_eq!(sites, expected, "each site once");
+}
+
+#[test]
+fn the_peak_is_where_the_most_was_alive() {
+    // The cache dies with its lines at its last mention, half way through the run.
+    let second_half = "M b 0 1\nE b 0 1\n".repeat(200) + "E b 0 1\n";
+    let peak = summarize(&shop(100, &second_half), Reading::default(), 5).unwrap().peak.unwrap();
+    assert_eq!(peak.live.bytes, 32 + 100 * 140, "requests die as soon as they are made");
+    assert_eq!(peak.method.as_deref(), Some("shop.Cache.put"));
+    assert_eq!((peak.tick, peak.at_the_end.bytes), (1 + 99 * 4 + 2, 0));
+}
+
+#[test]
+fn what_grew_is_told_with_what_there_was_in_the_middle() {
+    // A static field holds the cache.
+    let mut kept = String::from("U 0 0 1 99 1\nE b 0 1\n");
+    let summary = summarize(&shop(400, &kept), Reading::default(), 5).unwrap();
+    let grew: Vec<_> = summary.grew.iter().map(|line| line.site.as_deref().unwrap_or_default()).collect();
+    assert_eq!(grew, ["shop.Cache.put:7", "java.util.List.add:5"], "and not the cache, nor the requests");
+    let line = &summary.grew[0];
+    assert_eq!(line.at_the_end, crate::summary::Amount { objects: 400, bytes: 40_000 });
+    assert!((180..=220).contains(&line.in_the_middle.objects), "{line:?}");
+    // In the second half of this one nothing comes to be.
+    kept.insert_str(0, &"M b 0 1\nE b 0 1\n".repeat(1000));
+    assert!(summarize(&shop(400, &kept), Reading::default(), 5).unwrap().grew.is_empty());
+}
+
+#[test]
+fn what_running_methods_may_hold_is_told() {
+    let summary = summarize(&shop(100, ""), Reading::default(), 5).unwrap();
+    let held = |summary: &super::Summary| -> Vec<_> {
+        let line = |line: &super::HeldLine| (line.method.clone(), line.ty.clone(), line.amount.bytes);
+        summary.held_by_running_methods.iter().map(line).collect()
+    };
+    let main = || "shop.Main.main".to_owned();
+    let expected = [
+        (main(), "shop.Cache".to_owned(), 32 + 100 * 140),
+        // The last of them: the others were in the same variable.
+        (main(), "shop.Request".to_owned(), 16),
+    ];
+    assert_eq!(held(&summary), expected);
+    assert!(render(&summary).contains("Maybe alive"), "{}", render(&summary));
+    let ended = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
+    assert!(held(&ended).is_empty());
+}
+
+#[test]
+fn lifetimes_and_drag_are_told() {
+    let text = "M b 0 1\nN 1 10 Lshop/Cache; 15 0 1\nM c 1 1\nE c 1 1\nM b 0 1\nE b 0 1\nU 0 0 1 99 1\nU 1 0 0 99 1\n\
+                D 1 1\nN 2 10 Lshop/Cache; 15 0 1\nE b 0 1\n# lost 0\n";
+    let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
+    let summary = summarize(&TextTrace::from_text(text, Some(names)).into(), Reading::default(), 5).unwrap();
+    let part = summary.lifetimes.unwrap();
+    assert_eq!((part.died.objects, part.alive_at_end.objects), (1, 1));
+    // Born at 1, used by the exit of `put` at 2, dead at 5; a store of it is no use.
+    assert_eq!((part.mean_lifetime, part.mean_drag, part.drag_byte_ticks), (4.0, 3.0, 48));
+    assert_eq!(part.sites[0].site.as_deref(), Some("shop.Main.main:6"));
+    assert_eq!(part.classes[0].alive_at_end, 1);
+}
+
+#[test]
+fn the_summary_is_one_screen() {
+    for summary in
+        [summarize(&shop(1000, ""), Reading::default(), 5), summarize(&open(cache().finish()), Reading::default(), 5)]
+    {
+        let text = render(&summary.unwrap());
+        assert!(text.lines().count() <= 40, "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 }
 
 /// What a summary tells that a text, with its names, tells as well.
@@ -266,7 +399,7 @@ fn deaths_that_cannot_be_known_are_not_told() {
             assert_eq!(summary.warnings, [expected.as_str()]);
             assert_eq!(summary.events.join(","), events);
             assert!(
-                render(&summary).contains(&format!("\nevents   {events}").replace(',', ", ")),
+                render(&summary).contains(&format!(" events: {events} only").replace(',', ", ")),
                 "{}",
                 render(&summary)
             );

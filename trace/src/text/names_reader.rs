@@ -102,6 +102,16 @@ impl TextNames {
         Some(if line == 0 { method } else { format!("{method}:{line}") })
     }
 
+    /// `java.util.HashMap.put` for people.
+    pub fn method_text(&self, method: u64) -> Option<&str> {
+        self.methods.get(&method).map(String::as_str)
+    }
+
+    /// The method that a site is in.
+    pub fn site_method(&self, site: u64) -> Option<u64> {
+        self.sites.get(&site).map(|&(method, _)| method)
+    }
+
     /// Descriptor of what a site allocates.
     pub fn site_type(&self, site: u64) -> Option<&str> {
         self.site_types.get(&site).map(String::as_str)
