@@ -23,16 +23,25 @@ cp app.jar dist; cp app.jar dist/lib
 ";
 
 /// Pages with such blocks, the commands that come before those of the page, and what must be there in the end.
-const PAGES: [(&str, &str, &[&str]); 2] = [
-    ("getting-started", "", &["hello/inbox.ettrace"]),
-    ("instrumenting", APP, &["app.ettrace", "dist-et/app.jar", "dist-et/lib/app.jar"]),
+const PAGES: [(&str, &str, &[&str]); 3] = [
+    ("docs/getting-started.md", "", &["hello/inbox.ettrace"]),
+    ("docs/instrumenting.md", APP, &["app.ettrace", "dist-et/app.jar", "dist-et/lib/app.jar"]),
+    ("examples/leaky-cache/README.md", "cp -r \"$REPO/examples/leaky-cache/shop\" .\n", &["mended.ettrace"]),
 ];
 
 fn main() -> ExitCode {
-    let trials = PAGES.into_iter().map(|(name, before, left)| {
-        lab::on_jdk_unless(FEATURE, name, |_, jdk| no_javac(jdk), move |lab, jdk| page(lab, jdk, name, before, left))
+    let trials = PAGES.into_iter().map(|(path, before, left)| {
+        let name = name(path);
+        let case = move |lab: &Lab, jdk: &Jdk| page(lab, jdk, path, before, left);
+        lab::on_jdk_unless(FEATURE, &name, |_, jdk| no_javac(jdk), case)
     });
     lab::run(trials.collect()).exit_code()
+}
+
+/// Of a test: `getting-started`, `leaky-cache`.
+fn name(path: &str) -> String {
+    let path = path.trim_end_matches("/README.md").trim_end_matches(".md");
+    path.rsplit('/').next().unwrap_or(path).to_owned()
 }
 
 fn no_javac(jdk: &Jdk) -> Option<String> {
@@ -66,9 +75,9 @@ fn steps(page: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-fn page(lab: &Lab, jdk: &Jdk, name: &str, before: &str, left: &[&str]) -> Result<()> {
-    let page = fs::read_to_string(lab.layout.repo.join("docs").join(name).with_extension("md"))?;
-    let folder = lab.folder(jdk, &format!("page-{name}"))?;
+fn page(lab: &Lab, jdk: &Jdk, path: &str, before: &str, left: &[&str]) -> Result<()> {
+    let page = fs::read_to_string(lab.layout.repo.join(path))?;
+    let folder = lab.folder(jdk, &format!("page-{}", name(path)))?;
     // Steps share a shell, as they do for the reader; each says where it ends.
     const END: &str = "-- the next step --";
     let steps = steps(&page)?;
@@ -81,7 +90,7 @@ fn page(lab: &Lab, jdk: &Jdk, name: &str, before: &str, left: &[&str]) -> Result
     for name in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "CLASSPATH", "ET_OPTIONS"] {
         shell.env_remove(name);
     }
-    shell.env("JAVA_HOME", &jdk.home);
+    shell.env("JAVA_HOME", &jdk.home).env("REPO", &lab.layout.repo);
     // A cache of its own: the first run is what the page shows.
     shell.env("XDG_CACHE_HOME", folder.join("cache"));
     let output = shell.stdin(Stdio::null()).output().context("cannot start sh")?;

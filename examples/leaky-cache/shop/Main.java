@@ -6,11 +6,12 @@ import java.util.Random;
 public final class Main {
     private static final int REQUESTS = 3_000;
     private static final int PRODUCTS = 900;
+    /** One for the whole shop, which a server would have to the end of its days. */
+    private static final ProductCache CACHE = new ProductCache(100);
 
     public static void main(String[] args) {
-        ProductCache cache = new ProductCache(100);
         RequestHandler[] handlers = {
-            new PageHandler(cache), new SearchHandler(cache), new PriceHandler(),
+            new PageHandler(CACHE), new SearchHandler(CACHE), new PriceHandler(),
         };
         Random random = new Random(1);
         long answered = 0;
@@ -20,7 +21,7 @@ public final class Main {
             answered += handler.answer(request).length();
         }
         System.out.println("answered " + REQUESTS + " requests with " + answered + " characters");
-        System.out.println("the cache says it holds " + cache.size() + " pages");
-        System.out.println("its index still reaches " + cache.pagesInIndex() + " pages");
+        System.out.println("the cache says it holds " + CACHE.size() + " pages");
+        System.out.println("its index still reaches " + CACHE.pagesInIndex() + " pages");
     }
 }
