@@ -102,8 +102,12 @@ fn json(cache: &Cache) -> serde_json::Value {
 }
 
 fn removed(cleared: &Cleared, cache: &Cache) -> String {
-    let mut lines =
-        format!("removed {}, {}, from {}\n", number(cleared.entries), units::bytes(cleared.bytes), cache.root().display());
+    let mut lines = format!(
+        "removed {}, {}, from {}\n",
+        number(cleared.entries),
+        units::bytes(cleared.bytes),
+        cache.root().display()
+    );
     cleared.in_use.iter().for_each(|entry| lines += &format!("in use, kept: {}\n", entry.display()));
     lines
 }
