@@ -78,7 +78,12 @@ impl<'a> Writer<'a> {
                     out.extend_from_slice(b"# kind ");
                     out.extend_from_slice(&[kind.map_or(b'-', |kind| kind.letter() as u8), b'\n']);
                 }
-                let is_array = alloc.kind == AllocKind::Array || at.types.descriptor(alloc.ty).starts_with('[');
+                // What the trace calls an `N` stays one, should it be wrong.
+                let is_array = match alloc.kind {
+                    AllocKind::New => false,
+                    AllocKind::Array => true,
+                    _ => at.types.descriptor(alloc.ty).starts_with('['),
+                };
                 let letter = if is_array { b'A' } else { b'N' };
                 let ty = self.numbers.of(alloc.ty, at.types);
                 self.types.insert(alloc.object, alloc.ty);

@@ -197,6 +197,14 @@ fn old_targets_survive_the_replayers_dialect() {
 }
 
 #[test]
+fn a_wrong_letter_stays_what_it_is() {
+    let wrong = "N 1 10 [I 0 3 1\nA 2 10 LA; 0 0 1\n# lost 0\n";
+    let replayer = write_text(&TextTrace::from_text(wrong, None).into(), Dialect::Replayer);
+    assert!(replayer.contains("# total A 1\n") && replayer.contains("# total N 1\n"), "{replayer}");
+    assert_eq!(write_text(&TextTrace::from_text(&replayer, None).into(), Dialect::Replayer), replayer);
+}
+
+#[test]
 fn text_with_deaths_can_carry_what_holds_objects() {
     let source = with_initial_references();
     for dialect in BOTH {
