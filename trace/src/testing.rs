@@ -72,7 +72,7 @@ impl TraceBuilder {
     }
 
     fn block(&mut self, kind: BlockKind, thread: u32, first: Ticket, raw: &[u8]) {
-        write_block(&mut self.bytes, kind, Codec::Lz4, thread, self.sequence, first, raw).expect("a small block");
+        write_block(&mut self.bytes, kind, Codec::Zstd, thread, self.sequence, first, raw).expect("a small block");
         self.sequence += 1;
     }
 

@@ -53,7 +53,7 @@ pub const ALL: [Target; 10] = [
 
 impl Target {
     /// Memory that an input of `size` bytes may take. The ratio is that of the best compression inside (deflate 1032,
-    /// lz4 255, zstd 32768) times the copies that are made.
+    /// zstd 32768) times the copies that are made.
     pub const fn memory(&self, size: usize) -> usize {
         (64 << 20) + self.memory_ratio * size
     }

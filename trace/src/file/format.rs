@@ -49,6 +49,11 @@ pub enum FormatError {
     /// A header field has a value that cannot be.
     #[error("block header is damaged: {0} is {1}")]
     Header(&'static str, u64),
+    /// Packed by another version, or damaged.
+    #[error(
+        "a block is packed with codec {0}, which this tool does not know: read it with the et-trace of its own version"
+    )]
+    Codec(u8),
     /// The stored bytes are not those that were written.
     #[error("checksum is {found:08x}, the header says {expected:08x}")]
     Checksum {

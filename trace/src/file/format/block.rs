@@ -100,7 +100,7 @@ impl BlockHeader {
         let mut fields = Fields::new(&bytes[8..BLOCK_HEADER]);
         let header = BlockHeader {
             kind: BlockKind::from_u8(bytes[4]).ok_or(FormatError::Header("kind", bytes[4].into()))?,
-            codec: Codec::from_u8(bytes[5]).ok_or(FormatError::Header("codec", bytes[5].into()))?,
+            codec: Codec::from_u8(bytes[5]).ok_or(FormatError::Codec(bytes[5]))?,
             thread: fields.u32()?,
             raw_len: fields.u32()?,
             stored_len: fields.u32()?,

@@ -7,20 +7,16 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::FormatError;
 use super::block::{BlockHeader, BlockKind, MAX_BLOCK};
 use crate::event::Ticket;
-use crate::file::packing::{Packer, Unpacker, v1};
+use crate::file::packing::{Packer, Unpacker};
 
-/// How a block's bytes are packed.
+/// How a block's bytes are packed. 1 and 3 were codecs of versions that were never released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Codec {
     /// As they are.
     Stored = 0,
-    /// One LZ4 block (no frame, no length).
-    Lz4 = 1,
     /// One zstd frame.
     Zstd = 2,
-    /// Events only, as earlier versions [packed](crate::file::packing::v1) them; otherwise as `Packed`. Only read.
-    PackedV1 = 3,
     /// Events only: what [`packing`](crate::file::packing) makes of them, its length (u32), then one zstd frame of it.
     Packed = 4,
 }
@@ -40,9 +36,7 @@ const LENGTH: usize = 4;
 impl Codec {
     /// The codec with this number.
     pub fn from_u8(number: u8) -> Option<Self> {
-        [Self::Stored, Self::Lz4, Self::Zstd, Self::PackedV1, Self::Packed]
-            .into_iter()
-            .find(|codec| *codec as u8 == number)
+        [Self::Stored, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
     }
 
     /// How many bytes so many can unpack to, at the most.
@@ -50,9 +44,8 @@ impl Codec {
         let stored = stored as usize;
         match self {
             Self::Stored => stored,
-            Self::Lz4 => stored.saturating_mul(255),
             Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
-            Self::PackedV1 | Self::Packed => MOST_PACKED,
+            Self::Packed => MOST_PACKED,
         }
     }
 }
@@ -121,11 +114,6 @@ impl BlockPacker {
         self.packed.clear();
         match codec {
             Codec::Stored => None,
-            Codec::Lz4 => {
-                self.packed = lz4_flex::block::compress(raw);
-                Some(codec)
-            }
-            Codec::PackedV1 => self.pack(kind, Codec::Packed, raw),
             Codec::Packed if kind == BlockKind::Events && (LEAST_PACKED..=MOST_PACKED).contains(&raw.len()) => {
                 self.events.clear();
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
@@ -191,7 +179,7 @@ pub fn write_block(
 /// Bytes of a block's content when only zstd is undone, `stored` being what is stored of it.
 pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
     match (header.codec, stored.first_chunk()) {
-        (Codec::PackedV1 | Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
+        (Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
         _ => header.raw_len,
     }
 }
@@ -200,7 +188,6 @@ pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
 #[derive(Default)]
 pub struct BlockUnpacker {
     unpacker: Option<Unpacker>,
-    v1: Option<v1::Unpacker>,
     zstd: Option<Decompressor<'static>>,
     events: Vec<u8>,
 }
@@ -224,11 +211,8 @@ impl BlockUnpacker {
         raw.resize(raw_len, 0);
         let len = match header.codec {
             Codec::Stored => raw_len,
-            Codec::Lz4 => {
-                lz4_flex::block::decompress_into(stored, raw).map_err(|e| FormatError::Unpack(e.to_string()))?
-            }
             Codec::Zstd => decompress(&mut self.zstd, stored, raw)?,
-            Codec::PackedV1 | Codec::Packed => {
+            Codec::Packed => {
                 let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
                 let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
                 // Packing adds something to what it cannot foretell, but not as much again.
@@ -239,11 +223,10 @@ impl BlockUnpacker {
                 self.events.resize(len, 0);
                 let found = decompress(&mut self.zstd, frame, &mut self.events)?;
                 let events = &self.events[..found];
-                let unpacked = match header.codec {
-                    Codec::PackedV1 => self.v1.get_or_insert_default().unpack(events, raw),
-                    _ => self.unpacker.get_or_insert_default().unpack(events, raw),
-                };
-                unpacked.map_err(|e| FormatError::Unpack(e.to_string()))?;
+                self.unpacker
+                    .get_or_insert_default()
+                    .unpack(events, raw)
+                    .map_err(|e| FormatError::Unpack(e.to_string()))?;
                 raw_len
             }
         };

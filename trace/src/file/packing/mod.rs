@@ -14,7 +14,6 @@ mod streams;
 #[cfg(test)]
 mod tests;
 mod unpack;
-pub mod v1;
 
 pub use pack::Packer;
 pub use unpack::{UnpackError, Unpacker};

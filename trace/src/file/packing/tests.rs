@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::streams::Streams;
-use super::{Packer, UnpackError, Unpacker, v1};
+use super::{Packer, UnpackError, Unpacker};
 use crate::event::{Event, MAX_ELEMENTS, ObjectHash, Targets, Ticket, encode};
 use et_names::{FieldRefId, MethodId, SiteId};
 
@@ -110,24 +110,6 @@ proptest! {
         let part = |index: usize| &packed[index * quarter..][..quarter];
         Streams { codes: part(0), further: part(1), controls: part(2), values: part(3) }.write(&mut header);
         let _ = unpacked(&header, 4 * words);
-        let _ = v1::Unpacker::default().unpack(&header, &mut vec![0; 4 * words]);
-    }
-
-    #[test]
-    fn what_earlier_versions_packed_comes_back(
-        events in proptest::collection::vec(event(), 0..400),
-        repeats in 1..4usize,
-        at in any::<proptest::sample::Index>(),
-        byte in any::<u8>(),
-    ) {
-        let bytes = encoded(events).repeat(repeats);
-        let (mut packed, mut back) = (Vec::new(), vec![0; bytes.len()]);
-        prop_assert!(v1::Packer::default().pack(&bytes, &mut packed));
-        v1::Unpacker::default().unpack(&packed, &mut back).unwrap();
-        prop_assert_eq!(&back, &bytes);
-        let at = at.index(packed.len());
-        packed[at] = byte;
-        let _ = v1::Unpacker::default().unpack(&packed, &mut back);
     }
 }
 
