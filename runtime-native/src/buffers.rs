@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use et_trace::event::{self, Ticket};
-use et_trace::file::format::buffers::{
+use et_format::buffers::{
     self, CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader, JOURNALS,
     JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
-use et_trace::file::progress::RunId;
+use et_format::event::{self, Ticket};
+use et_format::progress::RunId;
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use thiserror::Error;
 

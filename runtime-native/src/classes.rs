@@ -3,8 +3,8 @@
 use std::sync::atomic::AtomicU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use et_trace::event::{ObjectHash, Ticket};
-use et_trace::file::format::{ClassRecord, class_flags};
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{ClassRecord, class_flags};
 use rustc_hash::FxHashSet;
 
 use crate::id_table::IdTable;

@@ -9,9 +9,8 @@ use std::num::NonZeroU32;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use et_trace::event::{ObjectHash, Ticket};
-use et_trace::file::format::collector::{Collected, Fate};
-
+use et_format::collector::{Collected, Fate};
+use et_format::event::{ObjectHash, Ticket};
 use thiserror::Error;
 
 use crate::jvm::env::{Env, Object};
@@ -180,7 +179,7 @@ fn collects_concurrently(thread: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_trace::file::format::BlockKind;
+    use et_format::BlockKind;
 
     fn said(queue: &Queue) -> Vec<Collected> {
         let blocks = queue.take_blocks();

@@ -3,8 +3,8 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use et_format::BlockKind;
 use et_names::{Artifact, ArtifactKind, DYNAMIC_BASE, EventSet, ID_LIMIT, NamesTable};
-use et_trace::file::format::BlockKind;
 
 use crate::queue::Queue;
 

@@ -8,8 +8,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use et_trace::file::format::BlockKind;
-use et_trace::file::format::buffers::{
+use et_format::BlockKind;
+use et_format::buffers::{
     ENTRY_HEADER, JOURNAL_BLOCK_AT, JOURNAL_FLAGS_AT, JOURNAL_HEADER, JOURNAL_USED_AT, JOURNALS, OVERFLOWED,
 };
 use memmap2::MmapRaw;
@@ -102,8 +102,8 @@ impl Journal {
 mod tests {
     use super::*;
     use crate::buffers::{Buffers, Place};
-    use et_trace::file::format::buffers::{FileHeader, journals};
-    use et_trace::file::progress::RunId;
+    use et_format::buffers::{FileHeader, journals};
+    use et_format::progress::RunId;
 
     type Found = (u64, Vec<(u32, usize)>, bool);
 

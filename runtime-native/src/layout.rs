@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 
-use et_trace::file::format::ArrayLayout;
+use et_format::ArrayLayout;
 use jni_sys::jvalue;
 
 use crate::jvm::env::{Env, Object};

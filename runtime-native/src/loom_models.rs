@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use et_trace::event::Ticket;
+use et_format::event::Ticket;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;

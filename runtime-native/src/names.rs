@@ -5,8 +5,8 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
+use et_format::BlockKind;
 use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
-use et_trace::file::format::BlockKind;
 use zip::ZipArchive;
 
 use crate::pages;

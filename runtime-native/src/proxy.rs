@@ -2,8 +2,8 @@
 
 use std::ffi::CStr;
 
+use et_format::ArrayLayout;
 use et_instrument::rewrite::EventSet;
-use et_trace::file::format::ArrayLayout;
 use jni_sys::jvalue;
 
 use crate::ids::Block;

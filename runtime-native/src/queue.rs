@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
+use et_format::collector::Collected;
+use et_format::dynamic::{DynamicClass, DynamicCounts};
+use et_format::event::Ticket;
+use et_format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRecord, encode_json};
 use et_names::NamesTable;
-use et_trace::event::Ticket;
-use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
-use et_trace::file::format::collector::Collected;
-use et_trace::file::format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRecord, encode_json};
 
 use crate::buffers::FullChunk;
 use crate::journal::Journal;

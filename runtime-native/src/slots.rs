@@ -6,9 +6,9 @@
 use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use et_format::dynamic::DynamicClass;
+use et_format::event::ObjectHash;
 use et_names::{ArtifactKind, ClassId, FieldRefNames, NamesTable};
-use et_trace::event::ObjectHash;
-use et_trace::file::dynamic::DynamicClass;
 use rustc_hash::FxHashMap;
 
 use crate::dynamic_ids::{self, DynamicIds};

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use et_trace::event::Ticket;
-use et_trace::file::format::{BlockKind, Jvm, Meta, encode_json};
-use et_trace::file::progress::RunId;
+use et_format::event::Ticket;
+use et_format::progress::RunId;
+use et_format::{BlockKind, Jvm, Meta, encode_json};
 use jni_sys::jvalue;
 use thiserror::Error;
 

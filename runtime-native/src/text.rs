@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use et_trace::file::format::buffers::OPEN_VARIABLE;
+use et_format::buffers::OPEN_VARIABLE;
 
 use crate::options::Text;
 use crate::patience::{self, Patience};

@@ -3,8 +3,8 @@
 use std::cell::Cell;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use et_trace::event::{ObjectHash, Ticket};
-use et_trace::file::format::{InitialFrame, ThreadRecord, thread_flags};
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{InitialFrame, ThreadRecord, thread_flags};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::buffers::ThreadIndex;

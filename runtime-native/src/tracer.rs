@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use et_trace::event::Ticket;
-use et_trace::file::format::GcRecord;
-use et_trace::file::progress::{OVERFLOWS, RunId};
+use et_format::GcRecord;
+use et_format::event::Ticket;
+use et_format::progress::{OVERFLOWS, RunId};
 
 use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk};
 use crate::classes::Classes;

@@ -5,11 +5,9 @@
 
 use std::time::{Duration, Instant};
 
-use et_trace::event::{self, Event, Ticket};
-use et_trace::file::format::{
-    self, BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, Problem, file_header,
-};
-use et_trace::file::progress::{Progress, RunId, Stopped};
+use et_format::event::{self, Event, Ticket};
+use et_format::progress::{Progress, RunId, Stopped};
+use et_format::{BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, Problem, file_header};
 
 use crate::buffers::Buffers;
 use crate::cpu_time;
@@ -102,7 +100,7 @@ impl<H: Host> Written<'_, H> {
     pub fn close(mut self, late: u64) {
         if late > 0 {
             let problem = Problem { what: LATE.into(), count: late };
-            self.writer.pack(BlockKind::Problem, &format::encode_json(&problem));
+            self.writer.pack(BlockKind::Problem, &et_format::encode_json(&problem));
         }
         if let Err(error) = self.writer.end(self.finish, self.cpu_seconds) {
             self.writer.fail(&error);
@@ -226,7 +224,7 @@ impl<'a, H: Host> Writer<'a, H> {
             Ok(()) => self.blocks += 1,
             Err(error) => {
                 let problem = Problem { what: format!("{kind:?} left out: {error}"), count: 1 };
-                self.pack(BlockKind::Problem, &format::encode_json(&problem));
+                self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
             }
         }
     }
@@ -292,7 +290,7 @@ impl<'a, H: Host> Writer<'a, H> {
         }
         if let Some(discarded) = self.discarded {
             let problem = Problem { what: DISCARDED.into(), count: discarded };
-            self.pack(BlockKind::Problem, &format::encode_json(&problem));
+            self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
         }
         let end = End {
             reason: finish.reason.into(),
@@ -304,7 +302,7 @@ impl<'a, H: Host> Writer<'a, H> {
             writer_cpu_seconds: cpu_seconds,
             dynamic: finish.counters.dynamic,
         };
-        self.pack(BlockKind::End, &format::encode_json(&end));
+        self.pack(BlockKind::End, &et_format::encode_json(&end));
         self.flush()?;
         self.sink.take().map_or(Ok(()), Sink::close)
     }
@@ -331,9 +329,9 @@ mod tests {
     use super::*;
     use crate::buffers::{FullChunk, Place, ThreadIndex};
     use crate::options::Target;
+    use et_format::progress::PROGRESS_BLOCK;
+    use et_format::{BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
     use et_names::MethodId;
-    use et_trace::file::format::{BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
-    use et_trace::file::progress::PROGRESS_BLOCK;
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -12,15 +12,15 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::time::Instant;
 
+use et_format::event::{Event, ObjectHash, Ticket, encode};
+use et_format::progress::RunId;
+use et_format::{
+    ArrayLayout, BlockKind, ClassRecord, Codec, End, Meta, ThreadRecord, encode_json, file_header, write_block,
+};
 use et_names::{
     Artifact, ArtifactKind, ClassNames, EventSet, FieldNames, FieldRefId, FieldRefNames, MethodId, MethodNames,
     NamesTable, SiteId, SiteNames,
 };
-use et_trace::event::{Event, ObjectHash, Ticket, encode};
-use et_trace::file::format::{
-    ArrayLayout, BlockKind, ClassRecord, Codec, End, Meta, ThreadRecord, encode_json, file_header, write_block,
-};
-use et_trace::file::progress::RunId;
 use et_trace::record::Record;
 use et_trace::source::{Reading, Source};
 

@@ -8,9 +8,9 @@ use std::error::Error;
 use std::path::Path;
 use std::time::Instant;
 
+use et_format::event;
+use et_format::packing::{Packer, Unpacker};
 use et_trace::TraceFile;
-use et_trace::event;
-use et_trace::file::packing::{Packer, Unpacker};
 use zstd::bulk::Compressor;
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -1,9 +1,9 @@
 //! The classes that the run prepared, by their mirrors.
 
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{ClassRecord, class_flags};
 use rustc_hash::FxHashMap;
 
-use crate::event::{ObjectHash, Ticket};
-use crate::file::format::{ClassRecord, class_flags};
 use crate::types::{TypeId, Types};
 
 /// A class of the run: index into [`Classes`].

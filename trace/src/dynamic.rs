@@ -4,12 +4,12 @@
 //! Only the record knows what the VM calls the class: the class file of a lambda says `Main$$Lambda`, and so do the others
 //! of the same class; the VM makes `Main$$Lambda.0x00007f…` of it. And only the record knows the loader.
 
+use et_format::dynamic::DynamicClass;
+use et_format::event::{ObjectHash, Ticket};
 use et_names::{ArtifactKind, NamesTable};
 use rustc_hash::FxHashMap;
 
 use crate::classes::Classes;
-use crate::event::{ObjectHash, Ticket};
-use crate::file::dynamic::DynamicClass;
 use crate::types::class_name;
 
 /// What is known of a table that was made at run time.
@@ -71,11 +71,11 @@ pub fn link(tables: &mut [NamesTable], classes: &mut Classes, links: &[DynamicCl
 mod tests {
     use et_names::{ArtifactKind, ClassNames, DYNAMIC_BASE as BASE, FieldId, FieldRefId, MethodId, SiteId};
 
-    use crate::event::{Event, ObjectHash, Ticket};
     use crate::file::TraceFile;
-    use crate::file::format::{ClassRecord, class_flags};
     use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
     use crate::trace::Trace;
+    use et_format::event::{Event, ObjectHash, Ticket};
+    use et_format::{ClassRecord, class_flags};
 
     fn trace(build: impl FnOnce(&mut TraceBuilder)) -> Trace {
         let mut builder = TraceBuilder::new();

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::event::Ticket;
+use et_format::event::Ticket;
 
 /// What a source gives next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use et_format::event::ObjectHash;
 use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::dynamic::{Origins, Redefines};
-use crate::event::ObjectHash;
 use crate::types::{TypeId, Types};
 
 /// A class of one of the tables.

@@ -2,10 +2,11 @@
 
 use std::io::{self, Write};
 
-use crate::event::{self, Event, Ticket};
+use et_format::event::{self, Event, Ticket};
+use et_format::progress::OVERFLOWS;
+use et_format::{BlockHeader, BlockKind, Codec, End, Problem, encode_json, file_header, write_block};
+
 use crate::file::TraceFile;
-use crate::file::format::{BlockHeader, BlockKind, Codec, End, Problem, encode_json, file_header, write_block};
-use crate::file::progress::OVERFLOWS;
 use crate::watch::Unit;
 
 /// What the end of a recovered trace gives as its reason.
@@ -114,9 +115,9 @@ impl<W: Write> Writer<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::format::buffers;
-    use crate::file::progress::{Progress, RunId};
     use crate::testing::TraceBuilder;
+    use et_format::buffers;
+    use et_format::progress::{Progress, RunId};
     use et_names::MethodId;
 
     #[test]

@@ -5,10 +5,10 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use et_format::FILE_MAGIC;
 use et_names::EventSet;
 use thiserror::Error;
 
-use crate::file::format::FILE_MAGIC;
 use crate::file::{ReadError, TraceFile};
 use crate::lifetimes::{self, Cost, Hold, LifetimesError, Limits, Played, Recording, Told};
 use crate::record::{Clock, Record, Tick, Totals};

@@ -1,18 +1,17 @@
 //! Makes small traces for tests.
 
+use et_format::collector::{Collected, Fate};
+use et_format::dynamic::{DynamicClass, DynamicCounts};
+use et_format::event::{Event, ObjectHash, Ticket, encode};
+use et_format::progress::{Progress, RunId};
+use et_format::{
+    ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
+    Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
+};
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames,
     MethodNames, NamesTable, SiteNames,
 };
-
-use crate::event::{Event, ObjectHash, Ticket, encode};
-use crate::file::dynamic::{DynamicClass, DynamicCounts};
-use crate::file::format::collector::{Collected, Fate};
-use crate::file::format::{
-    ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
-    Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
-};
-use crate::file::progress::{Progress, RunId};
 
 /// Writes a trace file, block by block. The first block is a `Meta` as a HotSpot with compressed references
 /// would write it.

@@ -4,17 +4,17 @@ use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use et_format::dynamic::DynamicClass;
+use et_format::event::{ObjectHash, Ticket};
+use et_format::progress::OVERFLOWS;
+use et_format::{
+    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
+};
 use et_names::{EventSet, NamesTable};
 use rustc_hash::FxHashMap;
 
 use crate::classes::{Class, Classes};
 use crate::dynamic;
-use crate::event::{ObjectHash, Ticket};
-use crate::file::dynamic::DynamicClass;
-use crate::file::format::{
-    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
-};
-use crate::file::progress::OVERFLOWS;
 use crate::file::{ReadError, TraceFile};
 use crate::names::Names;
 use crate::record::Record;
@@ -170,7 +170,7 @@ fn events(names: &Names, classes: &Classes, types: &Types) -> EventSet {
 fn all<T>(
     file: &TraceFile,
     kind: BlockKind,
-    decode: impl Fn(&[u8]) -> Result<Vec<T>, crate::file::format::FormatError>,
+    decode: impl Fn(&[u8]) -> Result<Vec<T>, et_format::FormatError>,
 ) -> Result<Vec<T>, ReadError> {
     let mut records = Vec::new();
     for block in file.of_kind(kind) {

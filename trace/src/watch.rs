@@ -156,11 +156,11 @@ mod tests {
     use et_names::MethodId;
 
     use super::*;
-    use crate::event::Event;
     use crate::source::{Deaths, Reading, Source};
     use crate::testing::TraceBuilder;
     use crate::text::{Dialect, TextTrace};
     use crate::{Trace, TraceFile};
+    use et_format::event::Event;
 
     #[test]
     fn rate_and_time_left_are_for_people() {

@@ -5,10 +5,10 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use et_format::event::{Event, Ticket, encode};
+use et_format::progress::RunId;
+use et_format::{BLOCK_HEADER, BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
 use et_names::{Artifact, ArtifactKind, ClassNames, EventSet, MethodId, MethodNames, NamesTable};
-use et_trace::event::{Event, Ticket, encode};
-use et_trace::file::format::{BLOCK_HEADER, BlockKind, Codec, End, Meta, encode_json, file_header, write_block};
-use et_trace::file::progress::RunId;
 
 fn names() -> Vec<u8> {
     let artifact =

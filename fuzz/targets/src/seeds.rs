@@ -4,14 +4,14 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
-use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
-use et_trace::event::{Event, ObjectHash, Targets, Ticket};
-use et_trace::file::format::collector::Fate;
-use et_trace::file::format::{
+use et_format::collector::Fate;
+use et_format::event::{Event, ObjectHash, Targets, Ticket};
+use et_format::progress::RunId;
+use et_format::{
     ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
 };
-use et_trace::file::progress::RunId;
+use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
+use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_trace::text::{self, Dialect};
@@ -251,7 +251,7 @@ fn traces() -> Vec<Seed> {
         let start = with_buffers.len();
         with_buffers.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence }.encode());
         for event in [Event::Ticket(Ticket(5 + sequence))].iter().chain(&all[..4]) {
-            et_trace::event::encode(event, &mut with_buffers);
+            et_format::event::encode(event, &mut with_buffers);
         }
         with_buffers.resize(start + 256, 0);
     }

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
 use et_trace::file::ReadError;
-use et_trace::file::format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
 use et_trace::lifetimes::Limits;
 use et_trace::record::Record;
 use et_trace::source::{Deaths, Reading, Source};

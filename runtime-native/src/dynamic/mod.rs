@@ -11,12 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
+use et_format::dynamic::{DynamicClass, DynamicCounts};
+use et_format::event::ObjectHash;
 use et_instrument::classfile::{ClassFile, to_string};
 use et_instrument::filter::Filter;
 use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 use et_names::{ArtifactKind, ClassFlags, ClassId, NamesTable};
-use et_trace::event::ObjectHash;
-use et_trace::file::dynamic::{DynamicClass, DynamicCounts};
 
 use crate::dynamic_ids::{self, DynamicIds};
 use crate::queue::Queue;
@@ -212,7 +212,7 @@ impl Dynamic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_trace::file::format::BlockKind;
+    use et_format::BlockKind;
 
     /// A class file with a static method of one `new Object()` and a store to a static field.
     fn class_file(name: &str) -> Vec<u8> {

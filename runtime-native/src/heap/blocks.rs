@@ -4,9 +4,7 @@
 
 use std::env;
 
-use et_trace::file::format::{
-    BlockKind, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot,
-};
+use et_format::{BlockKind, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 use rustc_hash::FxHashMap;
 
 use crate::queue::Queue;
@@ -94,7 +92,7 @@ impl<'a> References<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use et_trace::event::ObjectHash;
+    use et_format::event::ObjectHash;
 
     #[test]
     fn objects_fill_blocks_of_bounded_size() {

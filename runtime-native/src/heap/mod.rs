@@ -10,14 +10,14 @@ mod picture;
 
 use std::ffi::CStr;
 
-use et_trace::event::ObjectHash;
-use et_trace::file::format::{InitialField, InitialFrame, InitialReference, InitialSlot};
+use blocks::References;
+use et_format::event::ObjectHash;
+use et_format::{InitialField, InitialFrame, InitialReference, InitialSlot};
 use rustc_hash::FxHashMap;
 
 use crate::jvm::env::{Env, Field, Global, Object};
 use crate::jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 use crate::tracer::Tracer;
-use blocks::References;
 pub use identify::{mark_shift, say_how_it_was_walked};
 use picture::{Picture, id};
 

@@ -1,7 +1,7 @@
 //! What a walk of the heap finds.
 
-use et_trace::event::ObjectHash;
-use et_trace::file::format::InitialObject;
+use et_format::InitialObject;
+use et_format::event::ObjectHash;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::marks::{self, Marks, Met};

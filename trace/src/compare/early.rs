@@ -2,16 +2,16 @@
 
 use std::collections::VecDeque;
 
+use et_format::event::ObjectHash;
+use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::heap::{Heap, Mention};
 use super::stacks::Stacks;
-use crate::event::ObjectHash;
 use crate::lifetimes::Node;
 use crate::record::{AllocKind, ObjectId, Record};
 use crate::trace::Trace;
 use crate::types::{TypeId, Types};
-use et_names::FieldId;
 
 /// What makes the trace hold an object that the collector freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

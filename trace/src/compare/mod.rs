@@ -24,7 +24,14 @@ use thiserror::Error;
 pub use render::render;
 pub use report::{Example, Group, Report};
 
-use crate::event::Ticket;
+use early::EarlyDeaths;
+use et_format::event::Ticket;
+use heap::Heap;
+use kept::KeptObjects;
+use report::Tally;
+use said::Said;
+use stacks::Stacks;
+
 use crate::file::ReadError;
 use crate::lifetimes::{self, Hold, LifetimesError, Limits, Played, Step, Told};
 use crate::record::{Alloc, ObjectId, Record, ThreadId};
@@ -32,12 +39,6 @@ use crate::resolve::{IdSet, Outcome};
 use crate::source::deaths_unknown;
 use crate::trace::Trace;
 use crate::types::TypeId;
-use early::EarlyDeaths;
-use heap::Heap;
-use kept::KeptObjects;
-use report::Tally;
-use said::Said;
-use stacks::Stacks;
 
 /// Why deaths cannot be compared.
 #[derive(Debug, Error)]

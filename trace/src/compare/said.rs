@@ -1,11 +1,11 @@
 //! What the collector said, as the trace has it.
 
+use et_format::BlockKind;
+use et_format::collector::{Collected, Fate};
+use et_format::event::{ObjectHash, Ticket};
 use rustc_hash::FxHashSet;
 
-use crate::event::{ObjectHash, Ticket};
 use crate::file::ReadError;
-use crate::file::format::BlockKind;
-use crate::file::format::collector::{Collected, Fate};
 use crate::file::{Block, TraceFile};
 
 /// The collector's side of a comparison. Who was freed is read when it is due: it may be all objects of a run.

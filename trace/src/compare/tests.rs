@@ -1,10 +1,10 @@
+use et_format::collector::Fate;
+use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::{ClassRecord, GcRecord, ThreadRecord};
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::{CompareError, Report, compare, render};
 use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Ticket};
-use crate::file::format::collector::Fate;
-use crate::file::format::{ClassRecord, GcRecord, ThreadRecord};
 use crate::lifetimes::Limits;
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::trace::Trace;

@@ -5,20 +5,20 @@ use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::path::Path;
 
+use et_format::buffers::{
+    self, CHUNK_HEADER, ChunkHeader, FileHeader, OPEN_VARIABLE, STATE_FREE, STATE_FULL, STATE_OWNED,
+};
+use et_format::dynamic::DynamicClass;
+use et_format::event::{self, Event, Ticket};
+use et_format::progress::RunId;
+use et_format::{
+    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
+    decode_json,
+};
 use et_names::NamesTable;
 use rustc_hash::FxHashSet;
 
 use super::Bytes;
-use super::dynamic::DynamicClass;
-use super::format::buffers::{
-    self, CHUNK_HEADER, ChunkHeader, FileHeader, OPEN_VARIABLE, STATE_FREE, STATE_FULL, STATE_OWNED,
-};
-use super::format::{
-    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
-    decode_json,
-};
-use super::progress::RunId;
-use crate::event::{self, Event, Ticket};
 
 /// What the buffer file beside a trace without an end is good for.
 #[derive(Clone, Debug, PartialEq, Eq)]

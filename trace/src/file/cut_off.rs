@@ -1,8 +1,9 @@
 //! Where a trace without an end stops, and what ended it.
 
+use et_format::FormatError;
+use et_format::progress::Progress;
+
 use super::buffer_file::BufferFile;
-use super::format::FormatError;
-use super::progress::Progress;
 
 /// Where a trace stops before its end, and why.
 #[derive(Clone, Debug, PartialEq)]

@@ -10,18 +10,18 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
+use et_format::event::{self, Event, Ticket};
+use et_format::progress::{Progress, RunId};
+use et_format::{
+    BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
+};
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
 
 use super::buffer_file::{self, Beside, BufferFile};
 use super::bytes::Bytes;
 use super::cut_off::CutOff;
-use super::format::{
-    self, BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
-};
-use super::progress::{Progress, RunId};
 use super::stream;
-use crate::event::{self, Event, Ticket};
 use crate::watch::{Unit, Watcher};
 
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
@@ -190,7 +190,7 @@ impl TraceFile {
 
     fn new(path: PathBuf, bytes: Bytes, beside: impl FnOnce(RunId) -> Beside) -> Result<Self, ReadError> {
         let run =
-            format::check_file_header(&bytes).map_err(|source| ReadError::Format { path: path.clone(), source })?;
+            et_format::check_file_header(&bytes).map_err(|source| ReadError::Format { path: path.clone(), source })?;
         let (blocks, mut cut_off) = index(&bytes);
         let mut file = Self {
             path,
@@ -229,7 +229,7 @@ impl TraceFile {
                     found => found,
                 },
             };
-            let meta = file.recovered(BlockKind::Meta).find_map(|raw| format::decode_json(raw).ok());
+            let meta = file.recovered(BlockKind::Meta).find_map(|raw| et_format::decode_json(raw).ok());
             file.meta = meta.unwrap_or(file.meta);
         }
         file.cut_off = cut_off;
@@ -382,7 +382,7 @@ impl TraceFile {
     /// Bytes of the events, packed but not compressed.
     pub fn packed_event_bytes(&self) -> u64 {
         let events = self.of_kind(BlockKind::Events);
-        events.map(|block| u64::from(format::packed_len(&block.header, self.stored(block)))).sum()
+        events.map(|block| u64::from(et_format::packed_len(&block.header, self.stored(block)))).sum()
     }
 
     /// The threads that left events.
@@ -431,7 +431,7 @@ impl TraceFile {
     }
 
     fn json<T: for<'de> serde::Deserialize<'de>>(&self, block: &Block) -> Result<T, ReadError> {
-        format::decode_json(&self.unpack(block)?).map_err(|source| self.block_error(block, source))
+        et_format::decode_json(&self.unpack(block)?).map_err(|source| self.block_error(block, source))
     }
 
     fn first_json<T: for<'de> serde::Deserialize<'de>>(&self, kind: BlockKind) -> Result<Option<T>, ReadError> {
@@ -440,7 +440,7 @@ impl TraceFile {
 
     /// What the runtime found worth a note.
     pub fn problems(&self) -> Result<Vec<Problem>, ReadError> {
-        let recovered = self.recovered(BlockKind::Problem).filter_map(|raw| format::decode_json(raw).ok()).map(Ok);
+        let recovered = self.recovered(BlockKind::Problem).filter_map(|raw| et_format::decode_json(raw).ok()).map(Ok);
         self.of_kind(BlockKind::Problem).map(|block| self.json(block)).chain(recovered).collect()
     }
 

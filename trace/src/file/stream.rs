@@ -2,12 +2,12 @@
 
 use std::io::{self, Read, Write};
 
-use super::format::{self, BLOCK_HEADER, BlockHeader, FILE_HEADER, FormatError};
+use et_format::{BLOCK_HEADER, BlockHeader, FILE_HEADER, FormatError};
 
 /// Copies block after block, up to the end or to what is no block any more; a reader sees there that the trace is damaged.
 pub(super) fn copy(mut stream: impl Read, mut out: impl Write) -> io::Result<Result<(), FormatError>> {
     let header = up_to(&mut stream, FILE_HEADER)?;
-    if let Err(why) = format::check_file_header(&header) {
+    if let Err(why) = et_format::check_file_header(&header) {
         return Ok(Err(why));
     }
     out.write_all(&header)?;

@@ -3,13 +3,13 @@
 
 use std::ops::ControlFlow;
 
+use et_format::event::{ObjectHash, Ticket};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::hold::{Hold, Told, WeakSlots};
 use super::recorder::{Recorder, Special};
 use super::{LifetimesError, Limits, Recording};
 use crate::ReadError;
-use crate::event::{ObjectHash, Ticket};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::{self, Outcome};
 use crate::trace::Trace;

@@ -14,8 +14,9 @@ use std::num::NonZeroUsize;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use et_format::event::{self, Event, ObjectHash, Ticket};
+
 use super::bits::IdSet;
-use crate::event::{self, Event, ObjectHash, Ticket};
 use crate::file::ThreadEvents;
 use crate::store::{Piece, Store};
 use crate::trace::Trace;

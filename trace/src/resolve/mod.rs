@@ -26,19 +26,20 @@ pub use fields::ExtraField;
 pub use slots::Slots;
 pub use thread::StartFrame;
 
-use crate::classes::ClassIndex;
-use crate::event::{ObjectHash, Ticket};
-use crate::file::ReadError;
-use crate::file::format::{InitialSlot, class_flags};
-use crate::merge::{Sink, merge};
-use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
-use crate::trace::{Thread, Trace};
-use crate::types::{TypeId, class_name};
+use et_format::event::{ObjectHash, Ticket};
+use et_format::{InitialSlot, class_flags};
 use fields::Fields;
 use last_stores::LastStores;
 use objects::Objects;
 use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};
+
+use crate::classes::ClassIndex;
+use crate::file::ReadError;
+use crate::merge::{Sink, merge};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
+use crate::trace::{Thread, Trace};
+use crate::types::{TypeId, class_name};
 
 /// Where a record stands.
 #[derive(Clone, Copy, Debug)]

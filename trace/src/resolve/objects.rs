@@ -1,9 +1,9 @@
 //! From the 31-bit ids of events to the 64-bit ids of records.
 
+use et_format::event::ObjectHash;
 use rustc_hash::FxHashMap;
 
 use super::bits::IdSet;
-use crate::event::ObjectHash;
 use crate::record::ObjectId;
 
 const RECENT: usize = 1 << 12;

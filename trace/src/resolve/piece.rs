@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::event::{self, Event, MAX_WORDS, WORD};
+use et_format::event::{self, Event, MAX_WORDS, WORD};
 
 /// Bytes of unpacked events that all threads together keep in memory, at the least.
 const MEMORY: usize = if cfg!(test) { 64 << 10 } else { 256 << 20 };

@@ -1,6 +1,6 @@
 //! Sizes of objects as the VM counts them.
 
-use crate::file::format::ArrayLayout;
+use et_format::ArrayLayout;
 
 /// Sizes of arrays, from what the runtime measured.
 #[derive(Debug)]

@@ -2,14 +2,14 @@
 
 use std::ops::ControlFlow;
 
-use et_names::{FieldRefId, MethodId, SiteId};
-
-use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Targets, Ticket};
-use crate::file::format::{
+use et_format::event::{Event, ObjectHash, Targets, Ticket};
+use et_format::{
     ClassRecord, InitialField, InitialFrame, InitialObject, InitialReference, InitialReferences, InitialSlot,
     ThreadRecord, class_flags,
 };
+use et_names::{FieldRefId, MethodId, SiteId};
+
+use crate::TraceFile;
 use crate::record::ThreadId;
 use crate::resolve::{Anomalies, CutOffThread, Outcome};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -29,7 +29,7 @@ mod m {
 
 /// Mirrors of its classes.
 mod c {
-    use crate::event::ObjectHash;
+    use et_format::event::ObjectHash;
     pub const CLASS: ObjectHash = ObjectHash(0x10);
     pub const OBJECT: ObjectHash = ObjectHash(0x11);
     pub const A: ObjectHash = ObjectHash(0x12);

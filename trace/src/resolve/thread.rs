@@ -6,13 +6,13 @@
 
 use std::collections::VecDeque;
 
+use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::{FieldRefId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 use super::piece::{Piece, Pieces, Undecodable};
 use super::{Anomalies, Kept, Lost};
 use crate::classes::Classes;
-use crate::event::{Event, ObjectHash, Ticket};
 use crate::file::{ThreadEvents, TraceFile};
 use crate::merge::{Source, Step};
 use crate::names::Names;

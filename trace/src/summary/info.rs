@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use et_format::BlockKind;
 use serde::Serialize;
 
 use super::render::{bytes, counted, number};
-use crate::file::format::BlockKind;
 use crate::text::{Radix, TextTrace};
 use crate::trace::Trace;
 

@@ -2,10 +2,11 @@
 
 use std::fmt::Write;
 
+use et_format::dynamic::DynamicCounts;
+use et_format::progress::OVERFLOWS;
+
 use super::render::{bytes, counted, number, percent, render, seconds, table};
 use super::{Amount, Origin, Summary};
-use crate::file::dynamic::DynamicCounts;
-use crate::file::progress::OVERFLOWS;
 
 /// The first screen, and everything else.
 pub fn render_long(summary: &Summary) -> String {

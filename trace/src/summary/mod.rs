@@ -25,9 +25,11 @@ pub use long::render_long;
 pub(crate) use render::counted;
 pub use render::render;
 
-use crate::file::dynamic::DynamicCounts;
-use crate::file::format::{Problem, class_flags};
-use crate::file::progress::Stopped;
+use et_format::dynamic::DynamicCounts;
+use et_format::progress::Stopped;
+use et_format::{Problem, class_flags};
+use tally::{KindCounts, NONE, Tally, ThreadTally};
+
 use crate::record::AllocKind;
 use crate::recover::RECOVERED;
 use crate::resolve::{Anomalies, Lost, Outcome};
@@ -35,7 +37,6 @@ use crate::source::{Deaths, Reading, Source, SourceError};
 use crate::text::TextNames;
 use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, for_people};
-use tally::{KindCounts, NONE, Tally, ThreadTally};
 
 /// Threads from here up are stacks of virtual threads.
 const FIRST_CONTINUATION: u32 = 1 << 31;

@@ -1,12 +1,12 @@
+use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::{
+    ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, ThreadRecord,
+    class_flags,
+};
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::{render, render_long, summarize};
 use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Ticket};
-use crate::file::format::{
-    ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, ThreadRecord,
-    class_flags,
-};
 use crate::source::{Deaths, Reading, Source};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::text::{self, Dialect, TextNames, TextTrace, write_names};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::io::{self, BufWriter, Write};
 
+use et_format::class_flags;
 use et_names::escape::{word, word_of_odd_start};
 use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -11,7 +12,6 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::line::Radix;
 use super::writer::{Dialect, type_number};
 use crate::classes::Class;
-use crate::file::format::class_flags;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
 use crate::trace::Trace;
@@ -408,9 +408,9 @@ impl<'a, W: Write> NamesFile<'a, W> {
 mod tests {
     use super::*;
     use crate::TraceFile;
-    use crate::event::ObjectHash;
-    use crate::file::format::ClassRecord;
     use crate::testing::{TraceBuilder, class, table};
+    use et_format::ClassRecord;
+    use et_format::event::ObjectHash;
 
     /// A class's line comes after those of its ancestors, however many these are, and whether or not a table has them.
     #[test]

@@ -1,10 +1,10 @@
+use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 use et_names::{FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::{Dialect, Holders, TextNames, TextTrace, write, write_names, write_with};
 use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Ticket};
-use crate::file::format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 use crate::source::{Deaths, Reading, Source};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
 use crate::trace::Trace;

@@ -1,10 +1,11 @@
 //! What is read of whole traces, cut ones, and buffer files.
 
-use super::*;
-use crate::event::{self, Event, ObjectHash, encode};
-use crate::file::progress::Stopped;
-use crate::testing::TraceBuilder;
+use et_format::event::{self, Event, ObjectHash, encode};
+use et_format::progress::Stopped;
 use et_names::MethodId;
+
+use super::*;
+use crate::testing::TraceBuilder;
 
 fn sample() -> Vec<u8> {
     let mut builder = TraceBuilder::new();
@@ -184,7 +185,7 @@ fn the_last_sign_of_life_and_blocks_that_went_missing_are_told() {
 
 #[test]
 fn records_of_the_journals_are_taken_unless_they_were_written() {
-    use crate::file::format::{ClassRecord, GcRecord, encode_json};
+    use et_format::{ClassRecord, GcRecord, encode_json};
 
     let run = RunId::random();
     let mut builder = TraceBuilder::of_run(run);

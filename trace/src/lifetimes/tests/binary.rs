@@ -2,13 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use et_format::event::{Event, ObjectHash, Targets, Ticket};
+use et_format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 use et_names::{FieldId, FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::generate::{ARRAY, CLASS, FINAL_REFERENCE, PLAIN, Program, STRING, WEAK_REFERENCE};
 use crate::TraceFile;
-use crate::event::{Event, ObjectHash, Targets, Ticket};
-use crate::file::format::{ClassRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 use crate::lifetimes::Step;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::testing::{ClassNamesExt, TraceBuilder, class, table};

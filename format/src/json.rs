@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::FormatError;
+use crate::dynamic::DynamicCounts;
 use crate::event::Ticket;
-use crate::file::dynamic::DynamicCounts;
 
 /// Which JVM ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

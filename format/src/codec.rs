@@ -7,7 +7,7 @@ use zstd::bulk::{Compressor, Decompressor};
 use super::FormatError;
 use super::block::{BlockHeader, BlockKind, MAX_BLOCK};
 use crate::event::Ticket;
-use crate::file::packing::{Packer, Unpacker};
+use crate::packing::{Packer, Unpacker};
 
 /// How a block's bytes are packed. 1 and 3 were codecs of versions that were never released.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub enum Codec {
     Stored = 0,
     /// One zstd frame.
     Zstd = 2,
-    /// Events only: what [`packing`](crate::file::packing) makes of them, its length (u32), then one zstd frame of it.
+    /// Events only: what [`packing`](crate::packing) makes of them, its length (u32), then one zstd frame of it.
     Packed = 4,
 }
 

@@ -5,9 +5,13 @@ mod block;
 pub mod buffers;
 mod codec;
 pub mod collector;
-pub(super) mod fields;
+pub mod dynamic;
+pub mod event;
+mod fields;
 mod initial;
 mod json;
+pub mod packing;
+pub mod progress;
 mod records;
 #[cfg(test)]
 mod tests;
@@ -20,7 +24,7 @@ pub use initial::{InitialField, InitialObject, InitialReference, InitialReferenc
 pub use json::{ArrayLayout, End, Jvm, Meta, Problem, decode_json, encode_json};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
 
-use super::progress::RunId;
+use progress::RunId;
 
 /// First bytes of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;

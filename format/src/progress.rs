@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::dynamic::DynamicCounts;
-use super::format::{BLOCK_HEADER, BlockKind, Codec, FILE_HEADER, write_block};
+use super::{BLOCK_HEADER, BlockKind, Codec, FILE_HEADER, write_block};
 use crate::event::Ticket;
 
 /// Where the block lies that is written over and over: right behind the file header.
@@ -117,14 +117,14 @@ impl Progress {
 
     /// The content of a block of its own, for what cannot be written over.
     pub fn json(&self) -> Vec<u8> {
-        super::format::encode_json(self)
+        super::encode_json(self)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::file::format::{BlockHeader, decode_json};
+    use crate::{BlockHeader, decode_json};
 
     fn decoded(block: &[u8]) -> Progress {
         let header = BlockHeader::decode(block).unwrap().unwrap();

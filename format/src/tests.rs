@@ -1,8 +1,9 @@
+use et_names::MethodId;
+use proptest::prelude::*;
+
 use super::collector::{Collected, Fate};
 use super::*;
 use crate::event::{Event, ObjectHash, Ticket, encode};
-use et_names::MethodId;
-use proptest::prelude::*;
 
 fn object() -> impl Strategy<Value = ObjectHash> {
     (0..1u32 << 31).prop_map(ObjectHash)

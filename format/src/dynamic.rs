@@ -3,8 +3,8 @@
 use et_names::ClassId;
 use serde::{Deserialize, Serialize};
 
-use super::format::FormatError;
-use super::format::fields::Fields;
+use super::FormatError;
+use super::fields::Fields;
 use crate::event::ObjectHash;
 
 /// What became of the classes that were defined while tracing was on. Each seen class counts in one of the others.

@@ -5,17 +5,17 @@ use crate::event::ObjectHash;
 
 /// Reads little-endian fields in order.
 #[derive(Clone, Debug)]
-pub(in crate::file) struct Fields<'a> {
+pub(crate) struct Fields<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Fields<'a> {
-    pub(in crate::file) fn new(bytes: &'a [u8]) -> Self {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    pub(in crate::file) fn done(&self) -> bool {
+    pub(crate) fn done(&self) -> bool {
         self.at >= self.bytes.len()
     }
 
@@ -37,7 +37,7 @@ impl<'a> Fields<'a> {
         Ok(self.take(1)?[0])
     }
 
-    pub(in crate::file) fn u32(&mut self) -> Result<u32, FormatError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, FormatError> {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(self.take(4)?);
         Ok(u32::from_le_bytes(bytes))
@@ -49,7 +49,7 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
-    pub(in crate::file) fn object(&mut self) -> Result<ObjectHash, FormatError> {
+    pub(crate) fn object(&mut self) -> Result<ObjectHash, FormatError> {
         Ok(ObjectHash(self.u32()?))
     }
 
@@ -79,7 +79,7 @@ pub(super) fn put_u64(out: &mut Vec<u8>, value: u64) {
 
 /// A length or a count of what follows. Where it takes more than 32 bits, so many bytes follow that the block is too large to
 /// be written: see [`BlockPacker::write`](super::BlockPacker::write).
-pub(in crate::file) fn put_len(out: &mut Vec<u8>, len: usize) {
+pub(crate) fn put_len(out: &mut Vec<u8>, len: usize) {
     put_u32(out, u32::try_from(len).unwrap_or(u32::MAX));
 }
 

@@ -1,9 +1,9 @@
+use et_names::{FieldRefId, MethodId, SiteId};
 use proptest::prelude::*;
 
 use super::streams::Streams;
 use super::{Packer, UnpackError, Unpacker};
 use crate::event::{Event, MAX_ELEMENTS, ObjectHash, Targets, Ticket, encode};
-use et_names::{FieldRefId, MethodId, SiteId};
 
 fn packed(events: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();

@@ -1,7 +1,7 @@
 //! What is kept of a block, in four streams.
 
 use super::unpack::UnpackError;
-use crate::file::format::fields::put_len;
+use crate::fields::put_len;
 
 /// Codes up to this one are runs of events whose digits are all zero: 0 is one event, 63 is 64.
 pub const LONGEST_RUN: u8 = 64;
