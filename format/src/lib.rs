@@ -1,5 +1,5 @@
-//! The bytes of a trace file and of the buffer file beside it (`docs/inside/trace-file.md`). No I/O here: the
-//! runtime writes with this module, the reader reads with it.
+//! The bytes of a trace file and of the buffer file beside it (`docs/inside/trace-file.md`), and the events in them
+//! (`docs/inside/events.md`). No I/O here: the runtime writes with this crate, all others read with it.
 
 mod block;
 pub mod buffers;
@@ -15,6 +15,7 @@ pub mod progress;
 mod records;
 #[cfg(test)]
 mod tests;
+pub mod trace_path;
 
 use thiserror::Error;
 

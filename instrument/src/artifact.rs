@@ -9,16 +9,16 @@ use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, ID_LIMIT, IdBlock,
     JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, block_base,
 };
+use et_rewriter::filter::Filter;
+use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
 use rayon::prelude::*;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::error::Error;
-use crate::filter::Filter;
 use crate::interrupt;
 use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::report::{ArtifactReport, ShortfallReport, Skip};
-use crate::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
 
 /// What holds for a whole command.
 #[derive(Debug)]

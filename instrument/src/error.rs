@@ -3,12 +3,12 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use et_rewriter::rewrite::ClassError;
 use thiserror::Error;
 
 use crate::container::jimage::ImageError;
 use crate::container::zip::ZipError;
 use crate::report::counted;
-use crate::rewrite::ClassError;
 use crate::run::RunError;
 use crate::verify::Finding;
 

@@ -4,9 +4,9 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use et_names::units;
+use et_rewriter::rewrite::HookCounts;
 use serde::{Deserialize, Serialize};
 
-use crate::rewrite::HookCounts;
 use crate::verify::Verdict;
 
 /// Everything a command did.

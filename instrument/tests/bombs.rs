@@ -12,12 +12,12 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use common::{class, et_instrument, jar, runtime_dir};
 use et_instrument::app;
 use et_instrument::artifact::Settings;
-use et_instrument::filter::Filter;
 use et_instrument::memory::Budget;
 use et_instrument::progress::Progress;
 use et_instrument::report::Report;
-use et_instrument::rewrite::EventSet;
 use et_instrument::verify;
+use et_rewriter::filter::Filter;
+use et_rewriter::rewrite::EventSet;
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);

@@ -3,7 +3,7 @@
 use std::ffi::CStr;
 
 use et_format::ArrayLayout;
-use et_instrument::rewrite::EventSet;
+use et_rewriter::rewrite::EventSet;
 use jni_sys::jvalue;
 
 use crate::ids::Block;

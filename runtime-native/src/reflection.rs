@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 
-use et_instrument::hooks::thread_fields;
+use et_rewriter::hooks::thread_fields;
 use jni_sys::jvalue;
 
 use crate::jvm::env::Env;

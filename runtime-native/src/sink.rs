@@ -8,8 +8,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 
 use et_format::progress::{PROGRESS_AT, PROGRESS_BLOCK, Progress};
+use et_format::trace_path;
 use et_format::{FILE_HEADER, FILE_MAGIC};
-use et_instrument::trace_path;
 use thiserror::Error;
 
 use crate::buffers::{self, Place};

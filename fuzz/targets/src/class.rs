@@ -1,9 +1,9 @@
 //! The class readers, the rewriter's and the checker's: any bytes are read, or refused with an offset that lies in
 //! them.
 
-use et_instrument::classfile::{Attribute, ClassFile, Malformed, PoolBuilder};
-use et_instrument::code::opcode::{LOOKUPSWITCH, TABLESWITCH};
-use et_instrument::code::{CodeAttribute, CodeEditor, Instructions, StackMap, VerificationType};
+use et_rewriter::classfile::{Attribute, ClassFile, Malformed, PoolBuilder};
+use et_rewriter::code::opcode::{LOOKUPSWITCH, TABLESWITCH};
+use et_rewriter::code::{CodeAttribute, CodeEditor, Instructions, StackMap, VerificationType};
 
 use crate::{Plain, Random, Target};
 

@@ -6,11 +6,11 @@ use et_instrument::artifact::{Blocks, Settings, instrument};
 use et_instrument::container::jar::{Findings, Jar};
 use et_instrument::container::zip::{Archive, DEFLATED, Packed, STORED, Writer};
 use et_instrument::error::Error;
-use et_instrument::filter::Filter;
 use et_instrument::memory::Budget;
 use et_instrument::progress::Progress;
-use et_instrument::rewrite::EventSet;
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
+use et_rewriter::filter::Filter;
+use et_rewriter::rewrite::EventSet;
 
 use crate::{Plain, Random, Target, class};
 

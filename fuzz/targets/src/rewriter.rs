@@ -1,10 +1,10 @@
 //! The rewriter: a byte of options, then a class file.
 
-use et_instrument::classfile::{ClassFile, Malformed, Member};
-use et_instrument::code::{CodeAttribute, StackMap, VerificationType};
-use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan, Witness};
 use et_instrument::verify;
 use et_names::ClassFlags;
+use et_rewriter::classfile::{ClassFile, Malformed, Member};
+use et_rewriter::code::{CodeAttribute, StackMap, VerificationType};
+use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan, Witness};
 
 use crate::{Plain, Random, Target, class};
 

@@ -4,11 +4,11 @@ use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use et_rewriter::rewrite::{EventSet, Witness};
 use serde::{Deserialize, Serialize};
 
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::rewrite::{EventSet, Witness};
 
 /// Ends of the names of lock files, which stay when an entry goes: another process may be waiting for them.
 pub(super) const USE: &str = "use";

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 
 use clap::{ArgMatches, Args};
+use et_rewriter::filter::{self, Filter};
+use et_rewriter::rewrite::{EventSet, Witness};
 
 use crate::artifact::Settings;
 use crate::error::Error;
-use crate::filter::{self, Filter};
 use crate::memory::Budget;
 use crate::progress::Progress;
-use crate::rewrite::{EventSet, Witness};
 
 /// A rule of the filter: whether it includes, and its pattern.
 pub(super) type Rule = (bool, String);

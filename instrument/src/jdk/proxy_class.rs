@@ -3,7 +3,7 @@
 //! Their methods are marked as hidden, so that no stack trace shows a frame of a hook; by hand in the sources it could
 //! be forgotten.
 
-use crate::classfile::{Attribute, ClassFile, Malformed, Member, PoolBuilder, PoolFull, write_attribute};
+use et_rewriter::classfile::{Attribute, ClassFile, Malformed, Member, PoolBuilder, PoolFull, write_attribute};
 
 /// The annotations that hide frames: up to 13, and from 14 on. The JVM passes over the one that it does not know.
 const HIDDEN: [&[u8]; 2] = [b"Ljava/lang/invoke/LambdaForm$Hidden;", b"Ljdk/internal/vm/annotation/Hidden;"];
@@ -55,7 +55,7 @@ fn with_attribute(member: &Member<'_>, name: u16, info: &[u8], out: &mut Vec<u8>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::classfile::to_string;
+    use et_rewriter::classfile::to_string;
 
     /// A class with a method, as javac would write it.
     fn proxy() -> Vec<u8> {

@@ -27,16 +27,17 @@ use std::process::Command;
 pub use ahead::{PrepareJob, Ready};
 pub use error::RunError;
 
-use crate::artifact::Settings;
-use crate::cache::entry::Entry;
-use crate::error::Error;
-use crate::trace_path;
+use et_format::trace_path;
 use java_line::JavaOption;
 use launcher::{Launcher, Surroundings};
 use long_line::ArgumentFile;
 use prepare::Workplace;
 use report::Report;
 use trace_file::TraceFile;
+
+use crate::artifact::Settings;
+use crate::cache::entry::Entry;
+use crate::error::Error;
 
 /// What to run, and how.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use et_rewriter::filter::Filter;
 use walkdir::WalkDir;
 
 use super::argfile;
@@ -13,7 +14,6 @@ use crate::cache::seals::Seals;
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
 use crate::error::Error;
-use crate::filter::Filter;
 use crate::jdk::{self, JdkHome, JdkJob, Layout, RuntimeDir};
 
 /// A JDK to run on.

@@ -5,8 +5,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use et_format::trace_path;
+
 use crate::error::Error;
-use crate::trace_path;
 
 /// A file for one run, removed after it.
 #[derive(Debug)]

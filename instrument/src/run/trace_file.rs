@@ -5,9 +5,8 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use et_format::trace_path;
 use et_names::TRACE_MAGIC;
-
-use crate::trace_path;
 
 /// What `traceFile` says, weakest place first; see docs/runtime-options.md.
 #[derive(Clone, Debug)]

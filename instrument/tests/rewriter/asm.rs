@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use et_instrument::code::opcode::*;
-use et_instrument::code::{Frame, StackMap, VerificationType};
+use et_rewriter::code::opcode::*;
+use et_rewriter::code::{Frame, StackMap, VerificationType};
 
 pub const STATIC: u16 = 0x0008;
 pub const PUBLIC: u16 = 0x0001;

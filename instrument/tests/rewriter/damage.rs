@@ -1,9 +1,9 @@
 //! `verify` finds nothing in what the rewriter makes, and finds each damage that is done to it.
 
-use et_instrument::classfile::ClassFile;
-use et_instrument::code::CodeAttribute;
-use et_instrument::code::opcode::{is_conditional, *};
 use et_instrument::verify::class::{Opinion, check, is_marked};
+use et_rewriter::classfile::ClassFile;
+use et_rewriter::code::CodeAttribute;
+use et_rewriter::code::opcode::{is_conditional, *};
 use proptest::prelude::*;
 
 use crate::fixtures::Fixture;

@@ -2,11 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use et_instrument::classfile::ClassFile;
-use et_instrument::code::opcode::*;
-use et_instrument::code::{CodeAttribute, Flow, Value, VerificationType as Type};
-use et_instrument::rewrite::{ClassError, EventSet, Options, Plan, Rewritten};
 use et_names::ClassFlags;
+use et_rewriter::classfile::ClassFile;
+use et_rewriter::code::opcode::*;
+use et_rewriter::code::{CodeAttribute, Flow, Value, VerificationType as Type};
+use et_rewriter::rewrite::{ClassError, EventSet, Options, Plan, Rewritten};
 
 use crate::asm::{Class, Code, STATIC};
 use crate::fixtures::{FIRST, Fixture, options};
@@ -245,7 +245,7 @@ fn what_others_rely_on_stays_in_excluded_classes() {
             }
             // Marked, so that the runtime leaves it alone, too.
             _ => {
-                let mark = class.attribute(et_instrument::rewrite::ATTRIBUTE).unwrap();
+                let mark = class.attribute(et_rewriter::rewrite::ATTRIBUTE).unwrap();
                 assert_eq!(mark.info.last(), Some(&0));
                 assert_eq!(rewritten.hooks, Default::default());
             }
@@ -268,7 +268,7 @@ fn the_same_input_gives_the_same_bytes() {
 }
 
 /// The states before the instructions of the first method.
-fn states(bytes: &[u8], receiver: Option<Value>) -> Vec<Option<et_instrument::code::State>> {
+fn states(bytes: &[u8], receiver: Option<Value>) -> Vec<Option<et_rewriter::code::State>> {
     let class = ClassFile::read(bytes).unwrap();
     let method = &class.methods[0];
     let code = CodeAttribute::read(method.attribute("Code").unwrap(), &class.pool).unwrap();

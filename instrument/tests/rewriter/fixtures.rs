@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use et_instrument::rewrite::{EventSet, FirstIds, Options, Plan, Rewritten};
+use et_rewriter::rewrite::{EventSet, FirstIds, Options, Plan, Rewritten};
 
 /// Ids from which the kinds can be told apart in a disassembly.
 pub const FIRST: FirstIds = FirstIds { class: 1, method: 1000, field: 1, site: 2000, field_ref: 3000 };

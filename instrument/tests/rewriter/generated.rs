@@ -2,10 +2,10 @@
 
 use std::fmt::Write;
 
-use et_instrument::classfile::ClassFile;
-use et_instrument::code::opcode::*;
-use et_instrument::code::{CodeAttribute, VerificationType as Type, disassemble};
-use et_instrument::rewrite::{EventSet, Options, Rewritten};
+use et_rewriter::classfile::ClassFile;
+use et_rewriter::code::opcode::*;
+use et_rewriter::code::{CodeAttribute, VerificationType as Type, disassemble};
+use et_rewriter::rewrite::{EventSet, Options, Rewritten};
 
 use crate::asm::{Class, Code, STATIC};
 use crate::fixtures::{options, rewrite};

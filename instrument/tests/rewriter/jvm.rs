@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use et_instrument::rewrite::{EventSet, Witness};
+use et_rewriter::rewrite::{EventSet, Witness};
 
 use crate::fixtures::Fixture;
 use crate::generated;

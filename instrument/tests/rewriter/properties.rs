@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use et_instrument::classfile::{Attribute, ClassFile, Member, PoolBuilder};
-use et_instrument::code::opcode::*;
-use et_instrument::code::{
+use et_rewriter::classfile::{Attribute, ClassFile, Member, PoolBuilder};
+use et_rewriter::code::opcode::*;
+use et_rewriter::code::{
     CodeAttribute, CodeEditor, EditError, Instruction, StackMap, VerificationType as Type, opcode,
 };
-use et_instrument::rewrite::{ClassError, Plan};
+use et_rewriter::rewrite::{ClassError, Plan};
 use proptest::prelude::*;
 
 use crate::fixtures::{FIRST, Fixture};

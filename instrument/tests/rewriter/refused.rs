@@ -1,10 +1,10 @@
 //! What a JVM refuses is not made acceptable by hooks, which bring room on the stack and move what tables say: such a class
 //! is left as it is. The checker of `verify`, which shares no code with the rewriter, tells what is wrong.
 
-use et_instrument::classfile::{Attribute, ClassFile};
-use et_instrument::code::CodeAttribute;
-use et_instrument::rewrite::Plan;
 use et_instrument::verify::class::check;
+use et_rewriter::classfile::{Attribute, ClassFile};
+use et_rewriter::code::CodeAttribute;
+use et_rewriter::rewrite::Plan;
 
 use crate::fixtures::{FIRST, Fixture};
 use crate::generated;

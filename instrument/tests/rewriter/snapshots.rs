@@ -3,9 +3,9 @@
 
 use std::fmt::Write;
 
-use et_instrument::classfile::ClassFile;
-use et_instrument::code::disassemble;
-use et_instrument::rewrite::Rewritten;
+use et_rewriter::classfile::ClassFile;
+use et_rewriter::code::disassemble;
+use et_rewriter::rewrite::Rewritten;
 
 use crate::fixtures::{FIRST, Fixture};
 

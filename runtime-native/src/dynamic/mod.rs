@@ -13,10 +13,10 @@ use std::time::Instant;
 
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::ObjectHash;
-use et_instrument::classfile::{ClassFile, to_string};
-use et_instrument::filter::Filter;
-use et_instrument::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 use et_names::{ArtifactKind, ClassFlags, ClassId, NamesTable};
+use et_rewriter::classfile::{ClassFile, to_string};
+use et_rewriter::filter::Filter;
+use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 
 use crate::dynamic_ids::{self, DynamicIds};
 use crate::queue::Queue;

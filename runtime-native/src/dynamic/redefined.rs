@@ -1,8 +1,8 @@
 //! Class files that replace those of classes that run: of agents (`Instrumentation.redefineClasses`, `retransformClasses`) and of
 //! debuggers ("hot swap").
 
-use et_instrument::classfile::{ClassFile, to_string};
-use et_instrument::rewrite::ATTRIBUTE;
+use et_rewriter::classfile::{ClassFile, to_string};
+use et_rewriter::rewrite::ATTRIBUTE;
 
 use super::Purpose;
 use crate::jvm::env::{Env, Object};

@@ -8,8 +8,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use et_instrument::filter::{Filter, PatternError};
-use et_instrument::trace_path;
+use et_format::trace_path;
+use et_rewriter::filter::{Filter, PatternError};
 use thiserror::Error;
 
 use crate::control::{NoTrigger, Trigger, duration};

@@ -4,7 +4,8 @@ macro_rules! counts {
     ($($field:ident $name:literal,)*) => {
         /// Hooks inserted, by kind.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-        #[cfg_attr(feature = "command", derive(serde::Serialize), serde(rename_all = "camelCase"))]
+        #[derive(serde::Serialize)]
+        #[serde(rename_all = "camelCase")]
         #[allow(missing_docs)]
         pub struct HookCounts {
             $(pub $field: u64,)*
