@@ -215,7 +215,7 @@ impl BlockUnpacker {
             Codec::Packed => {
                 let (len, frame) = stored.split_at_checked(LENGTH).unwrap_or((&[0; LENGTH], &[]));
                 let len = u32::from_le_bytes([len[0], len[1], len[2], len[3]]) as usize;
-                // Packing adds something to what it cannot foretell, but not as much again.
+                // Packing adds something to what it cannot predict, but not as much again.
                 if len > frame.len().saturating_mul(ZSTD_RATIO) || len > 2 * raw_len + LEAST_PACKED {
                     return Err(FormatError::Unpack(format!("{len} bytes of packed events are too many")));
                 }

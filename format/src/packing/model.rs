@@ -1,4 +1,4 @@
-//! What both sides foretell words from.
+//! What both sides predict words from.
 
 use et_names::hashes;
 
@@ -19,11 +19,11 @@ const SPREAD: u32 = 0x9e37_79b1;
 /// Another odd number, for the object that is a part of a key.
 const OBJECT_SPREAD: u32 = 0x27d4_eb2f;
 
-/// Ways to foretell a control word.
+/// Ways to predict a control word.
 pub const CONTROL_WAYS: usize = 2;
-/// Ways to foretell a receiver: the first of those of any value.
+/// Ways to predict a receiver: the first of those of any value.
 pub const RECEIVER_WAYS: usize = 5;
-/// Ways to foretell another word.
+/// Ways to predict another word.
 pub const VALUE_WAYS: usize = 7;
 
 /// Bits that say which way was right, or none.
@@ -42,13 +42,13 @@ pub const TICKET: u32 = kind::TICKET << 2 | 3;
 pub trait Side {
     /// The next word of the event; without meaning on the side that does not know it.
     fn given(&mut self) -> u32;
-    /// Says, or learns, which way a control word was foretold. Returns it.
+    /// Says, or learns, which way a control word was predicted. Returns it.
     fn control(&mut self, given: u32, ways: [u32; CONTROL_WAYS]) -> u32;
     /// The same with the id of a new object.
     fn fresh(&mut self, given: u32, way: u32) -> u32;
     /// The same with any other word.
     fn value<const WAYS: usize>(&mut self, given: u32, ways: [u32; WAYS]) -> u32;
-    /// A word that is not foretold.
+    /// A word that is not predicted.
     fn literal(&mut self, given: u32) -> u32;
     /// This is the next word of the event.
     fn take(&mut self, word: u32);
@@ -266,13 +266,13 @@ impl Model {
     #[inline(always)]
     fn word<S: Side>(&mut self, state: &mut State, side: &mut S, place: u32) -> u32 {
         let given = side.given();
-        let word = self.foretold(state, side, place, given);
+        let word = self.predicted(state, side, place, given);
         side.take(word);
         word
     }
 
     #[inline(always)]
-    fn foretold<S: Side>(&mut self, state: &mut State, side: &mut S, place: u32, given: u32) -> u32 {
+    fn predicted<S: Side>(&mut self, state: &mut State, side: &mut S, place: u32, given: u32) -> u32 {
         let by_object = &mut self.by_object[behind(state, place)];
         let here = &mut self.contexts[context_of(place)].value;
         let frame = self.receivers[state.depth % FRAMES];
@@ -306,7 +306,7 @@ impl Model {
         let (low, high) = (side.given(), side.given());
         let given = u64::from(high) << 24 | u64::from(low >> 8);
         let step = given.wrapping_sub(state.ticket);
-        let step = self.foretold(state, side, TICKET, u32::try_from(step).unwrap_or(0));
+        let step = self.predicted(state, side, TICKET, u32::try_from(step).unwrap_or(0));
         state.ticket = if step == 0 {
             u64::from(side.literal((given >> 32) as u32)) << 32 | u64::from(side.literal(given as u32))
         } else {

@@ -80,7 +80,7 @@ impl Packer {
                 }
                 let code = known.digits % (1 << CODE_BITS);
                 known.batch.marks[marks % ROOM] = (number << NUMBER) + code;
-                // No branch: whether an event is foretold can itself be foretold no better.
+                // No branch: whether an event is predicted can itself be predicted no better.
                 marks += usize::from(code != 0);
                 number = number.wrapping_add(1);
             }
@@ -113,7 +113,7 @@ fn extended(model: &mut Model, state: &mut State, known: &mut Known<'_, '_>, fir
 
 /// What is kept of some events, before it moves to the streams.
 struct Batch {
-    /// Of each event that is not foretold in the first way: its number and its code.
+    /// Of each event that is not predicted in the first way: its number and its code.
     marks: [u32; ROOM],
     controls: [[u8; WORD]; ROOM],
     values: [[u8; WORD]; ROOM],
@@ -149,7 +149,7 @@ impl Known<'_, '_> {
     fn digit<const WAYS: usize>(&mut self, bits: u32, given: u32, ways: [u32; WAYS]) -> bool {
         let none = (1 << bits) - 1;
         let mut digit = none;
-        // No branches: which way it is can be foretold no better than the word.
+        // No branches: which way it is can be predicted no better than the word.
         for way in (0..WAYS).rev() {
             digit = if ways[way] == given { way as u32 } else { digit };
         }
@@ -219,7 +219,7 @@ impl Codes<'_> {
         let mut count = 0;
         for mark in marks {
             let number = mark >> NUMBER;
-            let mut run = self.foretold_until(number);
+            let mut run = self.predicted_until(number);
             if run > LONGEST_RUN.into() {
                 self.bytes.extend_from_slice(&made[..count]);
                 count = 0;
@@ -234,16 +234,16 @@ impl Codes<'_> {
         self.bytes.extend_from_slice(&made[..count]);
     }
 
-    /// The events behind the last mark, up to that number, were all foretold.
+    /// The events behind the last mark, up to that number, were all predicted.
     fn finish(&mut self, number: u32) {
-        let run = self.foretold_until(number);
+        let run = self.predicted_until(number);
         match self.long_runs(run) {
             0 => {}
             run => self.bytes.push(run as u8 - 1),
         }
     }
 
-    fn foretold_until(&self, number: u32) -> u32 {
+    fn predicted_until(&self, number: u32) -> u32 {
         number.wrapping_sub(self.next) % (1 << (u32::BITS - NUMBER))
     }
 

@@ -15,7 +15,7 @@ pub struct Streams<'a> {
     pub codes: &'a [u8],
     /// A byte for each extended event: its further digits.
     pub further: &'a [u8],
-    /// u32 each: control words that nothing foretold.
+    /// u32 each: control words that nothing predicted.
     pub controls: &'a [u8],
     /// u32 each: other such words.
     pub values: &'a [u8],

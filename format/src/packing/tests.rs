@@ -22,7 +22,7 @@ fn encoded<'a>(events: impl IntoIterator<Item = Event<'a>>) -> Vec<u8> {
     bytes
 }
 
-/// One of few, so that much is foretold, or any.
+/// One of few, so that much is predicted, or any.
 fn word(limit: u32) -> impl Strategy<Value = u32> {
     prop_oneof![4 => 1..8u32, 1 => 1..limit]
 }
