@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use et_names::units;
+
 /// Unpacked bytes of one artifact that are held at once, by all threads together. The largest jars known have half as
 /// much in classes.
 const MOST: u64 = 1 << 30;
@@ -51,10 +53,9 @@ impl Budget {
     /// Claims so much, or says why not.
     pub fn claim(&mut self, bytes: u64) -> Result<(), String> {
         if !self.holds(bytes) {
-            let [bytes, total, left] = [bytes, self.total, self.left].map(|bytes| bytes as f64 / 1e6);
+            let [bytes, total, left] = [bytes, self.total, self.left].map(units::bytes);
             return Err(format!(
-                "too large: it takes {bytes:.1} MB unpacked, and of the {total:.1} MB that may be unpacked at once \
-                 {left:.1} MB are left"
+                "too large: it takes {bytes} unpacked, and of the {total} that may be unpacked at once {left} are left"
             ));
         }
         self.left -= bytes;
@@ -89,15 +90,15 @@ mod tests {
 
     #[test]
     fn what_is_claimed_is_gone_until_it_is_released() {
-        let mut budget = Budget::of(10_000_000);
-        assert_eq!(budget.claim(9_000_000), Ok(()));
-        let error = budget.claim(2_000_000).unwrap_err();
+        let mut budget = Budget::of(10 << 20);
+        assert_eq!(budget.claim(9 << 20), Ok(()));
+        let error = budget.claim(2 << 20).unwrap_err();
         assert!(
-            error.contains("takes 2.0 MB") && error.contains("of the 10.0 MB") && error.contains("1.0 MB are left")
+            error.contains("takes 2.0 MiB") && error.contains("of the 10.0 MiB") && error.contains("1.0 MiB are left")
         );
-        assert!(budget.holds(1_000_000) && budget.fresh().holds(10_000_000));
-        budget.release(9_000_000);
-        assert_eq!(budget.claim(10_000_000), Ok(()));
+        assert!(budget.holds(1 << 20) && budget.fresh().holds(10 << 20));
+        budget.release(9 << 20);
+        assert_eq!(budget.claim(10 << 20), Ok(()));
     }
 
     #[test]

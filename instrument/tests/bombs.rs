@@ -136,7 +136,7 @@ fn what_is_larger_than_the_budget_is_left_as_it_is() {
         let (report, peak) = instrument(&input, 8 * MB, true);
         assert!(peak < 16 * MB, "{peak}");
         let said = skipped(&report);
-        let start = format!("{entry}: too large: it takes 100.7 MB unpacked, and of the 8.4 MB");
+        let start = format!("{entry}: too large: it takes 96.0 MiB unpacked, and of the 8.0 MiB");
         assert!(said.len() == 1 && said[0].starts_with(&start), "{said:?}");
         assert_eq!(report.artifacts[0].classes, 1);
     }

@@ -497,9 +497,8 @@ fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
     let Some(cut) = file.cut_off().filter(|_| file.end().is_none()) else {
         return Err(CliError::Whole { path: args.trace.clone() });
     };
-    let mut beside = args.trace.as_os_str().to_owned();
-    beside.push(".buf");
-    let taken = [&args.trace, Path::new(&beside)];
+    let [first, second] = et_format::buffers::beside(&args.trace, file.run());
+    let taken = [args.trace.as_path(), &first, &second];
     let mut out = Output::create(&args.output, Kind::Recovered, args.force, &taken)?;
     let done = recover::recover(&file, BufWriter::new(&mut out)).map_err(|source| out.error(source))?;
     out.finish()?;

@@ -2,9 +2,11 @@
 
 use std::fs::{File, Metadata, Permissions};
 use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
@@ -72,8 +74,36 @@ pub struct Output {
 enum To {
     /// A device or a pipe.
     Directly(File),
-    /// Goes to its place when it is complete, and else nowhere.
+    /// Without a name until it is complete, so that it is gone however the process ends.
+    Nameless(File, PathBuf),
+    /// The same where files have names from the start: one that is killed leaves it.
     Beside(NamedTempFile, PathBuf),
+}
+
+/// How the names of files begin that are not in their place yet.
+const PREFIX: &str = ".et-trace-";
+
+fn folder_of(place: &Path) -> &Path {
+    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+impl To {
+    /// A file that comes to its place when it is complete.
+    fn beside(place: PathBuf, mode: u32) -> io::Result<Self> {
+        let nameless =
+            open(folder_of(&place), OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
+        // Without /proc nothing could give it a name.
+        if let Some(file) = nameless.ok().map(File::from).filter(|file| in_proc(file).exists()) {
+            return Ok(Self::Nameless(file, place));
+        }
+        let mut builder = tempfile::Builder::new();
+        let file = builder.prefix(PREFIX).permissions(Permissions::from_mode(mode)).tempfile_in(folder_of(&place))?;
+        Ok(Self::Beside(file, place))
+    }
+}
+
+fn in_proc(file: &File) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
 impl Output {
@@ -100,12 +130,9 @@ impl Output {
                 }
                 // A link stays one, and what it leads to is replaced.
                 let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };
-                let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
                 // A new file is whosever the umask says it is.
                 let mode = there.as_ref().map_or(0o666, |there| there.permissions().mode() & 0o777);
-                let mut builder = tempfile::Builder::new();
-                let file = builder.prefix(".et-trace-").permissions(Permissions::from_mode(mode)).tempfile_in(folder);
-                To::Beside(file.map_err(fail)?, place)
+                To::beside(place, mode).map_err(fail)?
             }
         };
         Ok(Self { path: path.to_owned(), to })
@@ -113,7 +140,7 @@ impl Output {
 
     fn file(&mut self) -> &mut File {
         match &mut self.to {
-            To::Directly(file) => file,
+            To::Directly(file) | To::Nameless(file, _) => file,
             To::Beside(file, _) => file.as_file_mut(),
         }
     }
@@ -123,6 +150,12 @@ impl Output {
         let flushed = self.flush();
         let done = flushed.and_then(|()| match self.to {
             To::Directly(_) => Ok(()),
+            To::Nameless(file, place) => {
+                // A link cannot replace a file, a renamed one can.
+                let link = |path: &Path| Ok(linkat(CWD, in_proc(&file), CWD, path, AtFlags::SYMLINK_FOLLOW)?);
+                let named = tempfile::Builder::new().prefix(PREFIX).make_in(folder_of(&place), link);
+                named.and_then(|named| named.persist(place).map(drop).map_err(|error| error.error))
+            }
             To::Beside(file, place) => file.persist(place).map(drop).map_err(|error| error.error),
         });
         done.map_err(|source| OutputError::Io { path: self.path, source })
@@ -158,6 +191,7 @@ mod tests {
         let names = || fs::read_dir(&folder).unwrap().count();
         let mut new = begin(false).unwrap();
         new.write_all(b"half").unwrap();
+        assert!(matches!(new.to, To::Nameless(..)) == (names() == 0), "who is killed here leaves nothing");
         drop(new);
         assert_eq!(names(), 0, "what was not finished is gone");
         let old = format!("{TEXT_START}et\n");

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use et_names::units;
+
 /// What is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
@@ -88,7 +90,7 @@ impl Watcher {
 }
 
 impl Stage {
-    /// `45 %, 12.3 MB/s, 42 s left`, after so long.
+    /// `45 %, 12.3 MiB/s, 42 s left`, after so long.
     pub fn text(&self, done: u64, elapsed: Duration) -> String {
         let seconds = elapsed.as_secs_f64();
         if self.total == 0 || done == 0 || seconds <= 0.0 {
@@ -98,7 +100,7 @@ impl Stage {
         let rate = done as f64 / seconds;
         let percent = 100.0 * done as f64 / self.total as f64;
         let rate_text = match self.unit {
-            Unit::Bytes => format!("{:.1} MB/s", rate / 1e6),
+            Unit::Bytes => format!("{}/s", units::bytes(rate as u64)),
             Unit::Records => format!("{:.1} million records/s", rate / 1e6),
         };
         format!("{percent:.0} %, {rate_text}, {} left", time((self.total - done) as f64 / rate))
@@ -167,10 +169,10 @@ mod tests {
         let text = |unit, total, done, seconds| {
             Stage { what: "", total, unit, begun: Instant::now() }.text(done, Duration::from_secs(seconds))
         };
-        assert_eq!(text(Unit::Bytes, 100_000_000, 25_000_000, 10), "25 %, 2.5 MB/s, 30 s left");
+        assert_eq!(text(Unit::Bytes, 100_000_000, 25_000_000, 10), "25 %, 2.4 MiB/s, 30 s left");
         assert_eq!(text(Unit::Records, 90_000_000, 10_000_000, 25), "11 %, 0.4 million records/s, 3 min 20 s left");
-        assert_eq!(text(Unit::Bytes, 1 << 40, 1 << 30, 10), "0 %, 107.4 MB/s, 2 h 50 min left");
-        assert_eq!(text(Unit::Bytes, 10, 12, 1), "100 %, 0.0 MB/s, 0 s left");
+        assert_eq!(text(Unit::Bytes, 1 << 40, 1 << 30, 10), "0 %, 102.4 MiB/s, 2 h 50 min left");
+        assert_eq!(text(Unit::Bytes, 10, 12, 1), "100 %, 10 B/s, 0 s left");
         assert_eq!(text(Unit::Bytes, 10, 0, 1), "");
         assert_eq!(text(Unit::Bytes, 0, 5, 1), "");
     }

@@ -6,6 +6,7 @@ use std::process::ExitCode;
 use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
+use et_names::escape::{Json, Lines, OneLine};
 use et_names::units;
 
 use crate::cache::entry::About;
@@ -49,12 +50,12 @@ impl CacheArgs {
         let mut out = std::io::stdout().lock();
         // A closed pipe is no reason to fail: the work is done.
         match &self.command {
-            CacheCommand::List { json: true } => _ = writeln!(out, "{}", json(&cache)),
-            CacheCommand::List { json: false } => _ = out.write_all(table(&cache).as_bytes()),
-            CacheCommand::Clear => _ = out.write_all(removed(&cache.clear()?, &cache).as_bytes()),
+            CacheCommand::List { json: true } => _ = writeln!(out, "{}", Json(json(&cache))),
+            CacheCommand::List { json: false } => _ = write!(out, "{}", Lines(table(&cache))),
+            CacheCommand::Clear => _ = write!(out, "{}", Lines(removed(&cache.clear()?, &cache))),
             CacheCommand::Remove { entries } => {
                 let cleared = cache.remove_entries(entries)?;
-                let _ = out.write_all(removed(&cleared, &cache).as_bytes());
+                let _ = write!(out, "{}", Lines(removed(&cleared, &cache)));
                 if !cleared.in_use.is_empty() {
                     return Ok(ExitCode::FAILURE);
                 }
@@ -70,7 +71,8 @@ fn table(cache: &Cache) -> String {
     for entry in &entries {
         let (place, about) = (entry.folder.display(), about(&entry.about));
         let (size, used) = (units::bytes(entry.bytes), ago(entry.used));
-        lines += &format!("{:<8} {size:>9} {used:>14}  {place}{about}\n", what(entry.kind));
+        let line = format!("{:<8} {size:>9} {used:>14}  {place}{about}", what(entry.kind));
+        lines += &format!("{}\n", OneLine(line));
     }
     let total = units::bytes(entries.iter().map(|entry| entry.bytes).sum());
     lines + &format!("{:<8} {total:>9} {:>14}  {}\n", "total", number(entries.len()), cache.root().display())

@@ -3,6 +3,7 @@
 use std::fmt::Write;
 
 use et_names::EventSet;
+use et_names::escape::OneLine;
 pub(crate) use et_names::units::bytes;
 
 use super::{Amount, Origin, Summary};
@@ -47,12 +48,14 @@ pub fn percent(part: u64, whole: u64) -> String {
 
 /// Rows with aligned columns; the first `right` columns are aligned to the right.
 pub fn table(out: &mut String, right: usize, head: &[&str], rows: &[Vec<String>]) {
+    let rows: Vec<Vec<String>> =
+        rows.iter().map(|row| row.iter().map(|text| OneLine(text).to_string()).collect()).collect();
     let head: Vec<String> = head.iter().map(|&text| text.to_owned()).collect();
     let width = |column: usize| {
         rows.iter().chain([&head]).filter_map(|row| row.get(column)).map(|text| text.chars().count()).max().unwrap_or(0)
     };
     let widths: Vec<usize> = (0..head.len()).map(width).collect();
-    for row in [&head].into_iter().chain(rows) {
+    for row in [&head].into_iter().chain(&rows) {
         let mut line = String::from(" ");
         for (column, text) in row.iter().enumerate() {
             let padding = " ".repeat(widths[column] - text.chars().count());
@@ -69,10 +72,12 @@ const WIDTH: usize = 80;
 /// What a line of a list says: bytes, their share, objects, and then words, on lines of their own if they do not fit.
 fn entry(out: &mut String, numbers: [&str; 3], text: &str, more: &str) {
     let [bytes, share, objects] = numbers;
+    // Names may hold line ends, which would begin a line of their own.
+    let (text, more) = (OneLine(text).to_string(), OneLine(more).to_string());
     let mut line = format!("{bytes:>11} {share:>7} {objects:>11}  ");
     let indent = line.chars().count();
     let mut column = indent;
-    let parts = text.split("  ").chain(Some(more).filter(|more| !more.is_empty()));
+    let parts = text.split("  ").chain(Some(more.as_str()).filter(|more| !more.is_empty()));
     for (index, part) in parts.enumerate() {
         let (gap, length) = (if index == 0 { 0 } else { 2 }, part.chars().count());
         if index > 0 && column + gap + length > WIDTH {
@@ -118,7 +123,7 @@ pub fn render(summary: &Summary) -> String {
 /// A line of the header or of the health.
 fn line(out: &mut String, name: &str, text: &str) {
     if !text.is_empty() {
-        let _ = writeln!(out, "{name:<11}{text}");
+        let _ = writeln!(out, "{name:<11}{}", OneLine(text));
     }
 }
 
