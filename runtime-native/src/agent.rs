@@ -24,7 +24,8 @@ static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
 struct Prepared {
     vm: Vm,
     options: Options,
-    sink: Sink,
+    /// None while the trace would be the only thing in its place: see [`try_sink`].
+    sink: Option<Sink>,
     patience: Arc<Patience>,
     pid: u32,
 }
@@ -125,19 +126,35 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
         .map_err(|error| error.to_string())?;
     // At last: what fails before leaves no empty file behind.
     let patience = Arc::new(Patience::new(options.patience));
-    let sink = Sink::open_as(&options.target, options.text.as_ref(), patience.clone());
-    let sink = sink.map_err(|error| error.to_string())?;
-    let sink = sink.discarding_events(options.discard);
-    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
-        && wanted != path
-    {
-        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
-    }
+    let sink = try_sink(&options, &patience)?;
     *PREPARED.lock().unwrap_or_else(PoisonError::into_inner) =
         Some(Prepared { vm, options, sink, patience, pid: std::process::id() });
     // SAFETY: a function of this library, which is never unloaded.
     unsafe { libc::atexit(at_exit) };
     Ok(())
+}
+
+/// Opens the trace, so that mistakes end the run here. A file that was not there goes again until the VM is up: one that gives
+/// up before (a module that it does not find) tells nobody, and would leave it empty.
+fn try_sink(options: &Options, patience: &Arc<Patience>) -> Result<Option<Sink>, String> {
+    let is_new = matches!(&options.target, Target::File(path) if path.symlink_metadata().is_err());
+    let sink = open_sink(options, patience)?;
+    if is_new {
+        sink.discard();
+        return Ok(None);
+    }
+    Ok(Some(sink))
+}
+
+fn open_sink(options: &Options, patience: &Arc<Patience>) -> Result<Sink, String> {
+    let sink = Sink::open_as(&options.target, options.text.as_ref(), patience.clone());
+    let sink = sink.map_err(|error| error.to_string())?;
+    if let (Target::File(wanted), Some(path)) = (&options.target, sink.path())
+        && wanted != path
+    {
+        say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
+    }
+    Ok(sink.discarding_events(options.discard))
 }
 
 /// The system properties that are options.
@@ -161,6 +178,10 @@ unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: 
         let prepared = PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take();
         let (Some(prepared), Some(jvmti), Some(env), Some(thread)) = (prepared, jvmti, env, thread) else { return };
         let Prepared { vm, options, sink, patience, .. } = prepared;
+        let sink = match sink.map_or_else(|| open_sink(&options, &patience), Ok) {
+            Ok(sink) => sink,
+            Err(error) => return say(error),
+        };
         // A frame of our own: more references are made than a callback may count on.
         let started = env.frame(128, |env| start::run(vm, jvmti, env, thread, &options, sink, patience));
         if let Err(error) = started {
@@ -191,7 +212,7 @@ extern "C" fn at_exit() {
         match (tracer::get(), PREPARED.lock().unwrap_or_else(PoisonError::into_inner).take()) {
             (Some(tracer), _) if is_us(tracer.pid) => tracer.end_at_exit(),
             // The VM did not come up, and has said why: an empty trace would tell nothing.
-            (None, Some(prepared)) if is_us(prepared.pid) => prepared.sink.discard(),
+            (None, Some(Prepared { sink: Some(sink), pid, .. })) if is_us(pid) => sink.discard(),
             // Nothing is closed twice.
             (_, prepared) => std::mem::forget(prepared),
         }
