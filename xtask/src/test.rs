@@ -23,6 +23,14 @@ pub struct Options {
 /// The JDKs that end-to-end tests run on.
 pub const JDKS: [u32; 4] = [11, 17, 21, 25];
 
+/// Programs that tests use if they are there, and what is left out if they are not.
+const OPTIONAL: [(&str, &str); 4] = [
+    ("zsh", "completions::zsh, dist::packages: completions for zsh"),
+    ("bash", "completions::bash"),
+    ("fish", "dist::packages: completions for fish"),
+    ("man", "dist::packages: how man shows the pages"),
+];
+
 /// Runs it all; behind the test runner's summary comes what was not tested.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     setup::for_tests(layout)?;
@@ -42,6 +50,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_jdks(layout)?;
     let skips = Skips::of(layout);
     skips.clear()?;
+    for (program, test) in OPTIONAL {
+        if !command::exists(program) {
+            skips.note(test, &format!("there is no {program}"))?;
+        }
+    }
     let mut tests = cargo(layout);
     if command::exists("cargo-nextest") {
         tests.args(["nextest", "run", "--no-fail-fast"]);
