@@ -51,10 +51,10 @@ fn an_empty_cache_is_listed_and_cleared() {
         assert!(output.status.success() && output.stderr.is_empty(), "{arguments:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    assert!(said(&["cache", "list"]).starts_with("total       0.0 MB      0 entries  /"));
+    assert!(said(&["cache", "list"]).starts_with("total          0 B      0 entries  /"));
     let list: serde_json::Value = serde_json::from_str(&said(&["cache", "list", "--json"])).unwrap();
     assert_eq!((&list["bytes"], &list["entries"]), (&0.into(), &serde_json::json!([])));
-    assert!(said(&["cache", "clear"]).starts_with("removed 0 entries, 0.0 MB, from "));
+    assert!(said(&["cache", "clear"]).starts_with("removed 0 entries, 0 B, from "));
     assert!(said(&["cache", "--cache-dir", "none", "clear"]).trim_end().ends_with("/none"));
 }
 
