@@ -7,6 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
+use rustix::io::Errno;
 use tempfile::NamedTempFile;
 use thiserror::Error;
 
@@ -90,11 +91,12 @@ fn folder_of(place: &Path) -> &Path {
 impl To {
     /// A file that comes to its place when it is complete.
     fn beside(place: PathBuf, mode: u32) -> io::Result<Self> {
-        let nameless =
-            open(folder_of(&place), OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC, Mode::from_raw_mode(mode));
-        // Without /proc nothing could give it a name.
-        if let Some(file) = nameless.ok().map(File::from).filter(|file| in_proc(file).exists()) {
-            return Ok(Self::Nameless(file, place));
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        match open(folder_of(&place), flags, Mode::from_raw_mode(mode)).map(File::from) {
+            Ok(file) if in_proc(&file).exists() => return Ok(Self::Nameless(file, place)),
+            // Without /proc nothing could give it a name.
+            Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
+            Err(error) => return Err(error.into()),
         }
         let mut builder = tempfile::Builder::new();
         let file = builder.prefix(PREFIX).permissions(Permissions::from_mode(mode)).tempfile_in(folder_of(&place))?;
