@@ -1,8 +1,10 @@
 //! Finds the names tables of everything that the program may run and puts them into the trace.
 
 use std::collections::HashSet;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use et_format::BlockKind;
@@ -179,7 +181,7 @@ fn entry(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> Option<Vec<u8
 
 /// The names in the `Class-Path` of a manifest's main section. A line that starts with a space continues the one
 /// before it.
-fn class_path(manifest: &str) -> Vec<String> {
+fn class_path(manifest: &str) -> Vec<PathBuf> {
     let mut value = String::new();
     let mut inside = false;
     for line in manifest.lines() {
@@ -199,7 +201,21 @@ fn class_path(manifest: &str) -> Vec<String> {
         }
     }
     // URLs relative to the jar; `file:` is the only other scheme that the JVM takes.
-    value.split(' ').filter(|name| !name.is_empty()).map(|name| name.trim_start_matches("file:").to_owned()).collect()
+    let names = value.split(' ').filter(|name| !name.is_empty());
+    names.map(|name| without_escapes(name.trim_start_matches("file:"))).collect()
+}
+
+/// A URL's path as a file's name: `two%20b.jar` is `two b.jar`.
+fn without_escapes(path: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let Some((&first, behind)) = rest.split_first() {
+        let digits = behind.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
+        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
+        bytes.push(byte.unwrap_or(first));
+        rest = if byte.is_some() { &behind[2..] } else { behind };
+    }
+    OsString::from_vec(bytes).into()
 }
 
 #[cfg(test)]
@@ -243,10 +259,10 @@ mod tests {
         fs::write(at("classes").join(ENTRY_IN_JAR), table(2, 5_000_000)).unwrap();
         fs::create_dir_all(at("mods")).unwrap();
         jar(&at("mods/m.jar"), &[(ENTRY_IN_JAR, &table(3, 6_000_000))]);
-        let manifest = b"Manifest-Version: 1.0\r\nClass-Path: lib/b.j\r\n ar mods/m.jar gone.jar\r\n\r\n";
+        let manifest = b"Manifest-Version: 1.0\r\nClass-Path: lib/b%20%c3%A9.j\r\n ar mods/m.jar gone%zz%.jar\r\n\r\n";
         jar(&at("a.jar"), &[(MANIFEST, manifest), ("x/Y.class", b"")]);
         fs::create_dir_all(at("lib")).unwrap();
-        jar(&at("lib/b.jar"), &[(ENTRY_IN_JAR, &table(4, 7_000_000)), (MANIFEST, b"Class-Path: ../a.jar\n")]);
+        jar(&at("lib/b é.jar"), &[(ENTRY_IN_JAR, &table(4, 7_000_000)), (MANIFEST, b"Class-Path: ../a.jar\n")]);
         fs::write(at("damaged.jar"), b"no zip").unwrap();
         let mut places = Places { java_home: at("jdk"), ..Places::default() };
         fs::create_dir_all(at("singles/com/acme")).unwrap();

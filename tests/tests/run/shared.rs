@@ -52,10 +52,12 @@ fn two_runs_with_an_empty_cache(bench: &Bench) -> Result<()> {
         Ok::<_, anyhow::Error>(text(&command::quiet(command.args(["cache", what, "--cache-dir"]).arg(&cache))?.stdout))
     };
     let listed = manage("list")?;
-    ensure!(listed.lines().count() == 2 && listed.starts_with("JDK ") && listed.contains("\nprogram "), "{listed}");
+    ensure!(listed.lines().count() == 3 && listed.starts_with("JDK ") && listed.contains("\nprogram "), "{listed}");
+    ensure!(listed.lines().next_back().is_some_and(|line| line.starts_with("total ")), "{listed}");
     let cleared = manage("clear")?;
     ensure!(cleared.starts_with("removed 2 entries, ") && cleared.lines().count() == 1, "{cleared}");
-    ensure!(manage("list")?.is_empty() && bench.jdks_in(&cache) == 0);
+    let listed = manage("list")?;
+    ensure!(listed.starts_with("total ") && listed.lines().count() == 1 && bench.jdks_in(&cache) == 0, "{listed}");
     Ok(())
 }
 
