@@ -11,11 +11,13 @@ public class Busy {
 
     static void hang(int at, int from) {
         Node node = new Node();
-        node.next = table[from];
+        // The other thread may find the node in the table and clear its field: looked at once.
+        Node next = table[from];
+        node.next = next;
         node.what = "what";
         table[at] = node;
-        if (node.next != null) {
-            node.next.next = null;
+        if (next != null) {
+            next.next = null;
         }
     }
 
