@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use et_names::class_path::decoded;
+
 use crate::container::zip::Archive;
 use crate::container::{class_file, jar};
 use crate::input::Input;
@@ -58,43 +60,10 @@ impl ClassPath {
     }
 }
 
-/// A relative URL as a path; other URLs as something that does not exist.
-pub(crate) fn decoded(url: &str) -> PathBuf {
-    let mut bytes = Vec::new();
-    let mut rest = url.as_bytes();
-    while let [first, tail @ ..] = rest {
-        let hex = |at: usize| tail.get(at).and_then(|digit| char::from(*digit).to_digit(16));
-        match (first, hex(0), hex(1)) {
-            (b'%', Some(high), Some(low)) => {
-                bytes.push((high * 16 + low) as u8);
-                rest = &tail[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = tail;
-            }
-        }
-    }
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    PathBuf::from(text.strip_prefix("file:").unwrap_or(&text))
-}
-
 /// A jar with classes that is not instrumented.
 fn is_plain(path: &Path) -> bool {
     let Ok(bytes) = Input::open(path) else { return false };
     let Ok(archive) = Archive::read(&bytes) else { return false };
     let mut names = archive.entries.iter().map(|entry| entry.name.as_str());
     names.clone().any(|name| class_file::has_class_name(name.as_ref())) && !names.any(jar::is_names_table)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn urls_become_paths() {
-        assert_eq!(decoded("lib/my%20jar.jar"), PathBuf::from("lib/my jar.jar"));
-        assert_eq!(decoded("50%.jar"), PathBuf::from("50%.jar"));
-        assert_eq!(decoded("file:/opt/a.jar"), PathBuf::from("/opt/a.jar"));
-    }
 }

@@ -3,6 +3,7 @@
 //! The rewriter makes one [`NamesTable`] per artifact, the runtime copies it into the trace, the
 //! analyser reads it. The format is described in `docs/inside/names.md`.
 
+pub mod class_path;
 mod codec;
 pub mod escape;
 mod events;

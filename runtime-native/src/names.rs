@@ -1,10 +1,8 @@
 //! Finds the names tables of everything that the program may run and puts them into the trace.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use et_format::BlockKind;
@@ -202,20 +200,7 @@ fn class_path(manifest: &str) -> Vec<PathBuf> {
     }
     // URLs relative to the jar; `file:` is the only other scheme that the JVM takes.
     let names = value.split(' ').filter(|name| !name.is_empty());
-    names.map(|name| without_escapes(name.trim_start_matches("file:"))).collect()
-}
-
-/// A URL's path as a file's name: `two%20b.jar` is `two b.jar`.
-fn without_escapes(path: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(path.len());
-    let mut rest = path.as_bytes();
-    while let Some((&first, behind)) = rest.split_first() {
-        let digits = behind.get(..2).filter(|digits| first == b'%' && digits.iter().all(u8::is_ascii_hexdigit));
-        let byte = digits.and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(byte.unwrap_or(first));
-        rest = if byte.is_some() { &behind[2..] } else { behind };
-    }
-    OsString::from_vec(bytes).into()
+    names.map(et_names::class_path::decoded).collect()
 }
 
 #[cfg(test)]

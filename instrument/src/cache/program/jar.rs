@@ -3,13 +3,13 @@
 use std::fs::{self, Metadata};
 use std::path::{Path, PathBuf};
 
+use et_names::class_path::decoded;
 use serde::{Deserialize, Serialize};
 
 use super::{Item, Programs, Slot, above, relink, unique};
 use crate::app;
 use crate::cache::remove_any;
 use crate::cache::stamp::{Digest, Seal, Stamp};
-use crate::class_path::decoded;
 use crate::container::manifest;
 use crate::container::zip::Archive;
 use crate::error::Error;
