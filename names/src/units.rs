@@ -1,4 +1,4 @@
-//! Sizes as all our tools write them.
+//! Sizes, counts and times as all our tools write them.
 
 /// Bytes in the unit that reads best: `1023 B`, `1.5 KiB`, `5.2 MiB`.
 pub fn bytes(count: u64) -> String {
@@ -13,6 +13,45 @@ pub fn bytes(count: u64) -> String {
         unit += 1;
     }
     format!("{value:.1} {}", UNITS[unit])
+}
+
+/// A number with its thousands apart.
+pub fn number(count: u64) -> String {
+    let digits = count.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `1 class`, `2 classes`, `1,234 events`.
+pub fn counted(count: u64, what: &str) -> String {
+    let ending = match what.as_bytes() {
+        _ if count == 1 => "",
+        [.., b's' | b'h' | b'x'] => "es",
+        _ => "s",
+    };
+    format!("{} {what}{ending}", number(count))
+}
+
+/// A time in the unit that reads best: `250 µs`, `12.5 ms`, `3.20 s`.
+pub fn seconds(value: f64) -> String {
+    if value < 0.001 {
+        format!("{:.0} µs", value * 1e6)
+    } else if value < 1.0 {
+        format!("{:.1} ms", value * 1e3)
+    } else {
+        format!("{value:.2} s")
+    }
+}
+
+/// A share of the whole: `12.5 %`; nothing of nothing.
+pub fn percent(part: u64, whole: u64) -> String {
+    if whole == 0 { String::new() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use clap::Command;
 
 /// The tools, with all subcommands; those that clap adds by itself need no explanation.
 pub fn tools() -> [Command; 2] {
-    [et_instrument::cli::command(), et_trace::cli::command()].map(|tool| {
+    [et_instrument::cli::command(), et_trace_cli::cli::command()].map(|tool| {
         let mut tool = tool.disable_help_subcommand(true);
         tool.build();
         tool

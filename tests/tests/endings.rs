@@ -122,7 +122,7 @@ impl<'a> Bench<'a> {
         command.args(arguments).arg(trace).output().context("cannot start et-trace")
     }
 
-    /// What is left keeps its promises, and every command says of it what it should.
+    /// What is left keeps its invariants, and every command says of it what it should.
     fn readable(&self, trace: &Path, words: &[&str]) -> Result<Value> {
         for command in [&["validate", "--deaths", "none"][..], &["info"], &["summary", "--deaths", "none", "--json"]] {
             let output = self.et_trace(command, trace)?;

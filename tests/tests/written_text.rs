@@ -70,7 +70,7 @@ fn unharmed(output: &Output) -> Result<()> {
     Ok(())
 }
 
-/// The text is whole, has deaths, and keeps its promises.
+/// The text is whole, has deaths, and keeps its invariants.
 fn sound(bench: &Bench<'_>, text: &Path, more: &[&str]) -> Result<()> {
     let read = fs::read_to_string(text)?;
     ensure!(read.lines().last() == Some("# lost 0"), "{:?}", read.lines().last());

@@ -17,34 +17,23 @@
 
 pub mod file;
 
-mod by_thread;
 pub mod classes;
-pub mod compare;
 mod dynamic;
 pub mod lifetimes;
 pub mod merge;
+pub mod model;
 pub mod names;
-mod object_set;
 pub mod record;
 pub mod recover;
 pub mod resolve;
 pub mod source;
 mod store;
-pub mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
 mod trace;
 pub mod types;
-pub mod validate;
 pub mod watch;
-
-#[cfg(feature = "cli")]
-mod bar;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "cli")]
-mod output;
 
 pub use file::{ReadError, TraceFile};
 pub use resolve::{Anomalies, Context, Outcome};

@@ -32,7 +32,7 @@ pub enum Deaths {
 const OF_DEATHS: [EventSet; 3] = [EventSet::ALLOC, EventSet::UPDATE, EventSet::METHOD];
 
 /// Why deaths cannot be known, if records are of these events only.
-pub(crate) fn deaths_unknown(events: EventSet) -> Option<String> {
+pub fn deaths_unknown(events: EventSet) -> Option<String> {
     if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
         return None;
     }
@@ -154,6 +154,14 @@ impl Source {
             return Self::from_stream(path, file, names);
         }
         Ok(Self::Trace(Box::new(Trace::open(path)?)))
+    }
+
+    /// One that is in memory, in whatever form.
+    pub fn from_bytes(bytes: Vec<u8>) -> Result<Self, SourceError> {
+        if is_text(&bytes[..bytes.len().min(START)]) {
+            return Self::from_stream(Path::new("text in memory"), bytes.as_slice(), None);
+        }
+        Ok(Self::Trace(Box::new(Trace::from_file(TraceFile::from_bytes(bytes, None)?)?)))
     }
 
     fn from_stream(name: &Path, mut stream: impl Read, names: Option<&Path>) -> Result<Self, SourceError> {
@@ -333,10 +341,12 @@ pub fn for_each(
     Ok(ending)
 }
 
-/// Enough bytes to tell what it is.
+/// So many bytes tell what it is.
+const START: usize = 64;
+
 fn start_of(stream: &mut impl Read) -> std::io::Result<Vec<u8>> {
     let mut start = Vec::new();
-    stream.take(64).read_to_end(&mut start)?;
+    stream.take(START as u64).read_to_end(&mut start)?;
     Ok(start)
 }
 

@@ -38,7 +38,7 @@ pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
 fn cargo_build(layout: &Layout) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "-p", "et-instrument", "-p", "et-trace", "-p", "et-runtime"]);
+    build.args(["build", "--release", "--locked", "-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-runtime"]);
     command::run(build.current_dir(&layout.repo))
 }
 

@@ -93,7 +93,7 @@ fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> String {
          {tool} text {shown} --names {names} | less\n\
          # the same summary for a program\n\
          {tool} summary --json {shown}\n\
-         # does the trace keep its promises?\n\
+         # does the trace keep its invariants?\n\
          {tool} validate {shown}\n\
          # your own program\n\
          {rewriter} app.jar -o app-et.jar\n\

@@ -1,8 +1,9 @@
 //! Texts as input, of any dialect, a names file behind them.
 
+use et_analysis::{summary, validate};
 use et_trace::source::{Deaths, Reading, Source};
+use et_trace::text;
 use et_trace::text::{Dialect, Holders, TextNames, TextTrace};
-use et_trace::{summary, text, validate};
 
 use crate::{Plain, Random, Target};
 

@@ -2,13 +2,14 @@
 
 use std::ops::ControlFlow;
 
+use et_analysis::{compare, summary, validate};
 use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
 use et_trace::file::ReadError;
 use et_trace::lifetimes::Limits;
 use et_trace::record::Record;
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::text::{Dialect, TextNames, TextTrace};
-use et_trace::{Trace, TraceFile, compare, recover, summary, text, validate};
+use et_trace::{Trace, TraceFile, recover, text};
 
 use crate::{Plain, Random, Target};
 

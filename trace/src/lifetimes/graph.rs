@@ -8,9 +8,8 @@
 
 use rustc_hash::FxHashMap;
 
-use super::objects::{Node, Objects};
-use super::refs::Refs;
 use super::step::Step;
+use crate::model::{Node, Objects, Refs};
 use crate::record::{Alloc, ObjectId, Record, Slot, ThreadId};
 
 /// A record that no hook reported, behind the step with that number.

@@ -12,10 +12,8 @@
 mod graph;
 mod hold;
 mod last_mention;
-mod objects;
 mod recorder;
 mod recording;
-mod refs;
 mod spool;
 mod step;
 #[cfg(test)]
@@ -27,10 +25,8 @@ use std::io;
 use thiserror::Error;
 
 pub use hold::{Hold, Told};
-pub(crate) use objects::{Node, Objects};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};
-pub(crate) use refs::Refs;
 pub use spool::Limits;
 pub use step::Step;
 pub use vm::{each, record, record_seen};

@@ -7,7 +7,7 @@ use super::hold::{Hold, Told, WeakSlots};
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::{LifetimesError, Recording};
-use crate::by_thread::{ByThread, Forget};
+use crate::model::{ByThread, Forget};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
 use crate::watch::Watcher;

@@ -13,9 +13,13 @@ use crate::record::{Alloc, AllocKind, ObjectId, Record};
 use crate::source::{Deaths, Reading, Source};
 use crate::text::{self, Dialect, TextNames, TextTrace, push_record};
 use crate::types::Types;
-use crate::validate::validate;
 use generate::{Program, STRING, program, program_of_events, special};
 use oracle::deaths;
+
+/// What validation finds wrong with a text.
+fn violations(text: &str) -> Vec<String> {
+    et_analysis::validate::bytes(text.as_bytes().to_vec(), 5).unwrap().violations
+}
 
 /// So many, or as many as PROPTEST_CASES says.
 fn cases(count: u32) -> ProptestConfig {
@@ -180,10 +184,10 @@ proptest! {
         prop_assert_eq!(lines(&et), lines(&expected));
         let source = read(&et);
         prop_assert_eq!(&converted(&source, Dialect::Et, Deaths::Trace), &et, "read back it is the same");
-        prop_assert_eq!(validate(&source, Deaths::Trace, 5).unwrap().breaches, Vec::<String>::new());
+        prop_assert_eq!(violations(&et), Vec::<String>::new());
         let replayer = converted(&source, Dialect::Replayer, Deaths::Trace);
         let back = read(&replayer);
-        prop_assert_eq!(validate(&back, Deaths::Trace, 5).unwrap().breaches, Vec::<String>::new());
+        prop_assert_eq!(violations(&replayer), Vec::<String>::new());
         prop_assert_eq!(&converted(&back, Dialect::Et, Deaths::Trace), &et, "the replayer's dialect loses nothing");
         prop_assert_eq!(&converted(&back, Dialect::Replayer, Deaths::Trace), &replayer);
         // Deaths dropped and worked out again are the same, from either dialect. (The clearing of weak references stays when
@@ -215,7 +219,7 @@ proptest! {
 
     /// A death in the wrong place is noticed.
     #[test]
-    fn deaths_too_early_are_breaches(program in program(), which: prop::sample::Index) {
+    fn deaths_too_early_are_violations(program in program(), which: prop::sample::Index) {
         let program = program.without_vm();
         let records = expected(&program);
         // Deaths, each with the last mention before it where that is not the allocation.
@@ -235,8 +239,8 @@ proptest! {
         let death = early.remove(at);
         early.insert(last, death);
         let text = format!("# Elephant Tracks, dialect et\n{}# lost 0\n", written(&early));
-        let breaches = validate(&read(&text), Deaths::Trace, 5).unwrap().breaches;
-        prop_assert!(breaches.iter().any(|line| line.contains("is dead") || line.contains("died while")), "{breaches:?}");
+        let violations = violations(&text);
+        prop_assert!(violations.iter().any(|line| line.contains("is dead") || line.contains("died while")), "{violations:?}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::summary::counted;
+use et_names::units::counted;
 
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {

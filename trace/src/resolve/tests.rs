@@ -105,7 +105,8 @@ fn open(builder: &mut TraceBuilder) -> Trace {
 
 /// The records as text, the mirrors' I records left out.
 fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
-    let trace = open(builder);
+    let bytes = builder.finish();
+    let trace = Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap();
     let mut lines = Vec::new();
     let outcome = trace
         .for_each(|record, _| {
@@ -118,8 +119,8 @@ fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
             ControlFlow::Continue(())
         })
         .unwrap();
-    let report = crate::validate::trace(&trace, 10).unwrap();
-    assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.breaches);
+    let report = et_analysis::validate::bytes(bytes, 10).unwrap();
+    assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.violations);
     (lines, outcome)
 }
 
@@ -887,8 +888,8 @@ fn damaged_events_are_counted_as_lost() {
     builder.events(1, 2, &[exit(m::MAIN), entry(m::MAIN), exit(m::MAIN)]);
     let mut bytes = builder.finish();
     bytes[before + 40] ^= 0xff;
-    let trace = Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap();
+    let trace = Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap();
     let outcome = trace.for_each(|_, _| ControlFlow::Continue(())).unwrap();
     assert_eq!((outcome.lost.total(), outcome.lost.undecodable_bytes), (1, 20));
-    assert!(!crate::validate::trace(&trace, 5).unwrap().is_clean(), "a trace that lost something is not clean");
+    assert!(!et_analysis::validate::bytes(bytes, 5).unwrap().is_clean(), "a trace that lost something is not clean");
 }

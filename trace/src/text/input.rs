@@ -167,7 +167,8 @@ impl TextTrace {
         &self.warnings
     }
 
-    pub(crate) fn error(&self, source: ParseError) -> TextInputError {
+    /// A line that cannot be read, with the path of the text.
+    pub fn error(&self, source: ParseError) -> TextInputError {
         TextInputError::Text { path: self.path.clone(), source }
     }
 

@@ -14,7 +14,7 @@ use super::lines::{Found, read_line};
 use super::names_reader::TextNames;
 use super::stream::TOO_LONG;
 use crate::lifetimes::Hold;
-use crate::object_set::ObjectSet;
+use crate::model::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::Slots;
 use crate::types::{TypeId, Types, class_name};

@@ -19,7 +19,7 @@ pub(super) const FILE: &str = "THIRD-PARTY-NOTICES";
 const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-PARTY-NOTICES-rust-library.html");
 
 /// What everything goes into that has to do with licences.
-const PACKED: [&str; 3] = ["et-instrument", "et-trace", "et-runtime"];
+const PACKED: [&str; 3] = ["et-instrument", "et-trace-cli", "et-runtime"];
 
 /// How files with licences are called, in capitals.
 const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];
@@ -218,13 +218,13 @@ mod tests {
         let node = |name: &str, deps: &[Value]| serde_json::json!({"id": name, "deps": deps});
         let metadata = serde_json::json!({
             "packages": [
-                package("et-trace", "lib", Value::Null),
+                package("et-trace-cli", "lib", Value::Null),
                 package("linked", "lib", registry()),
                 package("derive", "proc-macro", registry()),
                 package("tests", "lib", registry()),
                 package("cc", "lib", registry()),
             ],
-            "resolve": {"nodes": [node("et-trace", &deps), node("linked", &[])]},
+            "resolve": {"nodes": [node("et-trace-cli", &deps), node("linked", &[])]},
         });
         let found = linked(&metadata).unwrap();
         assert_eq!(found.iter().map(|package| package.name.as_str()).collect::<Vec<_>>(), ["linked"]);

@@ -1,0 +1,273 @@
+//! Whose code it is: the program's, a library's or the JDK's.
+
+use et_names::{ArtifactKind, MethodId};
+use rustc_hash::FxHashMap;
+use serde::Serialize;
+
+use et_trace::Trace;
+use et_trace::source::Source;
+use et_trace::text::TextTrace;
+
+/// Whose code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// What was started: the jar with the main class, folders of classes, wars.
+    Program,
+    /// Other jars.
+    Library,
+    /// The JDK, the classes that it makes at run time, and the JVM itself.
+    Jdk,
+}
+
+/// A package, by its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct PackageId(u32);
+
+impl PackageId {
+    /// Of what no code is known of: the JVM did it.
+    pub const JVM: PackageId = PackageId(0);
+}
+
+/// A package of somebody's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Package {
+    pub origin: Origin,
+    /// For people: `java.util`.
+    pub name: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    package: PackageId,
+    origin: Origin,
+    ran: bool,
+}
+
+/// What was started, as far as the trace tells.
+#[derive(Debug, Default)]
+struct Main {
+    /// Internal name of the main class.
+    class: Option<String>,
+    /// The artifact that was started, by its name.
+    artifact: Option<String>,
+}
+
+/// All methods that ran or made something, and their packages.
+#[derive(Debug)]
+pub(super) struct Code<'a> {
+    source: &'a Source,
+    main: Main,
+    /// Packages of the artifacts that were instrumented before the run, by internal names.
+    packages: FxHashMap<&'a str, Origin>,
+    methods: FxHashMap<MethodId, Known>,
+    numbers: FxHashMap<Package, PackageId>,
+    all: Vec<Package>,
+}
+
+impl<'a> Code<'a> {
+    pub fn of(source: &'a Source) -> Self {
+        let jvm = Package { origin: Origin::Jdk, name: "the JVM itself".into() };
+        let mut code = Self {
+            source,
+            main: Main::default(),
+            packages: FxHashMap::default(),
+            methods: FxHashMap::default(),
+            numbers: FxHashMap::from_iter([(jvm.clone(), PackageId::JVM)]),
+            all: vec![jvm],
+        };
+        if let Source::Trace(trace) = source {
+            code.main = main_of(trace);
+            for table in trace.names.tables().filter(|table| !table.artifact.kind.is_made_at_run_time()) {
+                let is_jdk = table.artifact.kind == ArtifactKind::Jdk;
+                for class in &table.classes {
+                    let name = table.str(class.name);
+                    let origin = match is_jdk {
+                        true => code.main.of_jdk(name),
+                        false => code.main.of_artifact(&table.artifact.name, name),
+                    };
+                    // Of a package that is in several the first counts, the program before its libraries.
+                    let entry = code.packages.entry(package(name)).or_insert(origin);
+                    *entry = (*entry).min(origin);
+                }
+            }
+        }
+        code
+    }
+
+    /// Whether the names of methods are known at all. A text without a names file has none.
+    pub fn is_known(&self) -> bool {
+        match self.source {
+            Source::Trace(_) => true,
+            Source::Text(text) => text.names().is_some(),
+        }
+    }
+
+    fn known(&mut self, method: MethodId) -> &mut Known {
+        if !self.methods.contains_key(&method) {
+            let known = self.look_up(method);
+            self.methods.insert(method, known);
+        }
+        // Just put there, if it was not.
+        self.methods.entry(method).or_insert(Known { package: PackageId::JVM, origin: Origin::Jdk, ran: false })
+    }
+
+    #[cold]
+    fn look_up(&mut self, method: MethodId) -> Known {
+        let source = self.source;
+        let class = match source {
+            Source::Trace(trace) => trace
+                .names
+                .method(method)
+                .map(|(table, method)| table.str(table.classes[method.class as usize].name).to_owned()),
+            Source::Text(text) => class_in_text(text, method),
+        };
+        let Some(class) = class else {
+            // Of whatever has no names: not the JDK's, whose names are always there.
+            return Known { package: self.number(Origin::Library, "?"), origin: Origin::Library, ran: false };
+        };
+        if class.contains("$$Lambda") {
+            // What the JDK makes of a lambda only calls its body, which is of whoever wrote it.
+            return Known { package: self.number(Origin::Jdk, "java/lang/invoke"), origin: Origin::Jdk, ran: false };
+        }
+        let package = package(&class);
+        let origin = self.packages.get(package).copied().unwrap_or_else(|| self.main.of_name(&class));
+        Known { package: self.number(origin, package), origin, ran: false }
+    }
+
+    fn number(&mut self, origin: Origin, internal_name: &str) -> PackageId {
+        let name = if internal_name.is_empty() { "(no package)".into() } else { internal_name.replace('/', ".") };
+        let package = Package { origin, name };
+        let all = &mut self.all;
+        *self.numbers.entry(package).or_insert_with_key(|package| {
+            all.push(package.clone());
+            PackageId(all.len() as u32 - 1)
+        })
+    }
+
+    /// Whose method it is.
+    pub fn origin(&mut self, method: MethodId) -> Origin {
+        self.known(method).origin
+    }
+
+    /// The method is entered; whose it is.
+    #[inline]
+    pub fn enter(&mut self, method: MethodId) -> Origin {
+        if let Some(known) = self.methods.get_mut(&method) {
+            known.ran = true;
+            return known.origin;
+        }
+        let known = self.known(method);
+        known.ran = true;
+        known.origin
+    }
+
+    /// Whether it was entered.
+    pub fn ran(&self, method: MethodId) -> bool {
+        self.methods.get(&method).is_some_and(|known| known.ran)
+    }
+
+    /// The package of a method.
+    pub fn package_of(&mut self, method: MethodId) -> PackageId {
+        self.known(method).package
+    }
+
+    /// What is behind a number.
+    pub fn package(&self, id: PackageId) -> &Package {
+        &self.all[id.0 as usize]
+    }
+}
+
+/// `java/util` of `java/util/Map`.
+fn package(class: &str) -> &str {
+    class.rsplit_once('/').map_or("", |(package, _)| package)
+}
+
+fn class_in_text(text: &TextTrace, method: MethodId) -> Option<String> {
+    let method = text.names()?.method_text(method.0.into())?;
+    method.rsplit_once('.').map(|(class, _)| class.replace('.', "/"))
+}
+
+fn main_of(trace: &Trace) -> Main {
+    let command = &trace.file.meta().command;
+    let jar = command.find(".jar").map(|at| at + ".jar".len());
+    let jar = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' '));
+    if let Some(end) = jar {
+        let path = &command[..end];
+        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+        return Main { artifact: Some(name), class: None };
+    }
+    let Some(word) = command.split(' ').next().filter(|word| !word.is_empty()) else { return Main::default() };
+    // `module/class` is how the JVM tells a main class of a module.
+    let class = word.rsplit('/').next().unwrap_or(word).replace('.', "/");
+    let artifact = trace.types.get_class(&class).and_then(|ty| {
+        let mut tables = trace.names.classes_of(ty).iter().map(|&class| trace.names.class(class).0);
+        tables.find(|table| table.artifact.kind == ArtifactKind::Application).map(|table| table.artifact.name.clone())
+    });
+    Main { class: Some(class), artifact }
+}
+
+impl Main {
+    /// Whose a class of an artifact is that is no JDK's.
+    fn of_artifact(&self, name: &str, class: &str) -> Origin {
+        let is_jar = name.ends_with(".jar") || name.ends_with(".zip");
+        let is_main = self.artifact.as_deref() == Some(name);
+        // The main class may be in none: somebody's launcher has it.
+        let may_be_main = self.artifact.is_none() && (self.class.is_none() || self.is_beside(class));
+        if is_main || !is_jar || may_be_main { Origin::Program } else { Origin::Library }
+    }
+
+    /// Of a class of the JDK's: `javac` is a program, too.
+    fn of_jdk(&self, class: &str) -> Origin {
+        let is_programs = self.artifact.is_none() && self.class.is_some() && self.is_beside(class);
+        if is_programs { Origin::Program } else { Origin::Jdk }
+    }
+
+    /// Of a class that no artifact has the package of.
+    fn of_name(&self, class: &str) -> Origin {
+        const JDK: [&str; 5] = ["java/", "javax/", "jdk/", "sun/", "com/sun/"];
+        if JDK.iter().any(|prefix| class.starts_with(prefix)) {
+            return self.of_jdk(class);
+        }
+        // Where only the jar is known, what is in no artifact may well be of it.
+        if self.class.is_none() || self.is_beside(class) { Origin::Program } else { Origin::Library }
+    }
+
+    /// Whether a class is in the main class's package or below it.
+    fn is_beside(&self, class: &str) -> bool {
+        let Some(main) = self.class.as_deref() else { return false };
+        match package(main) {
+            "" => !class.contains('/'),
+            near => package(class) == near || class.strip_prefix(near).is_some_and(|rest| rest.starts_with('/')),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_started_tells_programs_from_libraries() {
+        let of_class = |class: &str, artifact: Option<&str>| Main {
+            class: Some(class.into()),
+            artifact: artifact.map(str::to_owned),
+        };
+        let app = of_class("shop/Main", Some("app.jar"));
+        assert_eq!(app.of_artifact("app.jar", "shop/Main"), Origin::Program);
+        assert_eq!(app.of_artifact("classes", "shop/Main"), Origin::Program);
+        assert_eq!(app.of_artifact("h2.jar", "org/h2/Driver"), Origin::Library);
+        assert_eq!(app.of_name("jdk/proxy1/$Proxy2"), Origin::Jdk);
+        assert_eq!(app.of_name("shop/web/Page"), Origin::Program);
+        assert_eq!(app.of_name("shopping/Page"), Origin::Library);
+        let launched = of_class("shop/Main", None);
+        assert_eq!(launched.of_artifact("shop.jar", "shop/Page"), Origin::Program);
+        assert_eq!(launched.of_artifact("h2.jar", "org/h2/Driver"), Origin::Library);
+        let javac = of_class("com/sun/tools/javac/Main", None);
+        assert_eq!(javac.of_jdk("com/sun/tools/javac/tree/JCTree"), Origin::Program);
+        assert_eq!(javac.of_jdk("java/lang/String"), Origin::Jdk);
+        assert_eq!(Main::default().of_artifact("any.jar", "a/A"), Origin::Program);
+        assert_eq!(of_class("Main", None).of_name("Main$1"), Origin::Program);
+        assert_eq!(of_class("Main", None).of_name("org/h2/Driver"), Origin::Library);
+    }
+}

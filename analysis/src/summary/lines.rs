@@ -1,0 +1,166 @@
+//! The lists of the summary: packages, sites, what grew, what running methods may hold.
+
+use std::cmp::Reverse;
+
+use et_names::{MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+use super::code::{Origin, PackageId};
+use super::tally::{NONE, Tally};
+use super::{Amount, GrowthLine, HeldLine, PackageLine, SiteLine};
+use et_trace::types::TypeId;
+
+/// How ids are told to people.
+pub(super) struct Texts<'a> {
+    /// What a site makes, given a type that it was seen to make; site 0: that type.
+    pub ty: &'a dyn Fn(SiteId, TypeId) -> String,
+    pub site: &'a dyn Fn(SiteId) -> String,
+    pub method: &'a dyn Fn(MethodId) -> String,
+}
+
+/// Packages with what their code asked for, `top` of each origin; how many there are in all.
+pub(super) fn packages(tally: &mut Tally<'_>, top: usize) -> (Vec<PackageLine>, usize) {
+    if !tally.code.is_known() {
+        return (Vec::new(), 0);
+    }
+    let mut sums: FxHashMap<PackageId, Amount> = FxHashMap::default();
+    for index in 0..tally.rows.len() {
+        let row = tally.rows[index];
+        *sums.entry(tally.package_of(row.key)).or_default() += row.made;
+    }
+    let count = sums.len();
+    let mut lines: Vec<PackageLine> = sums
+        .into_iter()
+        .map(|(id, amount)| {
+            let package = tally.code.package(id);
+            PackageLine { package: package.name.clone(), origin: package.origin, amount }
+        })
+        .collect();
+    lines.sort_by(|a, b| {
+        let key = |line: &PackageLine| (line.origin, Reverse(line.amount.bytes), Reverse(line.amount.objects));
+        key(a).cmp(&key(b)).then_with(|| a.package.cmp(&b.package))
+    });
+    let mut of_origin = (None, 0);
+    lines.retain(|line| {
+        if of_origin.0 != Some(line.origin) {
+            of_origin = (Some(line.origin), 0);
+        }
+        of_origin.1 += 1;
+        of_origin.1 <= top
+    });
+    (lines, count)
+}
+
+/// What is told of a site.
+#[derive(Default)]
+struct OfSite {
+    ty: Option<TypeId>,
+    made: Amount,
+    /// Of it what code outside the JDK asked for.
+    asked: Amount,
+    middle: Amount,
+    alive: Amount,
+    callers: FxHashMap<MethodId, Amount>,
+}
+
+impl OfSite {
+    /// The caller that asked for the most, and how many there were.
+    fn caller(&self, texts: &Texts<'_>) -> (Option<String>, usize) {
+        let most =
+            self.callers.iter().max_by_key(|&(method, amount)| (amount.bytes, amount.objects, Reverse(method.0)));
+        (most.map(|(&method, _)| (texts.method)(method)), self.callers.len())
+    }
+}
+
+/// Sums by site; where none is known, by type. Callers by what `count` says of a row.
+fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -> FxHashMap<(SiteId, TypeId), OfSite> {
+    let mut sites: FxHashMap<(SiteId, TypeId), OfSite> = FxHashMap::default();
+    for index in 0..tally.rows.len() {
+        let row = tally.rows[index];
+        let of_jdk = tally.origin_of(row.key.site) == Origin::Jdk;
+        let ty = if row.key.site.0 == 0 { row.key.ty } else { TypeId::UNKNOWN };
+        let counted = count(index, tally);
+        let site = sites.entry((row.key.site, ty)).or_default();
+        site.ty.get_or_insert(row.key.ty);
+        site.made += row.made;
+        site.alive += row.alive;
+        site.middle += tally.middle().1.get(index).copied().unwrap_or_default();
+        if row.key.caller != NONE {
+            *site.callers.entry(row.key.caller).or_default() += counted;
+        }
+        if !of_jdk || row.key.caller != NONE {
+            site.asked += row.made;
+        }
+    }
+    sites
+}
+
+/// The sites, `top` of them.
+pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<SiteLine> {
+    let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].made).into_iter().collect();
+    sites.retain(|((site, _), _)| site.0 != 0);
+    sites.sort_by_cached_key(|((site, _), of)| {
+        (Reverse((of.asked.bytes, of.asked.objects, of.made.bytes, of.made.objects)), (texts.site)(*site))
+    });
+    sites.truncate(top);
+    let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
+        let (caller, callers) = of.caller(texts);
+        SiteLine {
+            site: (texts.site)(site),
+            ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
+            origin: tally.origin_of(site),
+            amount: of.made,
+            caller,
+            callers,
+        }
+    };
+    sites.into_iter().map(line).collect()
+}
+
+/// What has more bytes alive at the end than in the middle of the run, `top` of it.
+pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<GrowthLine> {
+    if tally.lives.is_none() {
+        return Vec::new();
+    }
+    let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].alive).into_iter().collect();
+    sites.retain(|(_, of)| of.alive.bytes > of.middle.bytes);
+    sites.sort_by_cached_key(|((site, ty), of)| {
+        (Reverse((of.alive.bytes - of.middle.bytes, of.alive.objects)), (texts.site)(*site), *ty)
+    });
+    sites.truncate(top);
+    let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
+        let (caller, callers) = of.caller(texts);
+        GrowthLine {
+            site: (site.0 != 0).then(|| (texts.site)(site)),
+            ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
+            in_the_middle: of.middle,
+            at_the_end: of.alive,
+            made: of.made,
+            caller,
+            callers,
+        }
+    };
+    sites.into_iter().map(line).collect()
+}
+
+/// What methods that were running at the end may hold, `top` of it.
+pub(super) fn held(tally: &Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
+    let mut lines: Vec<HeldLine> = tally
+        .held()
+        .map(|(method, row, amount)| {
+            let key = tally.rows[row as usize].key;
+            HeldLine {
+                method: (texts.method)(method),
+                ty: (texts.ty)(key.site, key.ty),
+                site: (key.site.0 != 0).then(|| (texts.site)(key.site)),
+                amount,
+            }
+        })
+        .collect();
+    lines.sort_by(|a, b| {
+        let key = |line: &HeldLine| (Reverse(line.amount.bytes), Reverse(line.amount.objects));
+        key(a).cmp(&key(b)).then_with(|| (&a.method, &a.ty, &a.site).cmp(&(&b.method, &b.ty, &b.site)))
+    });
+    lines.truncate(top);
+    lines
+}

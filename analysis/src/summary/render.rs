@@ -1,0 +1,236 @@
+//! The summary for people: one screen. The rest is in `long`.
+
+use std::fmt::Write;
+
+use et_names::EventSet;
+use et_names::escape::OneLine;
+use et_names::units::{bytes, counted, number, percent, seconds};
+
+use super::{Amount, Origin, Summary};
+
+/// The columns that a terminal has at least.
+const WIDTH: usize = 80;
+
+/// What a line of a list says: bytes, their share, objects, and then words, on lines of their own if they do not fit.
+fn entry(out: &mut String, numbers: [&str; 3], text: &str, more: &str) {
+    let [bytes, share, objects] = numbers;
+    // Names may hold line ends, which would begin a line of their own.
+    let (text, more) = (OneLine(text).to_string(), OneLine(more).to_string());
+    let mut line = format!("{bytes:>11} {share:>7} {objects:>11}  ");
+    let indent = line.chars().count();
+    let mut column = indent;
+    let parts = text.split("  ").chain(Some(more.as_str()).filter(|more| !more.is_empty()));
+    for (index, part) in parts.enumerate() {
+        let (gap, length) = (if index == 0 { 0 } else { 2 }, part.chars().count());
+        if index > 0 && column + gap + length > WIDTH {
+            line += &format!("\n{:indent$}  {part}", "");
+            column = indent + 2 + length;
+        } else {
+            line += &format!("{:gap$}{part}", "");
+            column += gap + length;
+        }
+    }
+    let _ = writeln!(out, "{}", line.trim_end());
+}
+
+fn amounts(amount: Amount, whole: Amount) -> [String; 3] {
+    [bytes(amount.bytes), percent(amount.bytes, whole.bytes), number(amount.objects)]
+}
+
+fn borrowed(numbers: &[String; 3]) -> [&str; 3] {
+    [&numbers[0], &numbers[1], &numbers[2]]
+}
+
+/// `for shop.Main.run and 2 others`.
+fn asked_by(caller: Option<&str>, callers: usize) -> String {
+    match (caller, callers) {
+        (None, _) => String::new(),
+        (Some(caller), 0 | 1) => format!("for {caller}"),
+        (Some(caller), more) => format!("for {caller} and {}", counted(more as u64 - 1, "other")),
+    }
+}
+
+/// One screen: what there was at most, whose code asked for it, where it was made, what grew, and what the trace lacks.
+pub fn render(summary: &Summary) -> String {
+    let mut out = String::new();
+    header(&mut out, summary);
+    packages(&mut out, summary);
+    sites(&mut out, summary);
+    grew(&mut out, summary);
+    held(&mut out, summary);
+    health(&mut out, summary);
+    out
+}
+
+/// A line of the header or of the health.
+fn line(out: &mut String, name: &str, text: &str) {
+    if !text.is_empty() {
+        let _ = writeln!(out, "{name:<11}{}", OneLine(text));
+    }
+}
+
+fn header(out: &mut String, summary: &Summary) {
+    let program = &summary.program;
+    line(out, "program", &program.command);
+    let mut jvm = program.jvm.clone();
+    if let Some(run) = summary.seconds {
+        let paused = summary.gcs.iter().map(|gc| gc.pause_seconds).fold(0.0, |a, b| a + b);
+        let least = if summary.complete && !summary.recovered { "" } else { "at least " };
+        jvm += &format!(", ran {least}{}", seconds(run));
+        if !summary.gcs.is_empty() {
+            jvm += &format!(", {} of it in {}", seconds(paused), counted(summary.gcs.len() as u64, "collection"));
+        }
+    }
+    line(out, "JVM", jvm.trim_start_matches(", "));
+    let records = summary.records.get("total").copied().unwrap_or(0);
+    let completeness = match &summary.cut_off {
+        None if summary.recovered => "recovered",
+        None => "complete",
+        Some(_) => "cut off",
+    };
+    let sizes = format!("{}, {}, {completeness}", bytes(summary.trace_bytes), counted(records, "record"));
+    line(out, "trace", &format!("{}, {sizes}", summary.trace));
+    let whole = summary.allocated;
+    line(out, "made", &format!("{}, {}", counted(whole.objects, "object"), bytes(whole.bytes)));
+    match &summary.peak {
+        Some(peak) => {
+            let when = percent(peak.tick, summary.ticks);
+            let place = peak.method.as_ref().map_or_else(String::new, |method| format!("in {method}; "));
+            let when = if when.is_empty() { when } else { format!(", after {when} of all calls and returns") };
+            line(out, "live", &format!("{} at most{when};", bytes(peak.live.bytes)));
+            line(out, "", &format!("{place}{} at the end", bytes(peak.at_the_end.bytes)));
+        }
+        None => {
+            let used = summary.gcs.last().filter(|gc| gc.heap_used_bytes > 0);
+            let heap = used.map_or_else(String::new, |gc| {
+                format!("; heap after the last collection: {}", bytes(gc.heap_used_bytes))
+            });
+            line(out, "live", &format!("not known without deaths{heap}"));
+        }
+    }
+}
+
+/// How many of a list are shown on the first screen.
+const SHOWN: usize = 3;
+
+fn packages(out: &mut String, summary: &Summary) {
+    if summary.packages.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nBytes by package, with what the JDK made for it");
+    let mut shown = 0;
+    for (origin, whose) in [(Origin::Program, "program"), (Origin::Library, "library"), (Origin::Jdk, "JDK")] {
+        let lines = summary.packages.iter().filter(|line| line.origin == origin);
+        for line in lines.take(if origin == Origin::Jdk { 2 } else { SHOWN }) {
+            shown += 1;
+            let numbers = amounts(line.amount, summary.allocated);
+            entry(out, borrowed(&numbers), &format!("{whose:<8} {}", line.package), "");
+        }
+    }
+    if summary.package_count > shown {
+        let _ = writeln!(out, "{:>33}and {} more", "", summary.package_count - shown);
+    }
+}
+
+fn sites(out: &mut String, summary: &Summary) {
+    if summary.sites.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nBytes by site, of the program's and what it asked for first");
+    for line in &summary.sites {
+        let numbers = amounts(line.amount, summary.allocated);
+        let caller = asked_by(line.caller.as_deref(), line.callers);
+        entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
+    }
+    if !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
+        let _ = writeln!(out, "  who asked for them is not known: there are no records of calls");
+    }
+}
+
+fn grew(out: &mut String, summary: &Summary) {
+    let Some(peak) = &summary.peak else { return };
+    if summary.grew.is_empty() {
+        let _ = writeln!(out, "\nNothing grew: no site has more alive at the end than in the middle of the run");
+        return;
+    }
+    let _ = writeln!(out, "\nGrew: alive at the end, share of all, and how much since the middle of the run");
+    for line in summary.grew.iter().take(SHOWN) {
+        let more = line.at_the_end.bytes - line.in_the_middle.bytes;
+        let numbers = [
+            bytes(line.at_the_end.bytes),
+            percent(line.at_the_end.bytes, peak.at_the_end.bytes),
+            format!("+{}", bytes(more)),
+        ];
+        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
+        let caller = asked_by(line.caller.as_deref(), line.callers);
+        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &caller);
+    }
+}
+
+fn held(out: &mut String, summary: &Summary) {
+    // What is of no size is in every program.
+    let least = summary.peak.as_ref().map_or(0, |peak| peak.live.bytes / 100);
+    let lines: Vec<_> = summary.held_by_running_methods.iter().filter(|line| line.amount.bytes > least).collect();
+    if lines.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\nMaybe alive: last seen in methods running at the end, with what it held");
+    for line in lines.into_iter().take(SHOWN) {
+        let numbers = amounts(line.amount, summary.allocated);
+        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
+        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &format!("in {}", line.method));
+    }
+}
+
+/// What is not as it should be, or not seen.
+fn health(out: &mut String, summary: &Summary) {
+    out.push('\n');
+    let lost =
+        if summary.lost == 0 { "nothing lost".into() } else { format!("{} lost", counted(summary.lost, "event")) };
+    line(out, "health", &lost);
+    let mut parts = Vec::new();
+    for (count, what) in [
+        (summary.anomalies.iter().map(|(_, count)| count).sum(), "event that did not fit"),
+        (summary.not_instrumented.classes as u64, "class without hooks"),
+        (summary.shortfall_count as u64, "method without some hooks"),
+    ] {
+        if count > 0 {
+            let (one, rest) = what.split_once(' ').unwrap_or((what, ""));
+            parts.push(format!("{} {rest}", counted(count, one)));
+        }
+    }
+    if !parts.is_empty() {
+        line(out, "", &format!("{}: see --long", parts.join(", ")));
+    }
+    if let Some(cut) = &summary.cut_off {
+        line(out, "", cut);
+    }
+    let missing = EventSet::ALL.names().filter(|name| !summary.events.contains(name)).collect::<Vec<_>>().join(", ");
+    if !missing.is_empty() {
+        line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
+    }
+    let left: Vec<_> = summary.threads.iter().filter(|thread| thread.frames_left > 0).collect();
+    if !left.is_empty() {
+        let methods = counted(left.iter().map(|thread| thread.frames_left as u64).sum(), "method");
+        line(out, "", &format!("{methods} of {} still running at the end", counted(left.len() as u64, "thread")));
+    }
+    for problem in &summary.problems {
+        line(out, "", &format!("the runtime says: {} ({})", problem.what, number(problem.count)));
+    }
+    for overlap in &summary.overlaps {
+        line(out, "", &format!("the same ids are used by {overlap}: instrument one of them again with --id-base"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_for_people() {
+        assert_eq!(number(1_234_567), "1,234,567");
+        assert_eq!(number(12), "12");
+        assert_eq!(seconds(0.0001), "100 µs");
+        assert_eq!(percent(1, 0), "");
+    }
+}

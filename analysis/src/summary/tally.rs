@@ -1,0 +1,375 @@
+//! What the records add up to.
+
+use std::hash::Hash;
+
+use et_names::{MethodId, SiteId};
+use rustc_hash::FxHashMap;
+
+use super::Amount;
+use super::code::{Code, Origin, PackageId};
+use super::held::Held;
+use super::lifetimes::{Life, LifetimeSum, Lives};
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Tick};
+use et_trace::source::Source;
+use et_trace::types::TypeId;
+
+/// No method.
+pub(super) const NONE: MethodId = MethodId(0);
+
+/// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
+pub(super) type KindCounts = [u64; AllocKind::ALL.len()];
+
+/// A method that runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    pub method: MethodId,
+    /// The innermost of it and its callers that is not the JDK's.
+    pub outside: MethodId,
+    /// The innermost that is the program's.
+    pub program: MethodId,
+    /// Tells it from frames that were in its place before.
+    pub serial: u64,
+}
+
+/// A thread.
+#[derive(Debug, Default)]
+pub(super) struct ThreadTally {
+    pub id: u32,
+    pub records: u64,
+    pub allocated: Amount,
+    pub stack: Vec<Frame>,
+}
+
+impl ThreadTally {
+    /// The frame of that depth, if it still runs.
+    pub fn running(&self, depth: u32, serial: u64) -> Option<&Frame> {
+        self.stack.get(depth as usize).filter(|frame| frame.serial == serial)
+    }
+}
+
+/// What was made at a site, for a caller. The number of a row stands for all three.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Origins {
+    pub site: SiteId,
+    /// For a site of the JDK's the innermost method outside it, for one of a library's the innermost of the program's; the
+    /// top of the stack if no site is known. [`NONE`] if there is none.
+    pub caller: MethodId,
+    pub ty: TypeId,
+}
+
+/// What is counted of each.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Row {
+    pub key: Origins,
+    pub made: Amount,
+    pub kinds: KindCounts,
+    /// Of those not dead yet.
+    pub alive: Amount,
+    pub lifetime: LifetimeSum,
+}
+
+/// The most bytes that were alive.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PeakTally {
+    pub live: Amount,
+    pub tick: u64,
+    /// Bytes made until then.
+    pub made_bytes: u64,
+    /// Where the object was made that came last.
+    pub caller: MethodId,
+}
+
+/// What was alive at some tick, by row.
+#[derive(Debug)]
+struct Sample {
+    tick: u64,
+    alive: Vec<Amount>,
+}
+
+/// Samples that are kept at most; then every second goes.
+const SAMPLES: usize = 32;
+
+/// Everything.
+#[derive(Debug)]
+pub(super) struct Tally<'a> {
+    pub code: Code<'a>,
+    pub rows: Vec<Row>,
+    numbers: FxHashMap<Origins, u32>,
+    sites: FxHashMap<SiteId, MethodId>,
+    source: &'a Source,
+    pub kinds: [Amount; AllocKind::ALL.len()],
+    made_bytes: u64,
+    pub threads: Vec<ThreadTally>,
+    thread_numbers: FxHashMap<u32, usize>,
+    current: usize,
+    frames: u64,
+    /// If deaths are known.
+    pub lives: Option<Lives>,
+    live: Amount,
+    pub peak: PeakTally,
+    samples: Vec<Sample>,
+    sample_every: u64,
+    held: Held,
+    last_tick: u64,
+}
+
+impl<'a> Tally<'a> {
+    pub fn new(source: &'a Source, with_lives: bool) -> Self {
+        Self {
+            code: Code::of(source),
+            rows: Vec::new(),
+            numbers: FxHashMap::default(),
+            sites: FxHashMap::default(),
+            source,
+            kinds: Default::default(),
+            made_bytes: 0,
+            threads: vec![ThreadTally::default()],
+            thread_numbers: FxHashMap::from_iter([(0, 0)]),
+            current: 0,
+            frames: 0,
+            lives: with_lives.then(Lives::default),
+            live: Amount::default(),
+            peak: PeakTally { live: Amount::default(), tick: 0, made_bytes: 0, caller: NONE },
+            samples: Vec::new(),
+            sample_every: 64,
+            held: Held::default(),
+            last_tick: 0,
+        }
+    }
+
+    pub fn record(&mut self, record: &Record, tick: Tick) {
+        self.last_tick = tick.0;
+        if let Record::Death { object, .. } = *record {
+            // Whose the death of an object is does not make it work of that thread.
+            self.death(object, tick);
+            return;
+        }
+        let thread = record.thread().0;
+        if thread != self.threads[self.current].id {
+            self.switch_to(thread);
+        }
+        self.threads[self.current].records += 1;
+        if self.lives.is_some() {
+            // Weak references are cleared between deaths.
+            if !matches!(record, Record::Update { target: ObjectId::NULL, .. }) {
+                self.held.end_of_batch();
+            }
+            self.sample(tick);
+            self.mention(record, tick);
+        }
+        match *record {
+            Record::Entry { method, .. } => self.enter(method),
+            Record::Exit { .. } | Record::ExitThrow { .. } => self.leave(),
+            Record::Alloc(alloc) => self.made(&alloc, record.letter_index(), tick),
+            _ => {}
+        }
+    }
+
+    fn switch_to(&mut self, thread: u32) {
+        let threads = &mut self.threads;
+        self.current = *self.thread_numbers.entry(thread).or_insert_with(|| {
+            threads.push(ThreadTally { id: thread, ..ThreadTally::default() });
+            threads.len() - 1
+        });
+    }
+
+    fn enter(&mut self, method: MethodId) {
+        let origin = self.code.enter(method);
+        let stack = &mut self.threads[self.current].stack;
+        let (outside, program) = stack.last().map_or((NONE, NONE), |below| (below.outside, below.program));
+        self.frames += 1;
+        stack.push(Frame {
+            method,
+            outside: if origin == Origin::Jdk { outside } else { method },
+            program: if origin == Origin::Program { method } else { program },
+            serial: self.frames,
+        });
+    }
+
+    fn leave(&mut self) {
+        let stack = &mut self.threads[self.current].stack;
+        stack.pop();
+        // There may be a million virtual threads, one after the other.
+        if stack.is_empty() {
+            *stack = Vec::new();
+        }
+    }
+
+    fn method_of(&mut self, site: SiteId) -> MethodId {
+        let source = self.source;
+        *self.sites.entry(site).or_insert_with(|| match source {
+            Source::Trace(trace) => trace.names.site(site).map_or(NONE, |(table, site)| table.method_id(site.method)),
+            Source::Text(text) => {
+                let method = text.names().and_then(|names| names.site_method(site.0.into()));
+                method.and_then(|method| u32::try_from(method).ok()).map_or(NONE, MethodId)
+            }
+        })
+    }
+
+    fn made(&mut self, alloc: &Alloc, kind: usize, tick: Tick) {
+        self.kinds[kind].add(alloc.size);
+        let is_initial = alloc.kind == AllocKind::Initial;
+        let mut number = None;
+        let top = self.threads[self.current].stack.last().copied();
+        if !is_initial {
+            self.made_bytes += alloc.size;
+            self.threads[self.current].allocated.add(alloc.size);
+            let (outside, program, top) = top.map_or((NONE, NONE, NONE), |top| (top.outside, top.program, top.method));
+            let method = if alloc.site.0 == 0 { NONE } else { self.method_of(alloc.site) };
+            let caller = match method {
+                NONE if outside != NONE => outside,
+                NONE => top,
+                _ => match self.code.origin(method) {
+                    Origin::Program => NONE,
+                    Origin::Library => program,
+                    Origin::Jdk => outside,
+                },
+            };
+            let key = Origins { site: alloc.site, caller, ty: alloc.ty };
+            let rows = &mut self.rows;
+            let at = *self.numbers.entry(key).or_insert_with(|| {
+                rows.push(Row {
+                    key,
+                    made: Amount::default(),
+                    kinds: KindCounts::default(),
+                    alive: Amount::default(),
+                    lifetime: LifetimeSum::default(),
+                });
+                rows.len() as u32 - 1
+            });
+            let row = &mut self.rows[at as usize];
+            row.made.add(alloc.size);
+            row.kinds[kind] += 1;
+            number = Some(at);
+        }
+        let Some(lives) = &mut self.lives else { return };
+        let thread = self.current as u32;
+        let holder = top.map(|top| (thread, self.threads[self.current].stack.len() as u32 - 1, top.serial));
+        lives.born(alloc.object, Life::new(tick.0, alloc.size, number, holder));
+        if let Some(number) = number {
+            self.rows[number as usize].alive.add(alloc.size);
+        }
+        self.live.add(alloc.size);
+        if self.live.bytes > self.peak.live.bytes {
+            self.peak = PeakTally {
+                live: self.live,
+                tick: tick.0,
+                made_bytes: self.made_bytes,
+                caller: top.map_or(NONE, |top| if top.outside == NONE { top.method } else { top.outside }),
+            };
+        }
+    }
+
+    fn death(&mut self, object: ObjectId, tick: Tick) {
+        let Some(life) = self.lives.as_mut().and_then(|lives| lives.died(object)) else { return };
+        self.live.remove(life.size);
+        let Some(number) = life.row else { return };
+        let row = &mut self.rows[number as usize];
+        row.alive.remove(life.size);
+        row.lifetime.died(&life, tick.0);
+        let holder = life
+            .holder
+            .filter(|&(thread, depth, serial)| self.threads[thread as usize].running(depth, serial).is_some());
+        self.held.died(number, life.size, holder, &self.threads);
+    }
+
+    /// What an update stores is not used by it; but whoever did it had it in hand.
+    fn mention(&mut self, record: &Record, tick: Tick) {
+        let Some(lives) = &mut self.lives else { return };
+        let stack = &self.threads[self.current].stack;
+        let frame = stack.last().map(|top| (self.current as u32, stack.len() as u32 - 1, top.serial));
+        let (now, threads) = (Some(tick.0), &self.threads);
+        match *record {
+            Record::Alloc(_) => {}
+            Record::Update { origin, target, .. } => {
+                lives.mentioned(origin, now, frame, threads);
+                lives.mentioned(target, None, frame, threads);
+            }
+            // The frame is about to end.
+            Record::Exit { receiver, .. } => lives.mentioned(receiver, now, None, threads),
+            Record::ExitThrow { receiver, exception, .. } => {
+                lives.mentioned(receiver, now, None, threads);
+                lives.mentioned(exception, now, None, threads);
+            }
+            _ => record.objects().into_iter().for_each(|object| lives.mentioned(object, now, frame, threads)),
+        }
+    }
+
+    fn sample(&mut self, tick: Tick) {
+        let due = self.samples.last().map_or(0, |last| last.tick + self.sample_every);
+        if tick.0 < due.max(self.sample_every) {
+            return;
+        }
+        if self.samples.len() == SAMPLES {
+            let mut index = 0;
+            self.samples.retain(|_| {
+                index += 1;
+                index % 2 == 0
+            });
+            self.sample_every *= 2;
+        }
+        self.samples.push(Sample { tick: tick.0, alive: self.rows.iter().map(|row| row.alive).collect() });
+    }
+
+    /// The tick nearest to the middle of which it is known what was alive then, and that by row; rows that came later have
+    /// none.
+    pub fn middle(&self) -> (u64, &[Amount]) {
+        let nearest = self.samples.iter().min_by_key(|sample| (sample.tick * 2).abs_diff(self.last_tick));
+        nearest.map_or((0, &[]), |sample| (sample.tick, &sample.alive))
+    }
+
+    /// Objects and bytes that are there at the end, those included that were there before.
+    pub fn alive_at_end(&self) -> Amount {
+        self.live
+    }
+
+    /// What methods that were running at the end may have held in local variables: method, row of the object, and what died
+    /// with it.
+    pub fn held(&self) -> impl Iterator<Item = (MethodId, u32, Amount)> + '_ {
+        self.held.at_end(&self.threads)
+    }
+
+    /// The package whose code asked for what a row counts.
+    pub fn package_of(&mut self, key: Origins) -> PackageId {
+        let method = match self.method_of_known(key.site) {
+            NONE => key.caller,
+            method if self.code.origin(method) == Origin::Jdk && key.caller != NONE => key.caller,
+            method => method,
+        };
+        if method == NONE { PackageId::JVM } else { self.code.package_of(method) }
+    }
+
+    fn method_of_known(&mut self, site: SiteId) -> MethodId {
+        if site.0 == 0 { NONE } else { self.method_of(site) }
+    }
+
+    /// Whose code a site is.
+    pub fn origin_of(&mut self, site: SiteId) -> Origin {
+        match self.method_of_known(site) {
+            NONE => Origin::Jdk,
+            method => self.code.origin(method),
+        }
+    }
+
+    /// All objects made while tracing was on.
+    pub fn allocated(&self) -> Amount {
+        let mut all = Amount::default();
+        for (kind, amount) in AllocKind::ALL.iter().zip(&self.kinds) {
+            if *kind != AllocKind::Initial {
+                all += *amount;
+            }
+        }
+        all
+    }
+
+    /// Sums of rows with the same key.
+    pub fn by<K: Eq + Hash>(&self, key: impl Fn(&Row) -> K) -> FxHashMap<K, (Amount, KindCounts)> {
+        let mut sums: FxHashMap<K, (Amount, KindCounts)> = FxHashMap::default();
+        for row in &self.rows {
+            let (amount, kinds) = sums.entry(key(row)).or_default();
+            *amount += row.made;
+            kinds.iter_mut().zip(row.kinds).for_each(|(sum, count)| *sum += count);
+        }
+        sums
+    }
+}

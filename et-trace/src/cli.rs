@@ -1,0 +1,523 @@
+//! The command line of `et-trace`.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use et_names::escape::{Json, Lines, OneLine};
+use serde::Serialize;
+
+use crate::bar::Bar;
+use crate::output::{Kind, Output, OutputError};
+use et_analysis::compare::{self, CompareError};
+use et_analysis::{summary, validate};
+use et_names::units::counted;
+use et_trace::file::TraceFile;
+use et_trace::lifetimes::Limits;
+use et_trace::record::Clock;
+use et_trace::resolve::Lost;
+use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_trace::text::{Dialect, Holders, TextError};
+use et_trace::{recover, text};
+
+/// All went well.
+const OK: u8 = 0;
+/// Bad input, or invariants violated.
+const FAILED: u8 = 1;
+/// The trace is cut off; what there is was read.
+const CUT_OFF: u8 = 3;
+/// Events are missing in the midst of it; the others were read.
+const DAMAGED: u8 = 4;
+/// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
+const CLOSED: u8 = 141;
+
+/// Reads traces of Elephant Tracks.
+#[derive(Debug, Parser)]
+#[command(
+    name = "et-trace",
+    version,
+    after_help = "\
+Examples:
+  et-trace summary app.ettrace                 what the program's objects did
+  et-trace summary --json app.ettrace          the same for a program
+  et-trace text app.ettrace --names app.names  every record, and what its ids mean
+  et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
+  et-trace validate app.ettrace                does the trace keep its invariants?
+  zcat app.trace.gz | et-trace summary -       texts are read as well
+  et-trace compare-deaths app.ettrace          its deaths against those that the collector told of
+  et-trace recover cut.ettrace -o app.ettrace  a killed run's trace and buffers in one file
+
+Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
+
+Exit codes: 0 all went well; 1 bad input, or `validate` or `compare-deaths` found something; 2 wrong usage;
+3 the trace is cut off (killed program, full disk): what there is was read and printed;
+4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed;
+141 standard output was closed before all was written, as of other Unix tools."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Shows what was alive at most, who asked for it, where it was made, what grew, and what is missing
+    Summary(SummaryArgs),
+    /// Prints every record as a line of text
+    Text(TextArgs),
+    /// Checks the invariants of a trace: allocations, nesting, old targets, exceptions
+    Validate(ValidateArgs),
+    /// Compares the deaths with what the collector said, in a trace that was made with -Det.deaths=gc
+    CompareDeaths(CompareArgs),
+    /// Makes a whole trace of one that is cut off and the buffer file (.buf) beside it
+    Recover(RecoverArgs),
+    /// Shows how the trace file is made up
+    Info {
+        /// The trace, or - for standard input
+        trace: PathBuf,
+        /// The sizes as JSON, for programs
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+/// What to read, and how.
+#[derive(Debug, Args)]
+struct InputArgs {
+    /// The trace: a file of the runtime or a text of dialect et or replayer, or - for standard input
+    trace: PathBuf,
+    /// What the ids of a text mean (a file that `text --names` wrote)
+    #[arg(long, value_name = "FILE")]
+    with_names: Option<PathBuf>,
+    /// Where deaths come from
+    #[arg(long, value_enum, default_value = "trace")]
+    deaths: DeathsArg,
+}
+
+impl InputArgs {
+    fn open(&self, bar: &Bar) -> Result<Source, CliError> {
+        open(&self.trace, self.with_names.as_deref(), bar)
+    }
+
+    fn reading(&self, clock: ClockArg) -> Reading {
+        Reading { deaths: self.deaths.into(), clock: clock.into(), ..Reading::default() }
+    }
+}
+
+fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Source, CliError> {
+    let mut source = Source::open(trace, names)?;
+    source.watch(bar.watcher());
+    Ok(source)
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DeathsArg {
+    /// The records: an object died where it could not be reached any more
+    Trace,
+    /// Nowhere: no D records
+    None,
+}
+
+impl From<DeathsArg> for Deaths {
+    fn from(arg: DeathsArg) -> Self {
+        match arg {
+            DeathsArg::Trace => Self::Trace,
+            DeathsArg::None => Self::None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ClockArg {
+    /// M, E and X
+    Et,
+    /// T and H as well
+    Et1,
+}
+
+impl From<ClockArg> for Clock {
+    fn from(arg: ClockArg) -> Self {
+        match arg {
+            ClockArg::Et => Self::Methods,
+            ClockArg::Et1 => Self::MethodsAndExceptions,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct SummaryArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// How many sites, classes and packages to list
+    #[arg(long, default_value_t = 5, value_name = "N")]
+    top: usize,
+    /// More than the first screen: classes, lifetimes, threads, collections, what is not seen, records by letter
+    #[arg(long)]
+    long: bool,
+    /// What the clock counts, which lifetimes are measured by
+    #[arg(long, value_enum, default_value = "et")]
+    clock: ClockArg,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DialectArg {
+    /// Elephant Tracks: hexadecimal
+    Et,
+    /// Elephant Tracks 3 and its TraceReplayer: decimal
+    Replayer,
+    /// CSV of allocations and frees
+    Oracle,
+}
+
+impl From<DialectArg> for Dialect {
+    fn from(arg: DialectArg) -> Self {
+        match arg {
+            DialectArg::Et => Self::Et,
+            DialectArg::Replayer => Self::Replayer,
+            DialectArg::Oracle => Self::Oracle,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+struct TextArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Which text
+    #[arg(long, value_enum, default_value = "et")]
+    dialect: DialectArg,
+    /// What the clock counts; dialect replayer writes it in D records
+    #[arg(long, value_enum, default_value = "et")]
+    clock: ClockArg,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write what the ids mean to this file
+    #[arg(long, value_name = "FILE")]
+    names: Option<PathBuf>,
+    /// Write all names, not only those that the trace uses
+    #[arg(long, requires = "names")]
+    all_names: bool,
+    /// Say beside deaths, too, what holds objects although no record does
+    #[arg(long)]
+    holders: bool,
+    /// Replace output files whatever they are, not only texts and names files
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Debug, Args)]
+struct ValidateArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// How many violations to describe; all are counted
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    limit: usize,
+}
+
+#[derive(Debug, Args)]
+struct CompareArgs {
+    /// The trace, or - for standard input
+    trace: PathBuf,
+    /// How many objects to describe that the collector freed and the trace holds; all are counted
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    limit: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+struct RecoverArgs {
+    /// The trace that is cut off
+    trace: PathBuf,
+    /// The whole trace
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace the output whatever it is, not only a recovered trace
+    #[arg(long)]
+    force: bool,
+}
+
+/// Why a command failed: one line.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error("{path} is a text: it has no names of its own to write", path = path.display())]
+    NoNames { path: PathBuf },
+    #[error("{path} is a text: --json is for traces of the runtime's", path = path.display())]
+    NoSizes { path: PathBuf },
+    #[error("{path} is a text: what the collector said is only in a trace of the runtime's", path = path.display())]
+    NoCollector { path: PathBuf },
+    #[error(transparent)]
+    Compare(#[from] CompareError),
+    #[error("{path} has its end: nothing is to be recovered", path = path.display())]
+    Whole { path: PathBuf },
+    #[error("cannot write to standard output: {0}")]
+    Stdout(io::Error),
+}
+
+impl CliError {
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
+fn say(line: fmt::Arguments<'_>) {
+    let line = format!("et-trace: {}\n", OneLine(line));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What the command line is made of, for its manual.
+pub fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return refuse(error),
+    };
+    let done = match &cli.command {
+        Command::Summary(args) => run_summary(args),
+        Command::Text(args) => run_text(args),
+        Command::Validate(args) => run_validate(args),
+        Command::CompareDeaths(args) => run_compare_deaths(args),
+        Command::Recover(args) => run_recover(args),
+        Command::Info { trace, json } => run_info(trace, *json),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        // Whoever reads us has seen enough: nothing is to be said, but not all was written.
+        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
+        Err(error) => {
+            say(format_args!("{error}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Says what is wrong with a command line, or helps.
+fn refuse(error: clap::Error) -> ExitCode {
+    if let Some(line) = without_command(&error, std::env::args_os().nth(1)) {
+        let _ = io::stderr().write_all(format!("et-trace: {}\n", OneLine(line)).as_bytes());
+        return ExitCode::from(2);
+    }
+    // Arguments stand in the message as they were given: it is made of safe ones.
+    let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
+    let error = Cli::try_parse_from(safe).err().unwrap_or(error);
+    let _ = error.print();
+    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED))
+}
+
+/// Strings, numbers and lists: to make JSON of them cannot fail.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
+}
+
+/// Text for people: what is in a trace can do no harm to a terminal.
+fn print(text: &str) -> Result<(), CliError> {
+    write_out(&Lines(text).to_string())
+}
+
+fn write_out(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+}
+
+/// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
+fn completeness(source: &Source, lost: Lost) -> u8 {
+    let cut = match source {
+        Source::Trace(trace) => trace.file.cut_off().map(ToString::to_string),
+        Source::Text(_) => None,
+    };
+    let lost = (lost.total() > 0).then(|| format!("events are missing: {lost}"));
+    let code = match (&cut, &lost) {
+        (None, None) => return OK,
+        (Some(_), None) => CUT_OFF,
+        (_, Some(_)) => DAMAGED,
+    };
+    let said: Vec<String> = [lost, cut].into_iter().flatten().collect();
+    say(format_args!("{}: {}", source.path().display(), said.join("; ")));
+    code
+}
+
+fn lost_events(source: &Source) -> u64 {
+    match source {
+        Source::Trace(trace) => trace.file.lost_events(),
+        Source::Text(_) => 0,
+    }
+}
+
+/// Tells what is odd in a text.
+fn warn(source: &Source, warnings: &[String]) {
+    for warning in warnings {
+        say(format_args!("{}: warning: {warning}", source.path().display()));
+    }
+}
+
+/// What was meant by a file in the place of a subcommand.
+fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<String> {
+    let first = first.filter(|_| error.kind() == clap::error::ErrorKind::InvalidSubcommand)?;
+    let is_trace = Path::new(&first).extension().is_some_and(|end| end == "ettrace") || Path::new(&first).is_file();
+    // As a debugging string it can be typed as it is shown, whatever it holds.
+    let plain =
+        first.to_str().filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+,:@%".contains(c)));
+    let shown = plain.map_or_else(|| format!("{first:?}"), str::to_owned);
+    is_trace.then(|| format!("say what to do with {shown}: et-trace summary {shown}"))
+}
+
+fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let source = args.input.open(&bar)?;
+    let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
+    drop(bar);
+    if args.json {
+        print_json(&summary)?;
+    } else if args.long {
+        print(&summary::render_long(&summary))?;
+    } else {
+        print(&summary::render(&summary))?;
+    }
+    warn(&source, &summary.warnings);
+    Ok(completeness(&source, summary.lost_details))
+}
+
+fn run_text(args: &TextArgs) -> Result<u8, CliError> {
+    let input = &args.input.trace;
+    // A terminal that shows the records shows how far they are.
+    let bar = Bar::new(args.output.is_some() || !io::stdout().is_terminal());
+    let source = args.input.open(&bar)?;
+    if args.names.is_some() && matches!(source, Source::Text(_)) {
+        return Err(CliError::NoNames { path: input.clone() });
+    }
+    if let (Some(names), Some(output)) = (&args.names, &args.output)
+        && std::path::absolute(names).ok() == std::path::absolute(output).ok()
+    {
+        return Err(OutputError::SameFile { path: output.clone() }.into());
+    }
+    // Both files are begun before the long work: a wrong path shows at once.
+    let create = |path: &Path, kind, taken: &[&Path]| Output::create(path, kind, args.force, taken);
+    let names = args.names.as_deref().map(|path| create(path, Kind::Names, &[input])).transpose()?;
+    let taken: Vec<&Path> = std::iter::once(input).chain(&args.names).map(PathBuf::as_path).collect();
+    let mut output = args.output.as_deref().map(|path| create(path, Kind::Text, &taken)).transpose()?;
+    let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
+    let holders = if args.holders { Holders::Always } else { Holders::default() };
+    let written = match &mut output {
+        Some(file) => text::write_with(&source, dialect, reading, holders, file),
+        None => text::write_with(&source, dialect, reading, holders, io::stdout().lock()),
+    };
+    let (ending, used) = match written {
+        Ok(done) => done,
+        Err(TextError::Read(error)) => return Err(error.into()),
+        Err(TextError::Write(source)) => {
+            return Err(match &output {
+                Some(file) => file.error(source).into(),
+                None => CliError::Stdout(source),
+            });
+        }
+    };
+    if let (Some(mut file), Source::Trace(trace)) = (names, &source) {
+        let Ending { outcome, .. } = &ending;
+        let used = used.as_ref().filter(|_| !args.all_names);
+        let wrote = text::write_names(trace, dialect, used, &outcome.extra_fields, &mut file);
+        wrote.map_err(|source| file.error(source))?;
+        file.finish()?;
+    }
+    output.map_or(Ok(()), Output::finish)?;
+    drop(bar);
+    warn(&source, &ending.warnings);
+    Ok(completeness(&source, ending.outcome.lost))
+}
+
+fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let source = args.input.open(&bar)?;
+    let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
+    drop(bar);
+    // What is lost is among the violations.
+    let cut_off = completeness(&source, Lost::default());
+    let mut out = String::new();
+    for violation in &report.violations {
+        out += &format!("{violation}\n");
+    }
+    let shown = report.violations.len() as u64;
+    if report.violation_count > shown {
+        out += &format!("… and {} more\n", report.violation_count - shown);
+    }
+    for note in &report.notes {
+        out += &format!("note: {note}\n");
+    }
+    let records = counted(report.totals.sum(), "record");
+    out += &match report.violation_count {
+        0 => format!("{}: {records}, no violations, lost {}\n", source.path().display(), report.lost),
+        count => {
+            format!("{}: {records}, {}, lost {}\n", source.path().display(), counted(count, "violation"), report.lost)
+        }
+    };
+    print(&out)?;
+    if !report.is_clean() && cut_off == OK {
+        say(format_args!("{}: {}", source.path().display(), counted(report.violation_count, "violation")));
+    }
+    Ok(if report.is_clean() { cut_off } else { FAILED })
+}
+
+fn run_compare_deaths(args: &CompareArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let source = open(&args.trace, None, &bar)?;
+    let Source::Trace(trace) = &source else {
+        return Err(CliError::NoCollector { path: args.trace.clone() });
+    };
+    let (report, outcome) = compare::compare(trace, Limits::default(), args.limit)?;
+    drop(bar);
+    if args.json {
+        print_json(&report)?;
+    } else {
+        print(&compare::render(&report))?;
+    }
+    let complete = completeness(&source, outcome.lost);
+    Ok(if report.is_clean() { complete } else { FAILED })
+}
+
+fn run_recover(args: &RecoverArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let mut file = TraceFile::open(&args.trace).map_err(SourceError::from)?;
+    file.watch(bar.watcher());
+    let Some(cut) = file.cut_off().filter(|_| file.end().is_none()) else {
+        return Err(CliError::Whole { path: args.trace.clone() });
+    };
+    let [first, second] = et_format::buffers::beside(&args.trace, file.run());
+    let taken = [args.trace.as_path(), &first, &second];
+    let mut out = Output::create(&args.output, Kind::Recovered, args.force, &taken)?;
+    let done = recover::recover(&file, BufWriter::new(&mut out)).map_err(|source| out.error(source))?;
+    out.finish()?;
+    drop(bar);
+    let (blocks, chunks) = (counted(done.blocks, "block"), counted(done.chunks, "chunk"));
+    print(&format!("{}: {blocks} and {chunks} of the buffer file; {cut}\n", args.output.display()))?;
+    Ok(OK)
+}
+
+fn run_info(path: &Path, json: bool) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let source = open(path, None, &bar)?;
+    drop(bar);
+    match &source {
+        Source::Trace(trace) if json => print_json(&summary::sizes(trace))?,
+        Source::Text(_) if json => return Err(CliError::NoSizes { path: path.to_owned() }),
+        Source::Trace(trace) => print(&summary::info(trace))?,
+        Source::Text(text) => print(&summary::text_info(text))?,
+    }
+    // The events themselves are not looked at.
+    Ok(completeness(&source, Lost { events: lost_events(&source), ..Lost::default() }))
+}
