@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::artifact::Settings;
 use crate::error::Error;
+use crate::interrupt::Unfinished;
 use crate::verify::{self, Verdict};
 
 /// Every folder that this tool makes holds this folder, so that `--force` can tell what it may replace.
@@ -15,7 +16,7 @@ pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"]
 /// An output being built. Dropped without [`commit`](Self::commit), it leaves nothing behind.
 #[derive(Debug)]
 pub struct Staging {
-    part: PathBuf,
+    part: Unfinished,
     target: PathBuf,
     there: There,
     force: bool,
@@ -70,12 +71,12 @@ impl Staging {
         let prefix = format!(".{name}.et-part-");
         remove_orphans(beside, &prefix);
         let part = beside.join(format!("{prefix}{}", std::process::id()));
-        Ok(Self { part, target, there, force })
+        Ok(Self { part: Unfinished::new(part), target, there, force })
     }
 
     /// Where to build.
     pub fn path(&self) -> &Path {
-        &self.part
+        self.part.path()
     }
 
     /// Where it will be, absolute.
@@ -86,8 +87,8 @@ impl Staging {
     /// Puts the target's name into an error that speaks of the temporary one.
     pub fn explain(&self, error: Error) -> Error {
         match error {
-            Error::Io { what, path, source } if path.starts_with(&self.part) => {
-                let path = match path.strip_prefix(&self.part) {
+            Error::Io { what, path, source } if path.starts_with(self.path()) => {
+                let path = match path.strip_prefix(self.path()) {
                     Ok(rest) if rest.as_os_str().is_empty() => self.target.clone(),
                     Ok(rest) => self.target.join(rest),
                     Err(_) => path,
@@ -105,7 +106,7 @@ impl Staging {
             return Ok(None);
         }
         let options = verify::Options { all: false, memory: settings.memory, progress: settings.progress.clone() };
-        let mut verdict = match verify::run(std::slice::from_ref(&self.part), &options) {
+        let mut verdict = match verify::run(&[self.path().to_owned()], &options) {
             Ok(verdict) => verdict,
             // Nothing was rewritten, so there is nothing to check; the report says that.
             Err(Error::Input { .. }) => return Ok(None),
@@ -119,7 +120,7 @@ impl Staging {
         if verdict.findings.is_empty() {
             return Ok(Some(verdict));
         }
-        let (part, target) = (self.part.display().to_string(), self.target.display().to_string());
+        let (part, target) = (self.path().display().to_string(), self.target.display().to_string());
         for finding in &mut verdict.findings {
             if let Some(rest) = finding.place.strip_prefix(&part) {
                 finding.place = format!("{target}{rest}");
@@ -137,8 +138,8 @@ impl Staging {
         }
         match self.there {
             // What another run has put there meanwhile is not ours to replace.
-            There::Nothing if !self.force => rename_to_nothing(&self.part, target),
-            There::Nothing | There::File | There::EmptyFolder => rename(&self.part, target),
+            There::Nothing if !self.force => rename_to_nothing(self.path(), target),
+            There::Nothing | There::File | There::EmptyFolder => rename(self.path(), target),
             There::Folder => self.swap(),
         }
     }
@@ -146,15 +147,15 @@ impl Staging {
     /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
     fn swap(&self) -> Result<(), Error> {
         let target = &self.target;
-        let mut old = self.part.clone().into_os_string();
+        let mut old = self.path().as_os_str().to_owned();
         old.push("-old");
         let old = PathBuf::from(old);
         match fs::rename(target, &old) {
             // Somebody has removed it, or is just replacing it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(&self.part, target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(self.path(), target),
             done => done.map_err(Error::io("replace", target))?,
         }
-        if let Err(error) = rename(&self.part, target) {
+        if let Err(error) = rename(self.path(), target) {
             match fs::rename(&old, target) {
                 Ok(()) => {}
                 Err(_) => remove(&old),
@@ -189,7 +190,7 @@ fn rename_to_nothing(from: &Path, to: &Path) -> Result<(), Error> {
 
 impl Drop for Staging {
     fn drop(&mut self) {
-        remove(&self.part);
+        remove(self.path());
     }
 }
 
@@ -257,7 +258,7 @@ mod tests {
         let target = folder.path().join("out");
         // Another process has a name of its own for what it builds.
         let other = |staging: &mut Staging| {
-            staging.part = folder.path().join("other");
+            staging.part = Unfinished::new(folder.path().join("other"));
         };
         let make: [fn(&Path); 2] =
             [|path| fs::create_dir_all(path.join(MARKS[0])).unwrap(), |path| fs::write(path, "x").unwrap()];
