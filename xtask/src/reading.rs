@@ -29,6 +29,9 @@ pub struct Options {
     /// Use the tools as they were built last
     #[arg(long)]
     no_build: bool,
+    /// Keep the traces, and read those that an earlier call kept: before and after a change
+    #[arg(long)]
+    keep: bool,
     /// Where to write the table as well
     #[arg(long)]
     markdown: Option<PathBuf>,
@@ -67,18 +70,24 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let mut measured = Vec::new();
     for &scale in &options.scale {
+        let trace = folder.join(format!("{}-{scale}.ettrace", workload.name));
+        if options.keep && trace.exists() {
+            measured.push(read(&tools, &trace, scale, &folder)?);
+            continue;
+        }
         let runner = Runner::new(layout, &folder, scale, &compiler, &jdk)?;
         if let Some(obstacle) = runner.obstacle(&workload, &jdk) {
             anyhow::bail!("{}: {obstacle}", workload.name);
         }
         runner.prepare(&workload, &jdk.java())?;
         let parts = runner.instrument(&workload, &tools, &folder.join("rewritten"), &[])?;
-        let trace = folder.join(format!("{}-{scale}.ettrace", workload.name));
         let _ = fs::remove_file(&trace);
         eprintln!("{}: tracing at scale {scale}", workload.name);
         cost::of(&runner.rewritten(&workload, &traced.java(), &parts, &traced.options(&trace)), &folder)?;
         let read = read(&tools, &trace, scale, &folder);
-        fs::remove_file(&trace)?;
+        if !options.keep {
+            fs::remove_file(&trace)?;
+        }
         measured.push(read?);
     }
     let text = table(options, &jdk.version, &measured);

@@ -1,11 +1,15 @@
-//! Models of what a trace tells of: the heap and the stacks.
+//! Models of what a trace tells of: the stacks, their calling contexts, and the heap.
 
 mod by_thread;
+mod contexts;
 mod object_set;
 mod objects;
 mod refs;
+mod stacks;
 
 pub use by_thread::{ByThread, Forget};
+pub use contexts::{Context, ContextId, Contexts};
 pub use object_set::ObjectSet;
 pub use objects::{Node, Objects};
 pub use refs::Refs;
+pub use stacks::{Frame, Stack, Stacks};

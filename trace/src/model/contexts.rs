@@ -1,0 +1,162 @@
+//! Calling contexts: a tree with a node for each chain of callers that there was.
+
+use et_names::MethodId;
+use rustc_hash::FxHashMap;
+
+/// A chain of callers, by its node in the tree of [`Contexts`].
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ContextId(pub u32);
+
+impl ContextId {
+    /// Nothing is on the stack.
+    pub const EMPTY: ContextId = ContextId(0);
+}
+
+/// A node of the tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Context {
+    /// The context of the caller; the empty one is its own.
+    pub caller: ContextId,
+    /// The method on top; 0 of the empty context.
+    pub method: MethodId,
+    /// Frames of it, the one on top included.
+    pub depth: u32,
+}
+
+/// Deep and wide recursions have more contexts than anybody looks at: 16 million take 600 MB.
+const MOST: usize = 1 << 24;
+
+/// The tree. Nodes are numbered as they come up, callers before those they call; 0 is the empty stack.
+#[derive(Debug)]
+pub struct Contexts {
+    all: Vec<Context>,
+    /// The child that was asked for last of each node: mostly the next that is asked for.
+    recent: Vec<ContextId>,
+    children: FxHashMap<(ContextId, MethodId), ContextId>,
+    most: usize,
+    cut: u64,
+}
+
+impl Default for Contexts {
+    fn default() -> Self {
+        Self::with_limit(MOST)
+    }
+}
+
+impl Contexts {
+    /// A tree that gets no more than so many nodes. Calls beyond them count as made in their caller's context.
+    pub fn with_limit(most: usize) -> Self {
+        let empty = Context { caller: ContextId::EMPTY, method: MethodId(0), depth: 0 };
+        Self {
+            all: vec![empty],
+            recent: vec![ContextId::EMPTY],
+            children: FxHashMap::default(),
+            most: most.clamp(1, u32::MAX as usize),
+            cut: 0,
+        }
+    }
+
+    /// The context in which `caller` has called `method`.
+    #[inline]
+    pub fn call(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+        let recent = self.recent[caller.0 as usize];
+        if recent != ContextId::EMPTY && self.all[recent.0 as usize].method == method {
+            return recent;
+        }
+        self.look_up(caller, method)
+    }
+
+    fn look_up(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+        let all = &mut self.all;
+        let recent = &mut self.recent;
+        if all.len() >= self.most {
+            return self.children.get(&(caller, method)).copied().unwrap_or_else(|| {
+                self.cut += 1;
+                caller
+            });
+        }
+        let id = *self.children.entry((caller, method)).or_insert_with(|| {
+            let depth = all[caller.0 as usize].depth + 1;
+            all.push(Context { caller, method, depth });
+            recent.push(ContextId::EMPTY);
+            ContextId(all.len() as u32 - 1)
+        });
+        self.recent[caller.0 as usize] = id;
+        id
+    }
+
+    /// What is known of a context.
+    pub fn get(&self, id: ContextId) -> Context {
+        self.all[id.0 as usize]
+    }
+
+    /// All of them, in order of their numbers.
+    pub fn iter(&self) -> impl Iterator<Item = (ContextId, &Context)> {
+        (0..).map(ContextId).zip(&self.all)
+    }
+
+    /// How many there are, the empty one included.
+    pub fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    /// There is always the empty one.
+    pub fn is_empty(&self) -> bool {
+        false
+    }
+
+    /// Calls that count as made in their caller's context, because the tree has grown too large.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// The methods of a context, innermost first.
+    pub fn methods(&self, id: ContextId) -> impl Iterator<Item = MethodId> + '_ {
+        let mut at = id;
+        std::iter::from_fn(move || {
+            if at == ContextId::EMPTY {
+                return None;
+            }
+            let context = self.get(at);
+            at = context.caller;
+            Some(context.method)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn call_all(contexts: &mut Contexts, chain: &[u32]) -> ContextId {
+        chain.iter().fold(ContextId::EMPTY, |caller, &method| contexts.call(caller, MethodId(method)))
+    }
+
+    proptest! {
+        /// Two chains have one context exactly if they are the same, and a context leads back to its chain.
+        #[test]
+        fn contexts_are_chains(chains in prop::collection::vec(prop::collection::vec(1..4u32, 0..6), 1..40)) {
+            let mut contexts = Contexts::default();
+            let ids: Vec<ContextId> = chains.iter().map(|chain| call_all(&mut contexts, chain)).collect();
+            for (chain, &id) in chains.iter().zip(&ids) {
+                let mut methods: Vec<u32> = contexts.methods(id).map(|method| method.0).collect();
+                methods.reverse();
+                prop_assert_eq!(&methods, chain);
+                prop_assert_eq!(contexts.get(id).depth as usize, chain.len());
+            }
+            for (a, b) in chains.iter().zip(&ids).flat_map(|one| chains.iter().zip(&ids).map(move |two| (one, two))) {
+                prop_assert_eq!(a.0 == b.0, a.1 == b.1);
+            }
+        }
+    }
+
+    #[test]
+    fn a_tree_that_is_full_says_so() {
+        let mut contexts = Contexts::with_limit(3);
+        let two = call_all(&mut contexts, &[1, 2]);
+        assert_eq!(call_all(&mut contexts, &[1, 2, 3]), two);
+        assert_eq!(call_all(&mut contexts, &[1, 2]), two, "what is there is found");
+        assert_eq!((contexts.len(), contexts.cut()), (3, 1));
+    }
+}

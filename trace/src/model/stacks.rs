@@ -1,0 +1,187 @@
+//! The stacks of all threads, as entries, exits and exceptions make them.
+
+use et_names::MethodId;
+
+use super::by_thread::{ByThread, Forget};
+use crate::record::{ObjectId, Record, ThreadId};
+
+/// A method that has not returned. `T` is what else is to be known of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame<T = ()> {
+    /// Its method.
+    pub method: MethodId,
+    /// Its receiver; null if the method is static.
+    pub receiver: ObjectId,
+    /// Number of its entry among all entries, from 1: tells it from frames that were in its place before.
+    pub serial: u64,
+    /// What whoever keeps the stacks wants to know.
+    pub data: T,
+}
+
+/// The stack of a thread.
+#[derive(Clone, Debug)]
+pub struct Stack<T = ()> {
+    /// Outermost first.
+    pub frames: Vec<Frame<T>>,
+    /// Thrown and not handled; null if there is none.
+    pub in_flight: ObjectId,
+    /// Serial of the frame that was left last, 0 before the first.
+    pub left: u64,
+}
+
+impl<T> Default for Stack<T> {
+    fn default() -> Self {
+        Self { frames: Vec::new(), in_flight: ObjectId::NULL, left: 0 }
+    }
+}
+
+impl<T> Stack<T> {
+    /// The innermost frame.
+    #[inline]
+    pub fn top(&self) -> Option<&Frame<T>> {
+        self.frames.last()
+    }
+
+    /// The frame of that depth, 0 the outermost, if it is still the one with that serial.
+    #[inline]
+    pub fn running(&self, depth: usize, serial: u64) -> Option<&Frame<T>> {
+        self.frames.get(depth).filter(|frame| frame.serial == serial)
+    }
+}
+
+impl<T> Forget for Stack<T> {
+    fn is_as_at_first(&self) -> bool {
+        self.frames.is_empty() && self.in_flight.is_null()
+    }
+}
+
+/// The stacks of all threads. A thread whose stack is empty costs nothing.
+#[derive(Debug)]
+pub struct Stacks<T = ()> {
+    stacks: ByThread<Stack<T>>,
+    entries: u64,
+}
+
+impl<T> Default for Stacks<T> {
+    fn default() -> Self {
+        Self { stacks: ByThread::default(), entries: 0 }
+    }
+}
+
+impl<T> Stacks<T> {
+    /// The next record. `enter` says what is to be known of a method that is entered, given the frame of its caller.
+    #[inline]
+    pub fn record_with(&mut self, record: &Record, enter: impl FnOnce(Option<&Frame<T>>) -> T) {
+        match *record {
+            Record::Entry { method, receiver, thread } => {
+                self.entries += 1;
+                let stack = self.stacks.of(thread);
+                let data = enter(stack.top());
+                stack.frames.push(Frame { method, receiver, serial: self.entries, data });
+            }
+            Record::Exit { thread, .. } => _ = self.leave(thread),
+            Record::ExitThrow { thread, exception, .. } => {
+                let stack = self.leave(thread);
+                stack.in_flight = if stack.frames.is_empty() { ObjectId::NULL } else { exception };
+            }
+            Record::Throw { thread, exception, .. } => self.stacks.of(thread).in_flight = exception,
+            Record::Handle { thread, .. } => self.stacks.of(thread).in_flight = ObjectId::NULL,
+            _ => {}
+        }
+    }
+
+    #[inline]
+    fn leave(&mut self, thread: ThreadId) -> &mut Stack<T> {
+        let stack = self.stacks.of(thread);
+        if let Some(frame) = stack.frames.pop() {
+            stack.left = frame.serial;
+        }
+        stack
+    }
+
+    /// The stack of a thread, `None` where nothing is on it.
+    #[inline]
+    pub fn of(&self, thread: ThreadId) -> Option<&Stack<T>> {
+        self.stacks.get(thread)
+    }
+
+    /// The stack of a thread, to be changed by other than records.
+    #[inline]
+    pub fn of_mut(&mut self, thread: ThreadId) -> &mut Stack<T> {
+        self.stacks.of(thread)
+    }
+
+    /// All stacks that have something on them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (ThreadId, &Stack<T>)> {
+        self.stacks.iter()
+    }
+
+    /// The receivers of methods that have not returned.
+    pub fn receivers(&self) -> impl Iterator<Item = ObjectId> {
+        self.iter().flat_map(|(_, stack)| stack.frames.iter().map(|frame| frame.receiver))
+    }
+
+    /// The exceptions in flight.
+    pub fn in_flight(&self) -> impl Iterator<Item = ObjectId> {
+        self.iter().map(|(_, stack)| stack.in_flight).filter(|exception| !exception.is_null())
+    }
+}
+
+impl<T: Default> Stacks<T> {
+    /// The next record, where nothing is to be known of frames.
+    #[inline]
+    pub fn record(&mut self, record: &Record) {
+        self.record_with(record, |_| T::default());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ONE: ThreadId = ThreadId(1);
+
+    fn entry(method: u32, receiver: u64) -> Record {
+        Record::Entry { method: MethodId(method), receiver: ObjectId(receiver), thread: ONE }
+    }
+
+    fn exit(method: u32) -> Record {
+        Record::Exit { method: MethodId(method), receiver: ObjectId::NULL, thread: ONE }
+    }
+
+    #[test]
+    fn frames_are_there_from_entry_to_exit() {
+        let mut stacks = Stacks::<u32>::default();
+        let depth = |below: Option<&Frame<u32>>| below.map_or(1, |frame| frame.data + 1);
+        for record in [entry(1, 0), entry(2, 7), exit(2), entry(3, 9)] {
+            stacks.record_with(&record, depth);
+        }
+        let stack = stacks.of(ONE).unwrap();
+        let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.method.0, frame.serial, frame.data)).collect();
+        assert_eq!(frames, [(1, 1, 1), (3, 3, 2)]);
+        assert_eq!(stack.left, 2);
+        assert!(stack.running(1, 3).is_some());
+        assert!(stack.running(1, 2).is_none(), "another is in its place");
+        assert_eq!(stacks.receivers().collect::<Vec<_>>(), [ObjectId(0), ObjectId(9)]);
+    }
+
+    #[test]
+    fn exceptions_are_in_flight_until_handled_or_out_of_the_thread() {
+        let mut stacks = Stacks::<()>::default();
+        let exception = ObjectId(5);
+        let thrown = |kind: u8| match kind {
+            0 => Record::Throw { method: MethodId(1), receiver: ObjectId::NULL, exception, thread: ONE },
+            1 => Record::Handle { method: MethodId(1), receiver: ObjectId::NULL, exception, thread: ONE },
+            _ => Record::ExitThrow { method: MethodId(1), receiver: ObjectId::NULL, exception, thread: ONE },
+        };
+        let in_flight = |stacks: &Stacks| stacks.in_flight().collect::<Vec<_>>();
+        for record in [entry(1, 0), entry(2, 0), thrown(0), thrown(2)] {
+            stacks.record(&record);
+        }
+        assert_eq!(in_flight(&stacks), [exception]);
+        stacks.record(&thrown(1));
+        assert_eq!(in_flight(&stacks), []);
+        stacks.record(&thrown(2));
+        assert_eq!(in_flight(&stacks), [], "nobody is left to handle it");
+    }
+}
