@@ -9,6 +9,10 @@ use crate::event::Ticket;
 pub const BLOCK_MAGIC: [u8; 4] = *b"ETBK";
 /// Bytes of a block header.
 pub const BLOCK_HEADER: usize = 40;
+/// Bytes of the times before what a block stores, if it has any.
+pub const TIMES: usize = 16;
+/// In a header's flags: [`TIMES`] come first in the stored bytes.
+const FLAG_TIMES: u16 = 1;
 /// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.
 pub const MAX_BLOCK: usize = 1 << 30;
 
@@ -55,6 +59,34 @@ impl BlockKind {
     }
 }
 
+/// Nanoseconds since the run began, on a clock that only goes forward. What time of day that was is in
+/// [`Meta`](crate::Meta).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(pub u64);
+
+/// When the events of a chunk happened: not before the first of these readings of the clock, and not after the second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Wall {
+    /// Read before the first event.
+    pub begin: Nanos,
+    /// Read behind the last; none if the program was killed while the thread was filling the chunk.
+    pub end: Option<Nanos>,
+}
+
+impl Wall {
+    /// As two fields have it, in which 0 means that nothing was read.
+    pub fn from_fields(begin: u64, end: u64) -> Option<Self> {
+        (begin != 0).then(|| Self { begin: Nanos(begin), end: (end != 0).then_some(Nanos(end)) })
+    }
+
+    pub(crate) fn encode(self) -> [u8; TIMES] {
+        let mut out = [0; TIMES];
+        out[..8].copy_from_slice(&self.begin.0.to_le_bytes());
+        out[8..].copy_from_slice(&self.end.unwrap_or_default().0.to_le_bytes());
+        out
+    }
+}
+
 /// The header of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
@@ -64,6 +96,7 @@ pub struct BlockHeader {
     /// Thread index, 0 where it does not apply.
     pub thread: u32,
     pub raw_len: u32,
+    /// With the times, if there are any.
     pub stored_len: u32,
     /// CRC-32 of the stored bytes.
     pub crc: u32,
@@ -71,6 +104,8 @@ pub struct BlockHeader {
     pub sequence: u64,
     /// Of `Events`; else 0.
     pub first_ticket: Ticket,
+    /// Whether [`wall`](Self::wall) tells when it happened.
+    pub is_timed: bool,
 }
 
 impl BlockHeader {
@@ -80,6 +115,7 @@ impl BlockHeader {
         out[..4].copy_from_slice(&BLOCK_MAGIC);
         out[4] = self.kind as u8;
         out[5] = self.codec as u8;
+        out[6..8].copy_from_slice(&(if self.is_timed { FLAG_TIMES } else { 0 }).to_le_bytes());
         out[8..12].copy_from_slice(&self.thread.to_le_bytes());
         out[12..16].copy_from_slice(&self.raw_len.to_le_bytes());
         out[16..20].copy_from_slice(&self.stored_len.to_le_bytes());
@@ -97,6 +133,10 @@ impl BlockHeader {
         if bytes[..4] != BLOCK_MAGIC {
             return Err(FormatError::BlockMagic);
         }
+        let flags = u16::from_le_bytes([bytes[6], bytes[7]]);
+        if flags & !FLAG_TIMES != 0 {
+            return Err(FormatError::Header("flags", flags.into()));
+        }
         let mut fields = Fields::new(&bytes[8..BLOCK_HEADER]);
         let header = BlockHeader {
             kind: BlockKind::from_u8(bytes[4]).ok_or(FormatError::Header("kind", bytes[4].into()))?,
@@ -107,14 +147,37 @@ impl BlockHeader {
             crc: fields.u32()?,
             sequence: fields.u64()?,
             first_ticket: Ticket(fields.u64()?),
+            is_timed: flags & FLAG_TIMES != 0,
+        };
+        let Some(packed) = (header.stored_len as usize).checked_sub(header.times()) else {
+            return Err(FormatError::Header("stored length", header.stored_len.into()));
         };
         // A larger claim is false, and decides what is allocated.
-        if header.raw_len as usize > MAX_BLOCK || header.raw_len as usize > header.codec.most(header.stored_len) {
+        if header.raw_len as usize > MAX_BLOCK || header.raw_len as usize > header.codec.most(packed) {
             return Err(FormatError::Header("raw length", header.raw_len.into()));
         }
-        if header.codec == Codec::Stored && header.stored_len != header.raw_len {
+        if header.codec == Codec::Stored && packed != header.raw_len as usize {
             return Err(FormatError::Header("stored length", header.stored_len.into()));
         }
         Ok(Some(header))
+    }
+
+    /// Bytes of times in front of the packed ones.
+    fn times(&self) -> usize {
+        if self.is_timed { TIMES } else { 0 }
+    }
+
+    /// When the events happened, out of the stored bytes; none if it was not noted.
+    pub fn wall(&self, stored: &[u8]) -> Option<Wall> {
+        if !self.is_timed {
+            return None;
+        }
+        let mut fields = Fields::new(stored.get(..TIMES)?);
+        Wall::from_fields(fields.u64().ok()?, fields.u64().ok()?)
+    }
+
+    /// The stored bytes without the times.
+    pub(crate) fn packed<'a>(&self, stored: &'a [u8]) -> &'a [u8] {
+        stored.get(self.times()..).unwrap_or_default()
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-use super::{FormatError, RunId};
+use super::{FormatError, Nanos, RunId, Wall};
 use crate::event::Ticket;
 
 /// First bytes of a buffer file.
@@ -69,6 +69,10 @@ pub const CHUNK_STATE_AT: usize = 0;
 pub const CHUNK_THREAD_AT: usize = 4;
 /// Offset in a chunk header: u64, order of hand-over.
 pub const CHUNK_SEQUENCE_AT: usize = 8;
+/// Offset in a chunk header: u64, [`Nanos`] at which the thread got it; 0: not noted.
+pub const CHUNK_BEGIN_AT: usize = 16;
+/// Offset in a chunk header: u64, [`Nanos`] at which the thread handed it in; 0: not yet, or not noted.
+pub const CHUNK_END_AT: usize = 24;
 /// Nobody's; its events, if any, are already written.
 pub const STATE_FREE: u32 = 0;
 /// A thread writes it.
@@ -189,6 +193,8 @@ pub struct ChunkHeader {
     pub state: u32,
     pub thread: u32,
     pub sequence: u64,
+    /// When its events happened, if that was noted.
+    pub wall: Option<Wall>,
 }
 
 impl ChunkHeader {
@@ -198,6 +204,11 @@ impl ChunkHeader {
         out[..4].copy_from_slice(&self.state.to_le_bytes());
         out[4..8].copy_from_slice(&self.thread.to_le_bytes());
         out[8..16].copy_from_slice(&self.sequence.to_le_bytes());
+        if let Some(Wall { begin, end }) = self.wall {
+            for (at, Nanos(nanos)) in [(CHUNK_BEGIN_AT, begin), (CHUNK_END_AT, end.unwrap_or_default())] {
+                out[at..at + 8].copy_from_slice(&nanos.to_le_bytes());
+            }
+        }
         out
     }
 
@@ -207,6 +218,7 @@ impl ChunkHeader {
             state: u32_at(bytes, CHUNK_STATE_AT),
             thread: u32_at(bytes, CHUNK_THREAD_AT),
             sequence: u64_at(bytes, CHUNK_SEQUENCE_AT),
+            wall: Wall::from_fields(u64_at(bytes, CHUNK_BEGIN_AT), u64_at(bytes, CHUNK_END_AT)),
         })
     }
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::FormatError;
-use super::block::{BlockHeader, BlockKind, MAX_BLOCK};
+use super::block::{BlockHeader, BlockKind, MAX_BLOCK, Wall};
 use crate::event::Ticket;
 use crate::packing::{Packer, Unpacker};
 
@@ -40,14 +40,30 @@ impl Codec {
     }
 
     /// How many bytes so many can unpack to, at the most.
-    pub(super) fn most(self, stored: u32) -> usize {
-        let stored = stored as usize;
+    pub(super) fn most(self, stored: usize) -> usize {
         match self {
             Self::Stored => stored,
             Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
             Self::Packed => MOST_PACKED,
         }
     }
+}
+
+/// A block that is to be written: what its header says beside lengths.
+#[derive(Clone, Copy, Debug)]
+pub struct NewBlock {
+    /// What it holds.
+    pub kind: BlockKind,
+    /// How it is to be packed.
+    pub codec: Codec,
+    /// Thread index, 0 where it does not apply.
+    pub thread: u32,
+    /// Number of the block in its file, from 0.
+    pub sequence: u64,
+    /// Of `Events`; else 0.
+    pub first_ticket: Ticket,
+    /// When it happened, if that is known.
+    pub wall: Option<Wall>,
 }
 
 /// Packs blocks, one after the other: keeps what that takes.
@@ -74,17 +90,8 @@ impl BlockPacker {
     /// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is; what are no
     /// whole events, or few, is not [packed](Codec::Packed) as such. More than [`MAX_BLOCK`] bytes, which no reader would take,
     /// are refused.
-    #[allow(clippy::too_many_arguments, reason = "the fields of a header")]
-    pub fn write(
-        &mut self,
-        out: &mut Vec<u8>,
-        kind: BlockKind,
-        codec: Codec,
-        thread: u32,
-        sequence: u64,
-        first_ticket: Ticket,
-        raw: &[u8],
-    ) -> Result<(), FormatError> {
+    pub fn write(&mut self, out: &mut Vec<u8>, block: NewBlock, raw: &[u8]) -> Result<(), FormatError> {
+        let NewBlock { kind, codec, thread, sequence, first_ticket, wall } = block;
         let raw_len = match u32::try_from(raw.len()) {
             Ok(raw_len) if raw.len() <= MAX_BLOCK => raw_len,
             _ => return Err(FormatError::TooLarge(raw.len())),
@@ -93,18 +100,25 @@ impl BlockPacker {
             Some(codec) if self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
             _ => (Codec::Stored, raw),
         };
+        let times = wall.map(Wall::encode);
+        let times: &[u8] = times.as_ref().map_or(&[], |times| times);
+        let mut crc = crc32fast::Hasher::new();
+        crc.update(times);
+        crc.update(stored);
         let header = BlockHeader {
             kind,
             codec,
             thread,
             raw_len,
-            // No more than there was.
-            stored_len: u32::try_from(stored.len()).unwrap_or(raw_len),
-            crc: crc32fast::hash(stored),
+            // No more than there was, which is far from the end of a u32.
+            stored_len: u32::try_from(times.len() + stored.len()).unwrap_or(raw_len),
+            crc: crc.finalize(),
             sequence,
             first_ticket,
+            is_timed: wall.is_some(),
         };
         out.extend_from_slice(&header.encode());
+        out.extend_from_slice(times);
         out.extend_from_slice(stored);
         Ok(())
     }
@@ -163,7 +177,7 @@ impl Zstd {
     }
 }
 
-/// Packs one block: see [`BlockPacker::write`].
+/// Packs one block that tells no times: see [`BlockPacker::write`].
 pub fn write_block(
     out: &mut Vec<u8>,
     kind: BlockKind,
@@ -173,12 +187,13 @@ pub fn write_block(
     first_ticket: Ticket,
     raw: &[u8],
 ) -> Result<(), FormatError> {
-    BlockPacker::default().write(out, kind, codec, thread, sequence, first_ticket, raw)
+    let block = NewBlock { kind, codec, thread, sequence, first_ticket, wall: None };
+    BlockPacker::default().write(out, block, raw)
 }
 
 /// Bytes of a block's content when only zstd is undone, `stored` being what is stored of it.
 pub fn packed_len(header: &BlockHeader, stored: &[u8]) -> u32 {
-    match (header.codec, stored.first_chunk()) {
+    match (header.codec, header.packed(stored).first_chunk()) {
         (Codec::Packed, Some(len)) => u32::from_le_bytes(*len),
         _ => header.raw_len,
     }
@@ -202,7 +217,7 @@ impl BlockUnpacker {
     /// Checks and unpacks the stored bytes of a block into `raw`.
     pub fn unpack(&mut self, header: &BlockHeader, stored: &[u8], raw: &mut Vec<u8>) -> Result<(), FormatError> {
         raw.clear();
-        header.check(stored)?;
+        let stored = header.check(stored)?;
         let raw_len = header.raw_len as usize;
         if header.codec == Codec::Stored {
             raw.extend_from_slice(stored);
@@ -251,16 +266,17 @@ impl BlockHeader {
     /// Checks and unpacks the stored bytes.
     pub fn unpack<'a>(&self, stored: &'a [u8]) -> Result<Cow<'a, [u8]>, FormatError> {
         if self.codec == Codec::Stored {
-            return self.check(stored).map(|()| Cow::Borrowed(stored));
+            return self.check(stored).map(Cow::Borrowed);
         }
         let mut raw = Vec::new();
         BlockUnpacker::default().unpack(self, stored, &mut raw)?;
         Ok(Cow::Owned(raw))
     }
 
-    fn check(&self, stored: &[u8]) -> Result<(), FormatError> {
+    /// The packed bytes, if they are those that were written.
+    fn check<'a>(&self, stored: &'a [u8]) -> Result<&'a [u8], FormatError> {
         match crc32fast::hash(stored) {
-            found if found == self.crc => Ok(()),
+            found if found == self.crc => Ok(self.packed(stored)),
             found => Err(FormatError::Checksum { expected: self.crc, found }),
         }
     }

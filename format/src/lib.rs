@@ -19,8 +19,8 @@ pub mod trace_path;
 
 use thiserror::Error;
 
-pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, MAX_BLOCK};
-pub use codec::{BlockPacker, BlockUnpacker, Codec, packed_len, write_block};
+pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, MAX_BLOCK, Nanos, Wall};
+pub use codec::{BlockPacker, BlockUnpacker, Codec, NewBlock, packed_len, write_block};
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 pub use json::{ArrayLayout, End, Jvm, Meta, Problem, decode_json, encode_json};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
@@ -29,8 +29,10 @@ use progress::RunId;
 
 /// First bytes of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
-/// Format version this crate reads and writes.
-pub const VERSION: u16 = 1;
+/// Format version that this crate writes. 2 differs from 1 in that blocks of events may tell when they happened.
+pub const VERSION: u16 = 2;
+/// The first of the versions that it reads.
+pub const OLDEST_VERSION: u16 = 1;
 /// Bytes of the file header.
 pub const FILE_HEADER: usize = 16;
 
@@ -45,7 +47,7 @@ pub enum FormatError {
     Empty,
     /// Written by another version.
     #[error(
-        "trace of format version {0}, this tool reads version {VERSION}: read it with the et-trace of its own version"
+        "trace of format version {0}, this tool reads versions {OLDEST_VERSION} to {VERSION}: read it with the et-trace of its own version"
     )]
     Version(u16),
     /// No block starts here.
@@ -104,7 +106,7 @@ pub fn check_file_header(bytes: &[u8]) -> Result<RunId, FormatError> {
         return Err(FormatError::FileMagic);
     }
     match u16::from_le_bytes([bytes[8], bytes[9]]) {
-        VERSION => Ok(RunId::from_bytes(std::array::from_fn(|at| bytes[10 + at]))),
+        OLDEST_VERSION..=VERSION => Ok(RunId::from_bytes(std::array::from_fn(|at| bytes[10 + at]))),
         other => Err(FormatError::Version(other)),
     }
 }

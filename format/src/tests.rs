@@ -52,13 +52,52 @@ fn events_are_packed_and_come_back() {
     assert!(stored.len() < len && len < raw.len() * 2 / 3, "{} {len} {}", stored.len(), raw.len());
 }
 
+/// No times, no end, both.
+fn walls() -> [Option<Wall>; 3] {
+    let begin = Nanos(1 << 40);
+    [None, Some(Wall { begin, end: None }), Some(Wall { begin, end: Some(Nanos((1 << 40) + 1)) })]
+}
+
+#[test]
+fn blocks_tell_when_they_happened() {
+    let (raw, _) = packed_block();
+    for (codec, raw) in [(Codec::Packed, raw.as_slice()), (Codec::Zstd, &raw[..999]), (Codec::Stored, &raw[..99])] {
+        for wall in walls() {
+            let mut block = Vec::new();
+            let new =
+                NewBlock { kind: BlockKind::Events, codec, thread: 1, sequence: 0, first_ticket: Ticket(1), wall };
+            BlockPacker::default().write(&mut block, new, raw).unwrap();
+            let header = BlockHeader::decode(&block).unwrap().unwrap();
+            assert_eq!((header.codec, BlockHeader::decode(&header.encode())), (codec, Ok(Some(header))));
+            let stored = &mut block[BLOCK_HEADER..];
+            assert_eq!((header.stored_len as usize, header.wall(stored)), (stored.len(), wall));
+            assert_eq!(*header.unpack(stored).unwrap(), *raw);
+            assert!((packed_len(&header, stored) as usize) <= raw.len());
+            // The checksum covers the times.
+            stored[0] ^= 1;
+            assert!(matches!(header.unpack(stored), Err(FormatError::Checksum { .. })));
+        }
+    }
+}
+
+#[test]
+fn flags_of_later_versions_and_times_without_room_are_refused() {
+    let (_, mut block) = packed_block();
+    block[6] = 2;
+    assert_eq!(BlockHeader::decode(&block), Err(FormatError::Header("flags", 2)));
+    block[6] = 1;
+    block[16..20].copy_from_slice(&15u32.to_le_bytes());
+    assert_eq!(BlockHeader::decode(&block), Err(FormatError::Header("stored length", 15)));
+}
+
 #[test]
 fn a_packer_packs_what_it_can() {
     let (raw, _) = packed_block();
     let mut packer = BlockPacker::default();
     let mut codec_of = |kind, codec, raw: &[u8]| {
         let mut block = Vec::new();
-        packer.write(&mut block, kind, codec, 1, 0, Ticket(1), raw).unwrap();
+        let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket: Ticket(1), wall: None };
+        packer.write(&mut block, new, raw).unwrap();
         let header = BlockHeader::decode(&block).unwrap().unwrap();
         assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), *raw);
         header.codec
@@ -92,7 +131,10 @@ fn a_hurried_packer_packs_as_well() {
     for is_hurried in [false, true, false] {
         let mut block = Vec::new();
         packer.hurry(is_hurried);
-        packer.write(&mut block, BlockKind::Events, Codec::Packed, 1, 0, Ticket(1), &raw).unwrap();
+        let (kind, codec, first_ticket) = (BlockKind::Events, Codec::Packed, Ticket(1));
+        packer
+            .write(&mut block, NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket, wall: None }, &raw)
+            .unwrap();
         let header = BlockHeader::decode(&block).unwrap().unwrap();
         assert_eq!(header.codec, Codec::Packed);
         assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), raw);
@@ -266,11 +308,17 @@ fn headers_of_files_are_checked() {
     assert_eq!(check_file_header(&file_header(run)), Ok(run));
     assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
     let mut newer = file_header(run);
-    newer[8] = 2;
-    assert_eq!(check_file_header(&newer), Err(FormatError::Version(2)));
+    newer[8] = 1;
+    assert_eq!(check_file_header(&newer), Ok(run), "what was written before blocks had times");
+    for other in [0, 3] {
+        newer[8] = other;
+        assert_eq!(check_file_header(&newer), Err(FormatError::Version(other.into())));
+    }
     let header =
         buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40), run, chunks_at: 8192 };
     assert_eq!(buffers::FileHeader::decode(&header.encode()), Ok(header));
-    let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33 };
-    assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));
+    for wall in walls() {
+        let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33, wall };
+        assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));
+    }
 }

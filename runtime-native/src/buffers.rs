@@ -16,11 +16,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use et_format::buffers::{
-    self, CHUNK_COUNT_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT, FileHeader, JOURNALS,
-    JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    self, CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT,
+    CHUNK_THREAD_AT, FileHeader, JOURNALS, JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
 use et_format::event::{self, Ticket};
 use et_format::progress::RunId;
+use et_format::{Nanos, Wall};
 use memmap2::{Advice, MmapOptions, MmapRaw};
 use thiserror::Error;
 
@@ -156,38 +157,48 @@ impl Buffers {
         Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// A free chunk for `thread`: the address of its first event. Waits while the writer lags.
-    pub fn take(&self, thread: ThreadIndex) -> Result<usize, NoChunk> {
+    /// A free chunk for `thread`: the address of its first event. Waits while the writer lags. `now` is when it was
+    /// asked for.
+    pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
         let Taken { index, sequence } = self.pool.take(thread, |index| self.grow(index))?;
-        self.sequence_of(index).store(sequence, Ordering::Relaxed);
+        for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
+            self.header_long(index, at).store(value, Ordering::Relaxed);
+        }
         self.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
         self.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
         Ok(self.events_at(index) as usize)
     }
 
-    /// Takes the chunk back that its thread has written up to the address `end`, and does `give` with it, which hands it to
-    /// the writer. False if it was taken already.
-    pub fn hand_in(&self, end: usize, give: impl FnOnce(FullChunk)) -> bool {
+    /// Takes the chunk back that its thread has written up to the address `end` until `now`, and does `give` with it,
+    /// which hands it to the writer. False if it was taken already.
+    pub fn hand_in(&self, end: usize, now: Nanos, give: impl FnOnce(FullChunk)) -> bool {
         let Some(offset) = end.checked_sub(self.map.as_mut_ptr() as usize + CHUNKS_AT) else { return false };
         let index = (offset / self.chunk_size) as u32;
         let Some(len) = (offset % self.chunk_size).checked_sub(CHUNK_HEADER) else { return false };
         self.pool.hand_in(index, |thread| {
+            self.ended(index, now);
             self.mark_full(index);
             give(FullChunk { index, len, thread, is_shared: false });
         })
     }
 
-    /// Ends it: takes all chunks back, in the state that their threads have just reached. Nobody gets one anymore.
-    pub fn hand_in_all(&self) -> Vec<FullChunk> {
+    /// Ends it: takes all chunks back, in the state that their threads have just reached, which `clock` tells the time of.
+    /// Nobody gets one anymore.
+    pub fn hand_in_all(&self, clock: impl Fn() -> Nanos) -> Vec<FullChunk> {
         let taken = self.pool.hand_in_all(|index| self.mark_full(index)).into_iter();
         taken
-            .map(|(index, thread)| FullChunk {
-                index,
-                len: self.shared_events(index, 0).len(),
-                thread,
-                is_shared: true,
+            .map(|(index, thread)| {
+                let len = self.shared_events(index, 0).len();
+                self.ended(index, clock());
+                FullChunk { index, len, thread, is_shared: true }
             })
             .collect()
+    }
+
+    /// When the events of a chunk happened.
+    pub fn wall(&self, chunk: &FullChunk) -> Option<Wall> {
+        let [begin, end] = [CHUNK_BEGIN_AT, CHUNK_END_AT].map(|at| self.header_long(chunk.index, at));
+        Wall::from_fields(begin.load(Ordering::Relaxed), end.load(Ordering::Relaxed))
     }
 
     /// How many events threads have added since to a chunk that [`hand_in_all`](Self::hand_in_all) took.
@@ -234,6 +245,11 @@ impl Buffers {
         if let Some(path) = &self.path {
             let _ = fs::remove_file(path);
         }
+    }
+
+    /// Its thread will add no more to it.
+    fn ended(&self, index: u32, now: Nanos) {
+        self.header_long(index, CHUNK_END_AT).store(now.0, Ordering::Relaxed);
     }
 
     fn mark_full(&self, index: u32) {
@@ -287,9 +303,9 @@ impl Buffers {
         unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU32>() }
     }
 
-    fn sequence_of(&self, index: u32) -> &AtomicU64 {
-        let at = CHUNKS_AT + index as usize * self.chunk_size + CHUNK_SEQUENCE_AT;
-        // SAFETY: as above; the offset is a multiple of 8.
+    fn header_long(&self, index: u32, at: usize) -> &AtomicU64 {
+        let at = CHUNKS_AT + index as usize * self.chunk_size + at;
+        // SAFETY: as above; the offsets of such fields are multiples of 8.
         unsafe { &*self.map.as_mut_ptr().add(at).cast::<AtomicU64>() }
     }
 }
@@ -399,9 +415,12 @@ impl Drop for RemoveOnDrop<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use et_format::buffers::ChunkHeader;
     use std::time::Duration;
 
     const ONE: ThreadIndex = ThreadIndex(1);
+    const NOW: Nanos = Nanos(5);
+    const LATER: Nanos = Nanos(7);
 
     fn buffers(bytes: usize) -> (tempfile::TempDir, Buffers) {
         let folder = tempfile::tempdir().unwrap();
@@ -411,7 +430,7 @@ mod tests {
 
     fn hand_in(buffers: &Buffers, end: usize) -> Option<FullChunk> {
         let mut full = None;
-        buffers.hand_in(end, |chunk| full = Some(chunk)).then_some(())?;
+        buffers.hand_in(end, LATER, |chunk| full = Some(chunk)).then_some(())?;
         full
     }
 
@@ -426,24 +445,43 @@ mod tests {
     #[test]
     fn a_chunk_goes_round() {
         let (_folder, buffers) = buffers(64 << 10);
-        let at = buffers.take(ONE).unwrap();
+        let at = buffers.take(ONE, NOW).unwrap();
         let end = write(at, &[4, 8, 12]);
         let chunk = hand_in(&buffers, end).unwrap();
         assert_eq!(buffers.events(&chunk).len(), 12);
         assert_eq!(chunk.thread, ONE);
         assert!(hand_in(&buffers, end).is_none(), "it is no longer the thread's");
         buffers.release(chunk);
-        assert_eq!(buffers.take(ONE).unwrap(), at, "the last one freed is taken first");
-        let all = buffers.hand_in_all();
+        assert_eq!(buffers.take(ONE, NOW).unwrap(), at, "the last one freed is taken first");
+        let all = buffers.hand_in_all(|| LATER);
         assert_eq!(all.len(), 1);
         assert_eq!(buffers.events(&all[0]).len(), 0, "it was emptied");
+    }
+
+    #[test]
+    fn a_chunk_knows_when_its_thread_had_it() {
+        let (folder, buffers) = buffers(64 << 10);
+        let wall = |begin, end| Some(Wall { begin, end });
+        let in_file = || {
+            let bytes = std::fs::read(folder.path().join("t.buf")).unwrap();
+            ChunkHeader::decode(&bytes[CHUNKS_AT..]).unwrap().wall
+        };
+        let at = buffers.take(ONE, NOW).unwrap();
+        assert_eq!(in_file(), wall(NOW, None), "all that is known if the program is killed now");
+        let chunk = hand_in(&buffers, write(at, &[4])).unwrap();
+        assert_eq!((buffers.wall(&chunk), in_file()), (wall(NOW, Some(LATER)), wall(NOW, Some(LATER))));
+        buffers.release(chunk);
+        buffers.take(ONE, LATER).unwrap();
+        assert_eq!(in_file(), wall(LATER, None));
+        let all = buffers.hand_in_all(|| Nanos(9));
+        assert_eq!(buffers.wall(&all[0]), wall(LATER, Some(Nanos(9))));
     }
 
     #[test]
     fn chunks_are_short_before_threads_wait_for_them() {
         let (_folder, buffers) = buffers(64 << 10);
         let mut full: Vec<_> = std::iter::repeat_with(|| {
-            let at = buffers.take(ONE).unwrap();
+            let at = buffers.take(ONE, NOW).unwrap();
             hand_in(&buffers, at).unwrap()
         })
         .take_while(|_| !buffers.is_short())
@@ -456,21 +494,21 @@ mod tests {
     #[test]
     fn at_the_end_chunks_are_measured_by_their_first_zero_word() {
         let (_folder, buffers) = buffers(64 << 10);
-        let a = buffers.take(ONE).unwrap();
-        let b = buffers.take(ThreadIndex(2)).unwrap();
+        let a = buffers.take(ONE, NOW).unwrap();
+        let b = buffers.take(ThreadIndex(2), NOW).unwrap();
         write(a, &[4, 8, 0, 12]);
         write(b, &[6, 99, 1]);
-        let mut all = buffers.hand_in_all();
+        let mut all = buffers.hand_in_all(|| LATER);
         all.sort_by_key(|chunk| chunk.thread.0);
         assert_eq!(all.iter().map(|chunk| buffers.events(chunk).len()).collect::<Vec<_>>(), [8, 12]);
-        assert_eq!(buffers.take(ONE), Err(NoChunk::Stopped));
+        assert_eq!(buffers.take(ONE, NOW), Err(NoChunk::Stopped));
     }
 
     #[test]
     fn more_threads_than_chunks_make_the_file_grow() {
         let (folder, buffers) = buffers(64 << 10);
         let before = std::fs::metadata(folder.path().join("t.buf")).unwrap().len();
-        let mut taken: Vec<_> = (1..=100).map(|thread| buffers.take(ThreadIndex(thread)).unwrap()).collect();
+        let mut taken: Vec<_> = (1..=100).map(|thread| buffers.take(ThreadIndex(thread), NOW).unwrap()).collect();
         taken.dedup();
         assert_eq!(taken.len(), 100);
         assert!(std::fs::metadata(folder.path().join("t.buf")).unwrap().len() > before);
@@ -484,12 +522,12 @@ mod tests {
         let buffers = Arc::new(buffers);
         let mut full = Vec::new();
         for _ in 0..MIN_CHUNKS {
-            let at = buffers.take(ONE).unwrap();
+            let at = buffers.take(ONE, NOW).unwrap();
             full.push(hand_in(&buffers, at).unwrap());
         }
         let waiting = std::thread::spawn({
             let buffers = Arc::clone(&buffers);
-            move || buffers.take(ONE)
+            move || buffers.take(ONE, NOW)
         });
         std::thread::sleep(Duration::from_millis(30));
         assert!(!waiting.is_finished());
@@ -497,7 +535,7 @@ mod tests {
         assert!(waiting.join().unwrap().is_ok());
         let stopped = std::thread::spawn({
             let buffers = Arc::clone(&buffers);
-            move || buffers.take(ONE)
+            move || buffers.take(ONE, NOW)
         });
         buffers.stop();
         assert_eq!(stopped.join().unwrap(), Err(NoChunk::Stopped));
@@ -605,9 +643,9 @@ mod tests {
     #[test]
     fn what_threads_add_to_chunks_that_were_taken_from_them_is_counted() {
         let (_folder, buffers) = buffers(64 << 10);
-        let at = buffers.take(ONE).unwrap();
+        let at = buffers.take(ONE, NOW).unwrap();
         let end = write(at, &[4, 8]);
-        let all = buffers.hand_in_all();
+        let all = buffers.hand_in_all(|| LATER);
         let cut = all[0].cut().unwrap();
         assert_eq!(buffers.late_events(cut), 0);
         write(end, &[12, 16, 20]);

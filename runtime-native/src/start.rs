@@ -71,7 +71,8 @@ pub fn run(
     mut sink: Sink,
     patience: Arc<Patience>,
 ) -> Result<(), StartError> {
-    let start = Instant::now();
+    // The same moment on two clocks: times in the trace are distances from it.
+    let (start, started) = (Instant::now(), SystemTime::now());
     let property = |name| jvmti.system_property(name).unwrap_or_default();
     let java_home = property(c"java.home");
     let Some(proxy) = Proxy::find(env).filter(|proxy| proxy.link(env)) else {
@@ -155,7 +156,7 @@ pub fn run(
     let meta = Meta {
         tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
         pid: std::process::id(),
-        start_unix_millis: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+        start_unix_millis: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
         jvm: Jvm { name: property(c"java.vm.name"), version: property(c"java.vm.version") },
         java_home: java_home.clone(),
         command: property(c"sun.java.command"),

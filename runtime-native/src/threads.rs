@@ -68,7 +68,7 @@ impl Threads {
             return;
         }
         let at = tracer.proxy.take_position(env, thread);
-        tracer.hand_in(at);
+        tracer.hand_in(at, tracer.nanos());
         ids::give_back(tracer, tracer.proxy.take_ids(env, thread));
         let object = tracer.id(env, thread);
         let (index, nameless) = {

@@ -5,9 +5,9 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use et_format::GcRecord;
 use et_format::event::Ticket;
 use et_format::progress::{OVERFLOWS, RunId};
+use et_format::{GcRecord, Nanos};
 
 use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk};
 use crate::classes::Classes;
@@ -76,7 +76,7 @@ pub struct Tracer {
     /// Static ids that are given out as the program runs.
     pub dynamic_ids: DynamicIds,
     /// The collection that is going on.
-    gc: Mutex<Option<(Ticket, u64)>>,
+    gc: Mutex<Option<(Ticket, Nanos)>>,
     /// Rewrites classes made at run time; none if that is off.
     pub dynamic: Option<Dynamic>,
     /// When tracing begins and ends.
@@ -179,13 +179,15 @@ impl Tracer {
     /// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
     /// first event, 0 if tracing is over.
     pub fn next_chunk(&self, env: Env, thread: Object, at: usize) -> usize {
-        self.hand_in(at);
+        // One reading for both: behind the events of the one, before those of the other.
+        let now = self.nanos();
+        self.hand_in(at, now);
         if self.ended.load(Ordering::Acquire) {
             self.late.fetch_add(1, Ordering::Relaxed);
             return 0;
         }
         let index = self.threads.current(self, env, thread);
-        match self.buffers.take(index) {
+        match self.buffers.take(index, now) {
             Ok(address) => address,
             Err(NoChunk::Stopped) => {
                 self.late.fetch_add(1, Ordering::Relaxed);
@@ -200,10 +202,10 @@ impl Tracer {
         }
     }
 
-    /// Hands in the chunk that its thread has filled up to `at`; 0: none.
-    pub fn hand_in(&self, at: usize) {
+    /// Hands in the chunk that its thread has filled up to `at` until now; 0: none.
+    pub fn hand_in(&self, at: usize, now: Nanos) {
         if at != 0 {
-            self.buffers.hand_in(at, |chunk| self.queue.chunk(chunk));
+            self.buffers.hand_in(at, now, |chunk| self.queue.chunk(chunk));
         }
     }
 
@@ -219,12 +221,12 @@ impl Tracer {
     /// The collection is over. As above.
     pub fn gc_finishes(&self) {
         let started = self.gc.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some((start, start_nanos)) = started {
+        if let Some((start, Nanos(start_nanos))) = started {
             self.queue.gc(GcRecord {
                 start,
                 finish: self.buffers.next_ticket(),
                 start_nanos,
-                finish_nanos: self.nanos(),
+                finish_nanos: self.nanos().0,
                 heap_used: 0,
                 heap_committed: 0,
             });
@@ -278,8 +280,10 @@ impl Tracer {
         }
     }
 
-    fn nanos(&self) -> u64 {
-        self.start.elapsed().as_nanos() as u64
+    /// The time.
+    pub fn nanos(&self) -> Nanos {
+        // 0 would mean that nobody has looked.
+        Nanos((self.start.elapsed().as_nanos() as u64).max(1))
     }
 
     /// Stops the hooks and writes what there is. Returns when the trace is complete.
@@ -325,7 +329,7 @@ impl Tracer {
     }
 
     fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
-        let chunks = self.buffers.hand_in_all();
+        let chunks = self.buffers.hand_in_all(|| self.nanos());
         self.cut.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks.iter().filter_map(FullChunk::cut));
         chunks.into_iter().for_each(|chunk| self.queue.chunk(chunk));
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();

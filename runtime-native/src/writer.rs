@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::{Progress, RunId, Stopped};
-use et_format::{BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, Problem, file_header};
+use et_format::{
+    BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, Wall, file_header,
+};
 
 use crate::buffers::Buffers;
 use crate::cpu_time;
@@ -183,7 +185,7 @@ impl<'a, H: Host> Writer<'a, H> {
         let Some(chunk) = work.chunk else { return self.flush() };
         let buffers = self.buffers;
         let events = buffers.events(&chunk);
-        self.pack_events(chunk.thread.0, &events);
+        self.pack_events(chunk.thread.0, buffers.wall(&chunk), &events);
         // Behind the reading: what was lost after it was read is of no matter.
         let result = if buffers.are_whole() { self.flush() } else { Err(SinkError::Buffers(buffers.name())) };
         if let Err(error) = &result {
@@ -201,7 +203,7 @@ impl<'a, H: Host> Writer<'a, H> {
         Ok(())
     }
 
-    fn pack_events(&mut self, thread: u32, events: &[u8]) {
+    fn pack_events(&mut self, thread: u32, wall: Option<Wall>, events: &[u8]) {
         if events.is_empty() || self.stopped.is_some() {
             return;
         }
@@ -215,15 +217,16 @@ impl<'a, H: Host> Writer<'a, H> {
         };
         self.event_bytes += events.len() as u64;
         self.packer.hurry(self.buffers.is_short());
-        self.add(BlockKind::Events, EVENTS_CODEC, thread, first_ticket, events);
+        let (kind, codec, sequence) = (BlockKind::Events, EVENTS_CODEC, self.blocks);
+        self.add(NewBlock { kind, codec, thread, sequence, first_ticket, wall }, events);
     }
 
     /// Appends a block to those on their way out. Its number stays free if it is too large, which the trace tells then.
-    fn add(&mut self, kind: BlockKind, codec: Codec, thread: u32, first_ticket: Ticket, raw: &[u8]) {
-        match self.packer.write(&mut self.packed, kind, codec, thread, self.blocks, first_ticket, raw) {
+    fn add(&mut self, block: NewBlock, raw: &[u8]) {
+        match self.packer.write(&mut self.packed, block, raw) {
             Ok(()) => self.blocks += 1,
             Err(error) => {
-                let problem = Problem { what: format!("{kind:?} left out: {error}"), count: 1 };
+                let problem = Problem { what: format!("{:?} left out: {error}", block.kind), count: 1 };
                 self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
             }
         }
@@ -237,7 +240,8 @@ impl<'a, H: Host> Writer<'a, H> {
                 self.packed.reserve(raw.len() + BLOCK_HEADER);
                 pages::populate(self.packed.spare_capacity_mut());
             }
-            self.add(kind, codec, 0, Ticket(0), raw);
+            let (sequence, first_ticket) = (self.blocks, Ticket(0));
+            self.add(NewBlock { kind, codec, thread: 0, sequence, first_ticket, wall: None }, raw);
             if self.packed.len() > KEPT
                 && let Err(error) = self.flush()
             {
@@ -330,7 +334,7 @@ mod tests {
     use crate::buffers::{FullChunk, Place, ThreadIndex};
     use crate::options::Target;
     use et_format::progress::PROGRESS_BLOCK;
-    use et_format::{BlockHeader, ClassRecord, FILE_HEADER, check_file_header, decode_json};
+    use et_format::{BlockHeader, ClassRecord, FILE_HEADER, Nanos, check_file_header, decode_json};
     use et_names::MethodId;
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -369,7 +373,7 @@ mod tests {
 
     /// A chunk with so many events, and a ticket.
     fn chunk_of(buffers: &Buffers, count: u32) -> FullChunk {
-        let at = buffers.take(ThreadIndex(1)).unwrap();
+        let at = buffers.take(ThreadIndex(1), Nanos(5)).unwrap();
         let mut events = Vec::new();
         event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
         (0..count).for_each(|id| event::encode(&Event::Exit { method: MethodId(1 + id * 7919 % 10_007) }, &mut events));
@@ -379,7 +383,7 @@ mod tests {
             (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
         };
         let mut full = None;
-        assert!(buffers.hand_in(at + events.len(), |chunk| full = Some(chunk)));
+        assert!(buffers.hand_in(at + events.len(), Nanos(7), |chunk| full = Some(chunk)));
         full.unwrap()
     }
 
@@ -399,7 +403,7 @@ mod tests {
             queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
             queue.gc(GcRecord::default());
             for number in 0..chunks {
-                let Ok(at) = buffers.take(ThreadIndex(1 + number % 3)) else { break };
+                let Ok(at) = buffers.take(ThreadIndex(1 + number % 3), Nanos(5)) else { break };
                 let mut events = Vec::new();
                 event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
                 for id in 1..200 {
@@ -411,7 +415,7 @@ mod tests {
                 unsafe {
                     (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
                 };
-                if !buffers.hand_in(at + events.len(), |chunk| queue.chunk(chunk)) {
+                if !buffers.hand_in(at + events.len(), Nanos(7), |chunk| queue.chunk(chunk)) {
                     break;
                 }
             }
@@ -439,6 +443,7 @@ mod tests {
         let events: Vec<_> = blocks.iter().filter(|(header, _)| header.kind == BlockKind::Events).collect();
         assert_eq!(events.len(), 100);
         assert!(events.iter().all(|(header, _)| header.first_ticket.0 > 0 && (1..=3).contains(&header.thread)));
+        assert!(blocks.iter().all(|(header, _)| header.is_timed == (header.kind == BlockKind::Events)));
         let gcs = blocks.iter().find(|(header, _)| header.kind == BlockKind::Gcs).unwrap();
         assert_eq!(GcRecord::decode_block(&gcs.1).unwrap()[0].heap_used, 5);
         let (last, raw) = blocks.last().unwrap();

@@ -1,6 +1,7 @@
 //! Facts that take more than a list of records: threads, collections, narrowed hooks.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, ensure};
@@ -11,13 +12,14 @@ use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 12] = [
+    let cases: [(&str, lab::Case); 13] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
         ("threads_take_turns_at_a_slot", threads_take_turns_at_a_slot),
         ("whoever_exits_is_listed_once", whoever_exits_is_listed_once),
         ("collections_are_counted", collections_are_counted),
+        ("chunks_tell_when_they_happened", chunks_tell_when_they_happened),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
@@ -136,6 +138,40 @@ fn collections_are_counted(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let summary = run.summary(lab)?;
     let collections = summary["gcs"].as_array().map(Vec::len).context("the summary has no list of collections")?;
     ensure!(collections >= 2, "{collections} collections in the summary, two were asked for");
+    run.clean()
+}
+
+/// Each thread's chunks follow each other on the clock, within the time that the run took (docs/inside/trace-file.md).
+fn chunks_tell_when_they_happened(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    const FILE_HEADER: usize = 16;
+    const BLOCK_HEADER: usize = 40;
+    const EVENTS: u8 = 3;
+    const TIMED: u8 = 1;
+    let run = Run::of(lab, jdk, "chunks_tell_when_they_happened", "facts/Threads")?;
+    let trace = fs::read(&run.trace)?;
+    let seconds = run.summary(lab)?["seconds"].as_f64().context("no seconds")?;
+    let mut threads: HashMap<u32, Vec<u64>> = HashMap::new();
+    let mut rest = trace.get(FILE_HEADER..).context("no trace")?;
+    while let Some((header, after)) = rest.split_at_checked(BLOCK_HEADER) {
+        let word = |at: usize| u32::from_le_bytes([header[at], header[at + 1], header[at + 2], header[at + 3]]);
+        let (stored, behind) = after.split_at_checked(word(16) as usize).context("the last block is cut off")?;
+        ensure!(
+            (header[4] == EVENTS) == (header[6] == TIMED),
+            "a block of kind {} with flags {}",
+            header[4],
+            header[6]
+        );
+        if header[4] == EVENTS {
+            let times = stored[..16].chunks_exact(8).map(|nanos| nanos.try_into().map(u64::from_le_bytes));
+            threads.entry(word(8)).or_default().extend(times.collect::<Result<Vec<u64>, _>>()?);
+        }
+        rest = behind;
+    }
+    ensure!(threads.values().any(|times| times.len() > 2), "no thread has more than one chunk");
+    for (thread, times) in threads {
+        ensure!(times[0] > 0 && times.is_sorted(), "thread {thread}: {times:?}");
+        ensure!(times.last().is_some_and(|last| (*last as f64) < 1e9 * seconds), "{times:?} in {seconds} s");
+    }
     run.clean()
 }
 

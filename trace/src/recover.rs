@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::OVERFLOWS;
-use et_format::{BlockHeader, BlockKind, Codec, End, Problem, encode_json, file_header, write_block};
+use et_format::{BlockHeader, BlockKind, BlockPacker, Codec, End, NewBlock, Problem, Wall, encode_json, file_header};
 
 use crate::file::TraceFile;
 use crate::watch::Unit;
@@ -24,7 +24,7 @@ pub struct Recovered {
 /// Writes the whole trace. What is said of the cut one is a problem of the new one, so that nobody takes it for a run that
 /// ended well.
 pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
-    let mut writer = Writer { out, sequence: 0, event_bytes: 0, last: Ticket(0) };
+    let mut writer = Writer { out, sequence: 0, event_bytes: 0, last: Ticket(0), packer: BlockPacker::default() };
     writer.out.write_all(&file_header(file.run()))?;
     let mut recovered = Recovered::default();
     file.watcher().begin("writing", Unit::Bytes, file.size());
@@ -37,14 +37,14 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
         }
     }
     for (kind, record) in file.records() {
-        writer.block(*kind, 0, Ticket(0), record)?;
+        writer.block(*kind, record)?;
     }
     let mut events = Vec::new();
     for thread in file.threads() {
         for piece in thread.chunks() {
             // A chunk is mapped memory: it cannot fail to load.
             if file.load_events(thread, piece, &mut events).is_ok() {
-                writer.events(thread.thread, &events)?;
+                writer.events(thread.thread, file.wall(thread, piece), &events)?;
                 recovered.chunks += 1;
             }
         }
@@ -76,6 +76,7 @@ struct Writer<W> {
     sequence: u64,
     event_bytes: u64,
     last: Ticket,
+    packer: BlockPacker,
 }
 
 impl<W: Write> Writer<W> {
@@ -90,25 +91,35 @@ impl<W: Write> Writer<W> {
         self.out.write_all(stored)
     }
 
-    fn events(&mut self, thread: u32, events: &[u8]) -> io::Result<()> {
-        let first = match event::decode(events) {
+    fn events(&mut self, thread: u32, wall: Option<Wall>, events: &[u8]) -> io::Result<()> {
+        let first_ticket = match event::decode(events) {
             Ok(Some((Event::Ticket(first), _))) => first,
             _ => Ticket(0),
         };
         self.event_bytes += events.len() as u64;
-        self.last = self.last.max(first);
-        self.block(BlockKind::Events, thread, first, events)
+        self.last = self.last.max(first_ticket);
+        let block = NewBlock { thread, first_ticket, wall, ..self.next(BlockKind::Events) };
+        self.write(block, events)
     }
 
     fn json(&mut self, kind: BlockKind, value: &impl serde::Serialize) -> io::Result<()> {
-        self.block(kind, 0, Ticket(0), &encode_json(value))
+        self.block(kind, &encode_json(value))
     }
 
-    fn block(&mut self, kind: BlockKind, thread: u32, first: Ticket, raw: &[u8]) -> io::Result<()> {
-        let mut block = Vec::new();
-        write_block(&mut block, kind, Codec::Packed, thread, self.sequence, first, raw).map_err(io::Error::other)?;
+    fn block(&mut self, kind: BlockKind, raw: &[u8]) -> io::Result<()> {
+        self.write(self.next(kind), raw)
+    }
+
+    fn next(&self, kind: BlockKind) -> NewBlock {
+        let codec = Codec::Packed;
+        NewBlock { kind, codec, thread: 0, sequence: self.sequence, first_ticket: Ticket(0), wall: None }
+    }
+
+    fn write(&mut self, block: NewBlock, raw: &[u8]) -> io::Result<()> {
+        let mut out = Vec::new();
+        self.packer.write(&mut out, block, raw).map_err(io::Error::other)?;
         self.sequence += 1;
-        self.out.write_all(&block)
+        self.out.write_all(&out)
     }
 }
 
@@ -116,8 +127,8 @@ impl<W: Write> Writer<W> {
 mod tests {
     use super::*;
     use crate::testing::TraceBuilder;
-    use et_format::buffers;
     use et_format::progress::{Progress, RunId};
+    use et_format::{Nanos, buffers};
     use et_names::MethodId;
 
     #[test]
@@ -132,7 +143,8 @@ mod tests {
         let mut buf = header.encode().to_vec();
         buf.resize(buffers::JOURNALS_AT, 0);
         let state = buffers::STATE_OWNED;
-        buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1 }.encode());
+        let wall = Some(Wall { begin: Nanos(77), end: None });
+        buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1, wall }.encode());
         event::encode(&Event::Ticket(Ticket(9)), &mut buf);
         event::encode(&Event::Exit { method: MethodId(1) }, &mut buf);
         buf.resize(buffers::JOURNALS_AT + 128, 0);
@@ -158,6 +170,8 @@ mod tests {
         };
         for piece in 0..2 {
             assert_eq!(load(&whole, piece), load(&cut, piece));
+            let read = |file: &TraceFile| file.wall(&file.threads()[0], piece);
+            assert_eq!((read(&whole), read(&cut)), ([None, wall][piece], [None, wall][piece]));
         }
     }
 }

@@ -249,7 +249,7 @@ fn traces() -> Vec<Seed> {
     with_buffers.resize(cut_off.len() + buffers::JOURNALS_AT, 0);
     for (state, sequence) in [(buffers::STATE_OWNED, 2), (buffers::STATE_FULL, 1)] {
         let start = with_buffers.len();
-        with_buffers.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence }.encode());
+        with_buffers.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence, wall: None }.encode());
         for event in [Event::Ticket(Ticket(5 + sequence))].iter().chain(&all[..4]) {
             et_format::event::encode(event, &mut with_buffers);
         }

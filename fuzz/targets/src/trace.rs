@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 
 use et_analysis::{compare, summary, validate};
-use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockKind, buffers, write_block};
+use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, BlockPacker, NewBlock, buffers};
 use et_trace::file::ReadError;
 use et_trace::lifetimes::Limits;
 use et_trace::record::Record;
@@ -140,8 +140,10 @@ fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>>
             plain(&mut raw);
         }
         for _ in 0..=usize::from(random.one_in(8)) {
-            let (kind, codec) = (header.kind, header.codec);
-            write_block(&mut out, kind, codec, header.thread, header.sequence, header.first_ticket, &raw).ok()?;
+            let BlockHeader { kind, codec, thread, sequence, first_ticket, .. } = header;
+            let wall = header.wall(trace.get(block.at..end)?);
+            let block = NewBlock { kind, codec, thread, sequence, first_ticket, wall };
+            BlockPacker::default().write(&mut out, block, &raw).ok()?;
         }
     }
     debug_assert!(out.windows(4).any(|window| window == BLOCK_MAGIC));

@@ -12,7 +12,7 @@ use et_format::dynamic::DynamicClass;
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::RunId;
 use et_format::{
-    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord,
+    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord, Wall,
     decode_json,
 };
 use et_names::NamesTable;
@@ -134,6 +134,8 @@ pub struct Chunk {
     sequence: u64,
     /// Its events in the file.
     pub events: Range<usize>,
+    /// When they happened.
+    pub wall: Option<Wall>,
 }
 
 /// The header, if the file is of that run.
@@ -186,7 +188,12 @@ pub fn chunks(bytes: &[u8], header: &FileHeader, written: &FxHashSet<(u32, Ticke
             Ok(Some((Event::Ticket(first), _))) if written.contains(&(header.thread, first)) => {}
             Ok(Some((Event::Ticket(_), _))) => {
                 let start = chunks_at + index * size + CHUNK_HEADER;
-                found.push(Chunk { thread: header.thread, sequence: header.sequence, events: start..start + used });
+                found.push(Chunk {
+                    thread: header.thread,
+                    sequence: header.sequence,
+                    events: start..start + used,
+                    wall: header.wall,
+                });
             }
             Ok(None) => {}
             _ => damaged += 1,

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::{Progress, RunId};
 use et_format::{
-    BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, buffers,
+    BLOCK_HEADER, BlockHeader, BlockKind, BlockUnpacker, End, FILE_HEADER, FormatError, Meta, Problem, Wall, buffers,
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 use thiserror::Error;
@@ -85,7 +85,7 @@ pub struct Block {
 #[derive(Clone, Debug)]
 enum EventSource {
     Block(usize),
-    Chunk(Range<usize>),
+    Chunk(Range<usize>, Option<Wall>),
 }
 
 /// The events of one thread, in order.
@@ -104,7 +104,7 @@ impl ThreadEvents {
 
     /// Which pieces come from the buffer file.
     pub(crate) fn chunks(&self) -> impl Iterator<Item = usize> {
-        let chunks = self.pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, EventSource::Chunk(_)));
+        let chunks = self.pieces.iter().enumerate().filter(|(_, piece)| matches!(piece, EventSource::Chunk(..)));
         chunks.map(|(piece, _)| piece)
     }
 
@@ -286,7 +286,7 @@ impl TraceFile {
         self.records = records;
         let chunks = found.len();
         for chunk in found {
-            self.add_events(chunk.thread, EventSource::Chunk(chunk.events));
+            self.add_events(chunk.thread, EventSource::Chunk(chunk.events, chunk.wall));
         }
         self.buffers = Some(bytes);
         BufferFile::Read { chunks, records: self.records.len(), damaged, overflowed }
@@ -340,7 +340,7 @@ impl TraceFile {
     pub(crate) fn begin_events(&self, what: &'static str) {
         let events = self.of_kind(BlockKind::Events).map(|block| u64::from(block.header.stored_len));
         let chunks = self.threads.iter().flat_map(|thread| &thread.pieces).map(|piece| match piece {
-            EventSource::Chunk(range) => range.len() as u64,
+            EventSource::Chunk(range, _) => range.len() as u64,
             EventSource::Block(_) => 0,
         });
         self.watcher.begin(what, Unit::Bytes, events.chain(chunks).sum());
@@ -399,7 +399,7 @@ impl TraceFile {
     pub fn first_ticket(&self, thread: &ThreadEvents) -> Ticket {
         match thread.pieces.first() {
             Some(EventSource::Block(index)) => self.blocks[*index].header.first_ticket,
-            Some(EventSource::Chunk(range)) => {
+            Some(EventSource::Chunk(range, _)) => {
                 match event::decode(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default()) {
                     Ok(Some((Event::Ticket(first), _))) => first,
                     _ => Ticket(0),
@@ -454,7 +454,7 @@ impl TraceFile {
                 UNPACKER.with_borrow_mut(|unpacker| unpacker.unpack(&block.header, self.stored(block), into))?;
                 self.bytes.used(block.header.stored_len as usize);
             }
-            EventSource::Chunk(range) => {
+            EventSource::Chunk(range, _) => {
                 self.watcher.add(range.len() as u64);
                 into.extend_from_slice(self.buffers.as_ref().and_then(|b| b.get(range.clone())).unwrap_or_default());
             }
@@ -462,11 +462,23 @@ impl TraceFile {
         Ok(())
     }
 
+    /// When the events of a piece happened; none if the trace does not say, as those of format version 1. Time 0 is
+    /// [`Meta::start_unix_millis`].
+    pub fn wall(&self, thread: &ThreadEvents, piece: usize) -> Option<Wall> {
+        match &thread.pieces[piece] {
+            EventSource::Block(index) => {
+                let block = &self.blocks[*index];
+                block.header.wall(self.stored(block))
+            }
+            EventSource::Chunk(_, wall) => *wall,
+        }
+    }
+
     /// Bytes of a piece when unpacked, for counting what could not be.
     pub fn event_bytes(&self, thread: &ThreadEvents, piece: usize) -> u64 {
         match &thread.pieces[piece] {
             EventSource::Block(index) => self.blocks[*index].header.raw_len.into(),
-            EventSource::Chunk(range) => range.len() as u64,
+            EventSource::Chunk(range, _) => range.len() as u64,
         }
     }
 }

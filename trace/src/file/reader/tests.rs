@@ -1,5 +1,6 @@
 //! What is read of whole traces, cut ones, and buffer files.
 
+use et_format::Nanos;
 use et_format::event::{self, Event, ObjectHash, encode};
 use et_format::progress::Stopped;
 use et_names::MethodId;
@@ -50,7 +51,7 @@ fn buffers_complete_a_trace_without_an_end() {
     builder.events(1, 5, &[Event::Entry { method: MethodId(1) }]);
     let trace = builder.without_end();
     let chunk = |state, thread, sequence, ticket: u64| {
-        let mut chunk = buffers::ChunkHeader { state, thread, sequence }.encode().to_vec();
+        let mut chunk = buffers::ChunkHeader { state, thread, sequence, wall: None }.encode().to_vec();
         encode(&Event::Ticket(Ticket(ticket)), &mut chunk);
         encode(&Event::EntryOn { method: MethodId(3), receiver: ObjectHash(9) }, &mut chunk);
         chunk.resize(128, 0);
@@ -99,7 +100,7 @@ fn cut_and_buffers(run: RunId, buffers_run: RunId) -> (TraceBuilder, Vec<u8>) {
     let mut buf = header.encode().to_vec();
     buf.resize(buffers::JOURNALS_AT, 0);
     let state = buffers::STATE_OWNED;
-    buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1 }.encode());
+    buf.extend(buffers::ChunkHeader { state, thread: 1, sequence: 1, wall: None }.encode());
     encode(&Event::Ticket(Ticket(9)), &mut buf);
     buf.resize(buffers::JOURNALS_AT + 128, 0);
     (builder, buf)
@@ -244,4 +245,35 @@ fn records_of_the_journals_are_taken_unless_they_were_written() {
     for cut in 0..buf.len() {
         TraceFile::from_bytes(trace.clone(), Some(buf[..cut].to_vec())).unwrap();
     }
+}
+
+/// A small program's trace, written before blocks told when they happened.
+#[test]
+fn a_trace_of_the_first_format_is_read_and_has_no_times() {
+    let trace = include_bytes!("../../../tests/traces/version-1.trace");
+    assert_eq!(trace[8..10], [1, 0], "the version in the header");
+    let file = TraceFile::from_bytes(trace.to_vec(), None).unwrap();
+    assert!(file.cut_off().is_none());
+    let mut events = Vec::new();
+    let mut counts = Vec::new();
+    for thread in file.threads() {
+        for piece in 0..thread.len() {
+            file.load_events(thread, piece, &mut events).unwrap();
+            counts.push((thread.thread, event::count(&events)));
+            assert_eq!(file.wall(thread, piece), None);
+        }
+    }
+    assert_eq!(counts, [(1, 21282), (7, 88), (8, 73), (6, 12)], "as the reader of then counted them");
+}
+
+#[test]
+fn chunks_of_the_buffer_file_tell_when_they_happened() {
+    let run = RunId::random();
+    let (mut builder, mut buf) = cut_and_buffers(run, run);
+    let wall = Wall { begin: Nanos(3), end: None };
+    let header = buffers::ChunkHeader { state: buffers::STATE_OWNED, thread: 1, sequence: 1, wall: Some(wall) };
+    buf[buffers::JOURNALS_AT..][..buffers::CHUNK_HEADER].copy_from_slice(&header.encode());
+    let file = TraceFile::from_bytes(builder.without_end(), Some(buf)).unwrap();
+    let walls: Vec<_> = (0..2).map(|piece| file.wall(&file.threads()[0], piece)).collect();
+    assert_eq!(walls, [None, Some(wall)]);
 }
