@@ -7,9 +7,8 @@ use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::heap::{Heap, Mention};
-use super::stacks::Stacks;
 use et_trace::Trace;
-use et_trace::model::Node;
+use et_trace::model::{Node, Stacks};
 use et_trace::record::{AllocKind, ObjectId, Record};
 use et_trace::types::{TypeId, Types};
 

@@ -11,7 +11,6 @@ mod kept;
 mod render;
 mod report;
 mod said;
-mod stacks;
 #[cfg(test)]
 mod tests;
 
@@ -30,11 +29,11 @@ use heap::Heap;
 use kept::KeptObjects;
 use report::Tally;
 use said::Said;
-use stacks::Stacks;
 
 use et_trace::Trace;
 use et_trace::file::ReadError;
 use et_trace::lifetimes::{self, Hold, LifetimesError, Limits, Played, Step, Told};
+use et_trace::model::Stacks;
 use et_trace::record::{Alloc, ObjectId, Record, ThreadId};
 use et_trace::resolve::{IdSet, Outcome};
 use et_trace::source::deaths_unknown;

@@ -8,13 +8,11 @@ use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
 use super::Amount;
-use super::tally::ThreadTally;
-
-/// A frame: thread, depth, serial number.
-pub(super) type FrameRef = (u32, u32, u64);
+use et_trace::model::{FrameRef, Stacks};
+use et_trace::record::ThreadId;
 
 /// Where in a stack, and what kind of object.
-type Key = (u32, u32, u32);
+type Key = (ThreadId, u32, u32);
 
 #[derive(Clone, Copy, Debug)]
 struct Dropped {
@@ -46,14 +44,14 @@ impl Held {
     }
 
     /// An object died; holders come before what they hold.
-    pub fn died(&mut self, row: u32, bytes: u64, holder: Option<FrameRef>, threads: &[ThreadTally]) {
-        if let Some((thread, depth, serial)) = holder {
+    pub fn died<T>(&mut self, row: u32, bytes: u64, holder: Option<FrameRef>, stacks: &Stacks<T>) {
+        if let Some(FrameRef { thread, depth, serial }) = holder {
             let key = (thread, depth, row);
             let known = self.dropped.get(&key).is_some_and(|known| known.serial == serial);
             // Two of a kind that die at once may both be held.
             if !(known && self.batch == Some(key)) {
                 if self.dropped.len() >= self.tidy_at {
-                    self.tidy(threads);
+                    self.tidy(stacks);
                 }
                 self.dropped.insert(key, Dropped { serial, amount: Amount::default() });
             }
@@ -64,52 +62,59 @@ impl Held {
         }
     }
 
-    fn tidy(&mut self, threads: &[ThreadTally]) {
-        self.dropped
-            .retain(|&(thread, depth, _), dropped| threads[thread as usize].running(depth, dropped.serial).is_some());
+    fn tidy<T>(&mut self, stacks: &Stacks<T>) {
+        self.dropped.retain(|&(thread, depth, _), &mut Dropped { serial, .. }| {
+            stacks.running(FrameRef { thread, depth, serial }).is_some()
+        });
         self.tidy_at = (self.dropped.len() * 2).max(1024);
     }
 
     /// Method, row and amount of what is left.
-    pub fn at_end<'a>(&'a self, threads: &'a [ThreadTally]) -> impl Iterator<Item = (MethodId, u32, Amount)> + 'a {
-        self.dropped.iter().filter_map(|(&(thread, depth, row), dropped)| {
-            let frame = threads[thread as usize].running(depth, dropped.serial)?;
-            Some((frame.method, row, dropped.amount))
+    pub fn at_end<'a, T>(&'a self, stacks: &'a Stacks<T>) -> impl Iterator<Item = (MethodId, u32, Amount)> + 'a {
+        self.dropped.iter().filter_map(|(&(thread, depth, row), &Dropped { serial, amount })| {
+            let frame = stacks.running(FrameRef { thread, depth, serial })?;
+            Some((frame.method, row, amount))
         })
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::tally::{Frame, NONE};
     use super::*;
+    use et_trace::record::{ObjectId, Record};
 
     #[test]
     fn the_last_of_a_kind_counts_with_what_it_held() {
-        let frame = |method, serial| Frame { method: MethodId(method), outside: NONE, program: NONE, serial };
-        let mut threads = vec![ThreadTally { stack: vec![frame(1, 10), frame(2, 11)], ..ThreadTally::default() }];
-        let (main, callee) = ((0, 0, 10), (0, 1, 11));
+        let thread = ThreadId(1);
+        let mut stacks = Stacks::<()>::default();
+        let entry = |method| Record::Entry { method: MethodId(method), receiver: ObjectId::NULL, thread };
+        let exit = Record::Exit { method: MethodId(0), receiver: ObjectId::NULL, thread };
+        stacks.record(&entry(1));
+        let main = stacks.top(thread).map(|(at, _)| at);
+        stacks.record(&entry(2));
+        let callee = stacks.top(thread).map(|(at, _)| at);
         let mut held = Held::default();
         // A request, and another: the first is gone from the variable.
-        held.died(0, 16, Some(main), &threads);
+        held.died(0, 16, main, &stacks);
         held.end_of_batch();
-        held.died(0, 24, Some(main), &threads);
+        held.died(0, 24, main, &stacks);
         held.end_of_batch();
         // The cache with two pages, of which nobody had hold.
-        held.died(1, 32, Some(main), &threads);
-        held.died(2, 100, None, &threads);
-        held.died(2, 100, None, &threads);
+        held.died(1, 32, main, &stacks);
+        held.died(2, 100, None, &stacks);
+        held.died(2, 100, None, &stacks);
         held.end_of_batch();
         // What nobody had in hand and nobody held.
-        held.died(3, 1000, None, &threads);
+        held.died(3, 1000, None, &stacks);
         held.end_of_batch();
-        held.died(4, 8, Some(callee), &threads);
-        threads[0].stack.pop();
+        held.died(4, 8, callee, &stacks);
+        stacks.record(&exit);
         let mut left: Vec<_> =
-            held.at_end(&threads).map(|(m, row, amount)| (m.0, row, amount.objects, amount.bytes)).collect();
+            held.at_end(&stacks).map(|(m, row, amount)| (m.0, row, amount.objects, amount.bytes)).collect();
         left.sort_unstable();
         assert_eq!(left, [(1, 0, 1, 24), (1, 1, 3, 232)]);
-        threads[0].stack[0].serial = 12;
-        assert_eq!(held.at_end(&threads).count(), 0, "another method runs in its place");
+        stacks.record(&exit);
+        stacks.record(&entry(3));
+        assert_eq!(held.at_end(&stacks).count(), 0, "another method runs in its place");
     }
 }

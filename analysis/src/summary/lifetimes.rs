@@ -8,8 +8,8 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use super::Amount;
-use super::held::FrameRef;
-use super::tally::{Row, ThreadTally};
+use super::tally::{Callers, Row};
+use et_trace::model::{FrameRef, Stacks};
 use et_trace::record::ObjectId;
 use et_trace::types::TypeId;
 
@@ -88,16 +88,15 @@ impl Lives {
 
     /// One was mentioned: used, if `now` is given, and a method may have it in hand.
     #[inline]
-    pub fn mentioned(&mut self, object: ObjectId, now: Option<u64>, frame: Option<FrameRef>, threads: &[ThreadTally]) {
+    pub fn mentioned(&mut self, object: ObjectId, now: Option<u64>, frame: Option<FrameRef>, stacks: &Stacks<Callers>) {
         if object.is_null() {
             return;
         }
         let Some(life) = self.alive.get_mut(&object) else { return };
         life.used = now.unwrap_or(life.used);
         let Some(frame) = frame else { return };
-        let keeps = life.holder.is_some_and(|(thread, depth, serial)| {
-            (thread != frame.0 || depth <= frame.1)
-                && threads.get(thread as usize).is_some_and(|thread| thread.running(depth, serial).is_some())
+        let keeps = life.holder.is_some_and(|holder| {
+            (holder.thread != frame.thread || holder.depth <= frame.depth) && stacks.running(holder).is_some()
         });
         if !keeps {
             life.holder = Some(frame);

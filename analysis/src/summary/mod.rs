@@ -496,7 +496,7 @@ fn thread_lines(
 ) -> Vec<ThreadLine> {
     let frames_left: FxHashMap<u32, usize> = cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
     let counts: FxHashMap<u32, (u64, Amount)> =
-        tallies.iter().map(|thread| (thread.id, (thread.records, thread.allocated))).collect();
+        tallies.iter().map(|thread| (thread.id.0, (thread.records, thread.allocated))).collect();
     let line = |id: u32, name: String, daemon: bool, ended: bool| {
         let (records, allocated) = counts.get(&id).copied().unwrap_or_default();
         let frames_left = frames_left.get(&id).copied().unwrap_or_default();

@@ -9,7 +9,8 @@ use super::Amount;
 use super::code::{Code, Origin, PackageId};
 use super::held::Held;
 use super::lifetimes::{Life, LifetimeSum, Lives};
-use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Tick};
+use et_trace::model::Stacks;
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_trace::source::Source;
 use et_trace::types::TypeId;
 
@@ -19,32 +20,27 @@ pub(super) const NONE: MethodId = MethodId(0);
 /// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
 pub(super) type KindCounts = [u64; AllocKind::ALL.len()];
 
-/// A method that runs.
+/// For whom a method runs.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Frame {
-    pub method: MethodId,
+pub(super) struct Callers {
     /// The innermost of it and its callers that is not the JDK's.
     pub outside: MethodId,
     /// The innermost that is the program's.
     pub program: MethodId,
-    /// Tells it from frames that were in its place before.
-    pub serial: u64,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { outside: NONE, program: NONE }
+    }
 }
 
 /// A thread.
 #[derive(Debug, Default)]
 pub(super) struct ThreadTally {
-    pub id: u32,
+    pub id: ThreadId,
     pub records: u64,
     pub allocated: Amount,
-    pub stack: Vec<Frame>,
-}
-
-impl ThreadTally {
-    /// The frame of that depth, if it still runs.
-    pub fn running(&self, depth: u32, serial: u64) -> Option<&Frame> {
-        self.stack.get(depth as usize).filter(|frame| frame.serial == serial)
-    }
 }
 
 /// What was made at a site, for a caller. The number of a row stands for all three.
@@ -100,9 +96,9 @@ pub(super) struct Tally<'a> {
     pub kinds: [Amount; AllocKind::ALL.len()],
     made_bytes: u64,
     pub threads: Vec<ThreadTally>,
-    thread_numbers: FxHashMap<u32, usize>,
+    thread_numbers: FxHashMap<ThreadId, usize>,
     current: usize,
-    frames: u64,
+    stacks: Stacks<Callers>,
     /// If deaths are known.
     pub lives: Option<Lives>,
     live: Amount,
@@ -124,9 +120,9 @@ impl<'a> Tally<'a> {
             kinds: Default::default(),
             made_bytes: 0,
             threads: vec![ThreadTally::default()],
-            thread_numbers: FxHashMap::from_iter([(0, 0)]),
+            thread_numbers: FxHashMap::from_iter([(ThreadId(0), 0)]),
             current: 0,
-            frames: 0,
+            stacks: Stacks::default(),
             lives: with_lives.then(Lives::default),
             live: Amount::default(),
             peak: PeakTally { live: Amount::default(), tick: 0, made_bytes: 0, caller: NONE },
@@ -144,7 +140,7 @@ impl<'a> Tally<'a> {
             self.death(object, tick);
             return;
         }
-        let thread = record.thread().0;
+        let thread = record.thread();
         if thread != self.threads[self.current].id {
             self.switch_to(thread);
         }
@@ -158,14 +154,13 @@ impl<'a> Tally<'a> {
             self.mention(record, tick);
         }
         match *record {
-            Record::Entry { method, .. } => self.enter(method),
-            Record::Exit { .. } | Record::ExitThrow { .. } => self.leave(),
+            Record::Entry { method, .. } => self.enter(record, method),
             Record::Alloc(alloc) => self.made(&alloc, record.letter_index(), tick),
-            _ => {}
+            _ => self.stacks.record(record),
         }
     }
 
-    fn switch_to(&mut self, thread: u32) {
+    fn switch_to(&mut self, thread: ThreadId) {
         let threads = &mut self.threads;
         self.current = *self.thread_numbers.entry(thread).or_insert_with(|| {
             threads.push(ThreadTally { id: thread, ..ThreadTally::default() });
@@ -173,26 +168,15 @@ impl<'a> Tally<'a> {
         });
     }
 
-    fn enter(&mut self, method: MethodId) {
+    fn enter(&mut self, record: &Record, method: MethodId) {
         let origin = self.code.enter(method);
-        let stack = &mut self.threads[self.current].stack;
-        let (outside, program) = stack.last().map_or((NONE, NONE), |below| (below.outside, below.program));
-        self.frames += 1;
-        stack.push(Frame {
-            method,
-            outside: if origin == Origin::Jdk { outside } else { method },
-            program: if origin == Origin::Program { method } else { program },
-            serial: self.frames,
+        self.stacks.record_with(record, |below| {
+            let below = below.map(|frame| frame.data).unwrap_or_default();
+            Callers {
+                outside: if origin == Origin::Jdk { below.outside } else { method },
+                program: if origin == Origin::Program { method } else { below.program },
+            }
         });
-    }
-
-    fn leave(&mut self) {
-        let stack = &mut self.threads[self.current].stack;
-        stack.pop();
-        // There may be a million virtual threads, one after the other.
-        if stack.is_empty() {
-            *stack = Vec::new();
-        }
     }
 
     fn method_of(&mut self, site: SiteId) -> MethodId {
@@ -210,15 +194,16 @@ impl<'a> Tally<'a> {
         self.kinds[kind].add(alloc.size);
         let is_initial = alloc.kind == AllocKind::Initial;
         let mut number = None;
-        let top = self.threads[self.current].stack.last().copied();
+        let top = self.stacks.top(alloc.thread).map(|(at, frame)| (at, *frame));
+        let (outside, program, method) =
+            top.map_or((NONE, NONE, NONE), |(_, top)| (top.data.outside, top.data.program, top.method));
+        let nearest = if outside == NONE { method } else { outside };
         if !is_initial {
             self.made_bytes += alloc.size;
             self.threads[self.current].allocated.add(alloc.size);
-            let (outside, program, top) = top.map_or((NONE, NONE, NONE), |top| (top.outside, top.program, top.method));
             let method = if alloc.site.0 == 0 { NONE } else { self.method_of(alloc.site) };
             let caller = match method {
-                NONE if outside != NONE => outside,
-                NONE => top,
+                NONE => nearest,
                 _ => match self.code.origin(method) {
                     Origin::Program => NONE,
                     Origin::Library => program,
@@ -243,20 +228,13 @@ impl<'a> Tally<'a> {
             number = Some(at);
         }
         let Some(lives) = &mut self.lives else { return };
-        let thread = self.current as u32;
-        let holder = top.map(|top| (thread, self.threads[self.current].stack.len() as u32 - 1, top.serial));
-        lives.born(alloc.object, Life::new(tick.0, alloc.size, number, holder));
+        lives.born(alloc.object, Life::new(tick.0, alloc.size, number, top.map(|(at, _)| at)));
         if let Some(number) = number {
             self.rows[number as usize].alive.add(alloc.size);
         }
         self.live.add(alloc.size);
         if self.live.bytes > self.peak.live.bytes {
-            self.peak = PeakTally {
-                live: self.live,
-                tick: tick.0,
-                made_bytes: self.made_bytes,
-                caller: top.map_or(NONE, |top| if top.outside == NONE { top.method } else { top.outside }),
-            };
+            self.peak = PeakTally { live: self.live, tick: tick.0, made_bytes: self.made_bytes, caller: nearest };
         }
     }
 
@@ -267,31 +245,28 @@ impl<'a> Tally<'a> {
         let row = &mut self.rows[number as usize];
         row.alive.remove(life.size);
         row.lifetime.died(&life, tick.0);
-        let holder = life
-            .holder
-            .filter(|&(thread, depth, serial)| self.threads[thread as usize].running(depth, serial).is_some());
-        self.held.died(number, life.size, holder, &self.threads);
+        let holder = life.holder.filter(|holder| self.stacks.running(*holder).is_some());
+        self.held.died(number, life.size, holder, &self.stacks);
     }
 
     /// What an update stores is not used by it; but whoever did it had it in hand.
     fn mention(&mut self, record: &Record, tick: Tick) {
+        let frame = self.stacks.top(record.thread()).map(|(at, _)| at);
         let Some(lives) = &mut self.lives else { return };
-        let stack = &self.threads[self.current].stack;
-        let frame = stack.last().map(|top| (self.current as u32, stack.len() as u32 - 1, top.serial));
-        let (now, threads) = (Some(tick.0), &self.threads);
+        let (now, stacks) = (Some(tick.0), &self.stacks);
         match *record {
             Record::Alloc(_) => {}
             Record::Update { origin, target, .. } => {
-                lives.mentioned(origin, now, frame, threads);
-                lives.mentioned(target, None, frame, threads);
+                lives.mentioned(origin, now, frame, stacks);
+                lives.mentioned(target, None, frame, stacks);
             }
             // The frame is about to end.
-            Record::Exit { receiver, .. } => lives.mentioned(receiver, now, None, threads),
+            Record::Exit { receiver, .. } => lives.mentioned(receiver, now, None, stacks),
             Record::ExitThrow { receiver, exception, .. } => {
-                lives.mentioned(receiver, now, None, threads);
-                lives.mentioned(exception, now, None, threads);
+                lives.mentioned(receiver, now, None, stacks);
+                lives.mentioned(exception, now, None, stacks);
             }
-            _ => record.objects().into_iter().for_each(|object| lives.mentioned(object, now, frame, threads)),
+            _ => record.objects().into_iter().for_each(|object| lives.mentioned(object, now, frame, stacks)),
         }
     }
 
@@ -326,7 +301,7 @@ impl<'a> Tally<'a> {
     /// What methods that were running at the end may have held in local variables: method, row of the object, and what died
     /// with it.
     pub fn held(&self) -> impl Iterator<Item = (MethodId, u32, Amount)> + '_ {
-        self.held.at_end(&self.threads)
+        self.held.at_end(&self.stacks)
     }
 
     /// The package whose code asked for what a row counts.

@@ -5,28 +5,13 @@ use rustc_hash::FxHashSet;
 
 use super::objects::{Objects, Standing};
 use super::{Report, mentions, shown};
-use et_trace::model::{ByThread, Forget};
+use et_trace::model::{Stack, Stacks};
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Totals};
 use et_trace::types::{TypeId, Types};
 
-#[derive(Debug)]
-struct Frame {
-    method: MethodId,
-    receiver: ObjectId,
-    entered: u64,
-}
-
-#[derive(Debug, Default)]
-struct Stack {
-    frames: Vec<Frame>,
-    in_flight: ObjectId,
-}
-
-impl Forget for Stack {
-    fn is_as_at_first(&self) -> bool {
-        self.frames.is_empty() && self.in_flight.is_null()
-    }
-}
+/// A frame is known by the place of its entry.
+#[derive(Clone, Copy, Debug, Default)]
+struct Entered(u64);
 
 /// Takes records one by one.
 #[derive(Debug, Default)]
@@ -37,7 +22,7 @@ pub struct Checker {
     violations: Vec<String>,
     violation_count: u64,
     objects: Objects,
-    stacks: ByThread<Stack>,
+    stacks: Stacks<Entered>,
 }
 
 impl Checker {
@@ -91,10 +76,7 @@ impl Checker {
         }
         match *record {
             Record::Update { old, origin, target, slot, .. } => self.update(record, types, old, origin, slot, target),
-            Record::Entry { method, receiver, thread } => {
-                let entered = self.position;
-                self.stacks.of(thread).frames.push(Frame { method, receiver, entered });
-            }
+            Record::Entry { .. } => self.stacks.record_with(record, |_| Entered(position)),
             Record::Exit { method, receiver, thread } => self.exit(record, types, thread, method, receiver),
             Record::ExitThrow { method, receiver, exception, thread } => {
                 self.in_flight(record, types, thread, exception);
@@ -105,12 +87,12 @@ impl Checker {
                 if exception.is_null() {
                     self.violation(record, types, "the exception is null", &[]);
                 }
-                self.stacks.of(thread).in_flight = exception;
+                self.stacks.record(record);
             }
             Record::Handle { method, receiver, exception, thread } => {
                 self.in_frame(record, types, thread, method, receiver);
                 self.in_flight(record, types, thread, exception);
-                self.stacks.of(thread).in_flight = ObjectId::NULL;
+                self.stacks.record(record);
             }
             Record::Death { object, .. } => {
                 if object.is_null() {
@@ -177,12 +159,12 @@ impl Checker {
     }
 
     fn in_frame(&mut self, record: &Record, types: &Types, thread: ThreadId, method: MethodId, receiver: ObjectId) {
-        let top = self.stacks.get(thread).and_then(|stack| stack.frames.last());
+        let top = self.stacks.of(thread).and_then(Stack::top);
         let what = match top {
             Some(top) if top.method == method && top.receiver == receiver => return,
             Some(top) => format!(
                 "the top frame of thread {:x} is method {:x} on {:x}, entered at {}",
-                thread.0, top.method.0, top.receiver.0, top.entered
+                thread.0, top.method.0, top.receiver.0, top.data.0
             ),
             None => format!("the stack of thread {:x} is empty", thread.0),
         };
@@ -192,14 +174,19 @@ impl Checker {
     fn exit(&mut self, record: &Record, types: &Types, thread: ThreadId, method: MethodId, receiver: ObjectId) {
         self.in_frame(record, types, thread, method, receiver);
         // After a violation go on from the frame that was meant, if there is one.
-        let frames = &mut self.stacks.of(thread).frames;
+        let frames = &mut self.stacks.of_mut(thread).frames;
         if let Some(meant) = frames.iter().rposition(|frame| frame.method == method) {
-            frames.truncate(meant);
+            frames.truncate(meant + 1);
+            self.stacks.record(record);
+        }
+        // Whoever called the outermost method may throw the exception on, into another: it is in flight until an `H`.
+        if let Record::ExitThrow { exception, .. } = *record {
+            self.stacks.of_mut(thread).in_flight = exception;
         }
     }
 
     fn in_flight(&mut self, record: &Record, types: &Types, thread: ThreadId, exception: ObjectId) {
-        let in_flight = self.stacks.get(thread).map_or(ObjectId::NULL, |stack| stack.in_flight);
+        let in_flight = self.stacks.of(thread).map_or(ObjectId::NULL, |stack| stack.in_flight);
         if exception.is_null() || in_flight != exception {
             let what =
                 format!("exception {:x} is not in flight in thread {:x}: no T came first", exception.0, thread.0);
@@ -215,7 +202,7 @@ impl Checker {
         let cut_off: FxHashSet<&(ThreadId, usize)> = cut_off.iter().collect();
         let mut violations = Vec::new();
         for (thread, stack) in left {
-            let (frames, top) = (stack.frames.len(), stack.frames.last().map_or(0, |frame| frame.entered));
+            let (frames, top) = (stack.frames.len(), stack.top().map_or(0, |frame| frame.data.0));
             if !cut_off.contains(&(thread, frames)) {
                 violations.push(format!(
                     "thread {:x} ends with {frames} frames, the top one entered at {top}, and is not said to be cut off",

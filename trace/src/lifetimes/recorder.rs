@@ -7,7 +7,7 @@ use super::hold::{Hold, Told, WeakSlots};
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::{LifetimesError, Recording};
-use crate::model::{ByThread, Forget};
+use crate::model::Stacks;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
 use crate::watch::Watcher;
@@ -25,18 +25,6 @@ pub struct Special {
     pub final_references: FxHashSet<TypeId>,
 }
 
-#[derive(Debug, Default)]
-struct Stack {
-    receivers: Vec<ObjectId>,
-    in_flight: ObjectId,
-}
-
-impl Forget for Stack {
-    fn is_as_at_first(&self) -> bool {
-        self.receivers.is_empty() && self.in_flight.is_null()
-    }
-}
-
 /// Takes steps and keeps account of what the end of the trace holds.
 #[derive(Debug)]
 pub struct Recorder {
@@ -44,7 +32,7 @@ pub struct Recorder {
     writer: SpoolWriter,
     weak: WeakSlots,
     held_at_end: FxHashSet<ObjectId>,
-    stacks: ByThread<Stack>,
+    stacks: Stacks,
     watcher: Watcher,
 }
 
@@ -56,7 +44,7 @@ impl Recorder {
             special,
             writer: SpoolWriter::new(limits),
             held_at_end: FxHashSet::default(),
-            stacks: ByThread::default(),
+            stacks: Stacks::default(),
             watcher: Watcher::default(),
         }
     }
@@ -95,18 +83,7 @@ impl Recorder {
             Record::Update { old, origin, target, slot, thread } if self.weak.put(origin, slot, target) => {
                 step = Step::WeakUpdate { old, origin, target, slot, thread };
             }
-            Record::Entry { receiver, thread, .. } => self.stacks.of(thread).receivers.push(receiver),
-            Record::Exit { thread, .. } => {
-                self.stacks.of(thread).receivers.pop();
-            }
-            Record::ExitThrow { thread, exception, .. } => {
-                let stack = self.stacks.of(thread);
-                stack.receivers.pop();
-                stack.in_flight = if stack.receivers.is_empty() { ObjectId::NULL } else { exception };
-            }
-            Record::Throw { thread, exception, .. } => self.stacks.of(thread).in_flight = exception,
-            Record::Handle { thread, .. } => self.stacks.of(thread).in_flight = ObjectId::NULL,
-            _ => {}
+            _ => self.stacks.record(record),
         }
         self.writer.push(&step)
     }
@@ -136,8 +113,8 @@ impl Recorder {
     pub fn finish(mut self) -> Result<Recording, LifetimesError> {
         // The stacks of threads that were cut off still hold what they held.
         for (_, stack) in self.stacks.iter() {
-            self.held_at_end.extend(stack.receivers.iter().copied());
-            if !stack.receivers.is_empty() {
+            self.held_at_end.extend(stack.frames.iter().map(|frame| frame.receiver));
+            if !stack.frames.is_empty() {
                 self.held_at_end.insert(stack.in_flight);
             }
         }

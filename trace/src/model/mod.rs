@@ -12,4 +12,4 @@ pub use contexts::{Context, ContextId, Contexts};
 pub use object_set::ObjectSet;
 pub use objects::{Node, Objects};
 pub use refs::Refs;
-pub use stacks::{Frame, Stack, Stacks};
+pub use stacks::{Frame, FrameRef, Stack, Stacks};

@@ -18,6 +18,17 @@ pub struct Frame<T = ()> {
     pub data: T,
 }
 
+/// A frame, by its place, for as long as it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FrameRef {
+    /// Whose stack.
+    pub thread: ThreadId,
+    /// Place in the stack, 0 the outermost.
+    pub depth: u32,
+    /// Its [`Frame::serial`].
+    pub serial: u64,
+}
+
 /// The stack of a thread.
 #[derive(Clone, Debug)]
 pub struct Stack<T = ()> {
@@ -40,12 +51,6 @@ impl<T> Stack<T> {
     #[inline]
     pub fn top(&self) -> Option<&Frame<T>> {
         self.frames.last()
-    }
-
-    /// The frame of that depth, 0 the outermost, if it is still the one with that serial.
-    #[inline]
-    pub fn running(&self, depth: usize, serial: u64) -> Option<&Frame<T>> {
-        self.frames.get(depth).filter(|frame| frame.serial == serial)
     }
 }
 
@@ -111,6 +116,20 @@ impl<T> Stacks<T> {
         self.stacks.of(thread)
     }
 
+    /// The innermost frame of a thread.
+    #[inline]
+    pub fn top(&self, thread: ThreadId) -> Option<(FrameRef, &Frame<T>)> {
+        let stack = self.of(thread)?;
+        let top = stack.top()?;
+        Some((FrameRef { thread, depth: stack.frames.len() as u32 - 1, serial: top.serial }, top))
+    }
+
+    /// A frame, if it still runs.
+    #[inline]
+    pub fn running(&self, frame: FrameRef) -> Option<&Frame<T>> {
+        self.of(frame.thread)?.frames.get(frame.depth as usize).filter(|there| there.serial == frame.serial)
+    }
+
     /// All stacks that have something on them, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (ThreadId, &Stack<T>)> {
         self.stacks.iter()
@@ -160,8 +179,10 @@ mod tests {
         let frames: Vec<_> = stack.frames.iter().map(|frame| (frame.method.0, frame.serial, frame.data)).collect();
         assert_eq!(frames, [(1, 1, 1), (3, 3, 2)]);
         assert_eq!(stack.left, 2);
-        assert!(stack.running(1, 3).is_some());
-        assert!(stack.running(1, 2).is_none(), "another is in its place");
+        let (at, top) = stacks.top(ONE).unwrap();
+        assert_eq!((at, top.method.0), (FrameRef { thread: ONE, depth: 1, serial: 3 }, 3));
+        assert_eq!(stacks.running(at), Some(top));
+        assert!(stacks.running(FrameRef { serial: 2, ..at }).is_none(), "another is in its place");
         assert_eq!(stacks.receivers().collect::<Vec<_>>(), [ObjectId(0), ObjectId(9)]);
     }
 
