@@ -6,9 +6,9 @@ use et_format::event::ObjectHash;
 use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::heap::{Heap, Mention};
+use super::heap::{Heap, Known, Mention};
 use et_trace::Trace;
-use et_trace::model::{Node, Stacks};
+use et_trace::model::{Holder, Node, Object, Stacks};
 use et_trace::record::{AllocKind, ObjectId, Record};
 use et_trace::types::{TypeId, Types};
 
@@ -141,124 +141,134 @@ impl EarlyDeaths {
         if freed.is_empty() {
             return;
         }
-        let (collection, at) = at;
-        let is_array = |ty| types.descriptor(ty).starts_with('[');
+        self.enlist(freed, heap, at);
+        let new: FxHashSet<Node> = freed.iter().copied().collect();
+        let Holders { blamed, passes } = self.holders(&new, heap, types);
+        let held = HeldByStacks::new(stacks, heap);
+        let mut spread = Spread { queue: VecDeque::new(), seen: FxHashSet::default(), passes };
+        let mut unexplained = Vec::new();
         for &node in freed {
-            let index = self.all.len() as u32;
-            let object = heap.get_mut(node);
-            object.early = Some(index);
+            let own = self.own_cause(node, heap, &held).map(|cause| (cause, None));
+            match own.or_else(|| blamed.get(&node).copied()) {
+                Some((cause, holder)) => {
+                    self.explain(node, heap, cause, holder);
+                    spread.explained(node, cause);
+                }
+                None => unexplained.push(node),
+            }
+        }
+        // Earlier ones hold as they did.
+        let earlier: Vec<Node> = spread.passes.keys().filter(|node| !new.contains(node)).copied().collect();
+        spread.queue.extend(earlier);
+        spread.seen = spread.queue.iter().copied().collect();
+        self.pass_on(&mut spread, heap);
+        // Held by none of those: mentioned again, or held from the start, or in circles.
+        unexplained.sort_by_key(|&node| !self.is_from_start(heap.get(node)));
+        for node in unexplained {
+            if !spread.seen.insert(node) {
+                continue;
+            }
+            if self.is_from_start(heap.get(node)) {
+                self.explain(node, heap, Cause::Start, None);
+            }
+            spread.queue.push_back(node);
+            self.pass_on(&mut spread, heap);
+        }
+    }
+
+    /// Adds them, with nothing explained yet.
+    fn enlist(&mut self, freed: &[Node], heap: &mut Heap, (collection, at): (usize, u64)) {
+        for &node in freed {
+            heap.data(node).early = Some(self.all.len() as u32);
+            let object = heap.get(node);
+            let Known { ty, size, born, last, .. } = object.data;
             self.all.push(Early {
                 id: object.id,
-                ty: object.ty,
-                size: object.size,
+                ty,
+                size,
                 cause: Cause::Unknown,
                 through: false,
                 holder: None,
-                born: object.born,
-                last: object.last,
+                born,
+                last,
                 collection,
                 at,
                 later: None,
             });
         }
-        let new: FxHashSet<Node> = freed.iter().copied().collect();
-        let mut running = FxHashSet::default();
-        running.extend(stacks.receivers().filter_map(|id| heap.node(id)));
-        let mut in_flight = FxHashSet::default();
-        in_flight.extend(stacks.in_flight().filter_map(|id| heap.node(id)));
-        // Who holds them: those that the collector holds as well are to blame, the others only pass it on.
-        let mut blamed: FxHashMap<Node, (Cause, Option<Node>)> = FxHashMap::default();
-        let mut passes: FxHashMap<Node, Vec<Node>> = FxHashMap::default();
-        for (field, target) in heap.statics().filter(|(_, target)| new.contains(target)) {
-            blamed.entry(target).or_insert((Cause::Static(FieldId(field)), None));
-        }
-        for (node, object) in heap.iter() {
-            object.refs.for_each_slot(|slot, target| {
-                if !new.contains(&target) {
+    }
+
+    /// Who holds them.
+    fn holders(&self, new: &FxHashSet<Node>, heap: &Heap, types: &Types) -> Holders {
+        let mut holders = Holders::default();
+        heap.holders(
+            |node| new.contains(&node),
+            |Holder { origin, slot, target }| {
+                let Some(node) = origin else {
+                    holders.blamed.entry(target).or_insert((Cause::Static(FieldId(slot)), None));
                     return;
-                }
-                if object.early.is_some() {
-                    passes.entry(node).or_default().push(target);
+                };
+                let object = heap.get(node);
+                if object.data.early.is_some() {
+                    holders.passes.entry(node).or_default().push(target);
                     return;
                 }
                 let cause = match object.id {
                     ObjectId(id) if id >> 31 != 0 || !(id as u32).is_multiple_of(self.share) => Cause::Unasked,
-                    _ if is_array(object.ty) => Cause::Element,
+                    _ if types.descriptor(object.data.ty).starts_with('[') => Cause::Element,
                     _ => Cause::Field(FieldId(slot)),
                 };
-                let blame = blamed.entry(target).or_insert((cause, Some(node)));
+                let blame = holders.blamed.entry(target).or_insert((cause, Some(node)));
                 if blame.0 == Cause::Unasked {
                     *blame = (cause, Some(node));
                 }
-            });
-        }
-        let mut queue = VecDeque::new();
-        let mut unexplained = Vec::new();
-        for &node in freed {
-            let object = heap.get(node);
-            let hash = ObjectHash(object.id.0 as u32 & 0x7fff_ffff);
-            let is_kept = self.to_the_end.contains(&object.id);
-            let is_start = is_kept && object.kind == AllocKind::Initial;
-            let cause = match blamed.get(&node) {
-                _ if running.contains(&node) => Some((Cause::Running, None)),
-                _ if in_flight.contains(&node) => Some((Cause::InFlight, None)),
-                _ if is_kept && object.kind == AllocKind::Vm && Some(object.ty) == self.string => {
-                    Some((Cause::Constant, None))
-                }
-                _ if Some(object.ty) == self.class || self.loaders.contains(&hash) => Some((Cause::Class, None)),
-                _ if self.threads.contains(&hash) => Some((Cause::Thread, None)),
-                Some(&blamed) => Some(blamed),
-                None => None,
-            };
-            let Some(index) = object.early else { continue };
-            match cause {
-                Some((cause, holder)) => {
-                    let early = &mut self.all[index as usize];
-                    early.cause = cause;
-                    early.holder = holder.map(|holder| (heap.get(holder).id, heap.get(holder).ty));
-                    // What is explained explains first.
-                    if cause.is_by_definition() { queue.push_front(node) } else { queue.push_back(node) }
-                }
-                None => unexplained.push((node, is_start)),
-            }
-        }
-        // Earlier ones hold as they did.
-        queue.extend(passes.keys().filter(|node| !new.contains(node)).copied());
-        let mut seen: FxHashSet<Node> = queue.iter().copied().collect();
-        self.pass_on(&mut queue, &mut seen, &passes, heap);
-        // Held by none of those: mentioned again, or held from the start, or in circles.
-        for is_wanted_start in [true, false] {
-            for &(node, is_start) in &unexplained {
-                if seen.contains(&node) || is_start != is_wanted_start {
-                    continue;
-                }
-                if let (true, Some(index)) = (is_start, heap.get(node).early) {
-                    self.all[index as usize].cause = Cause::Start;
-                }
-                seen.insert(node);
-                queue.push_back(node);
-                self.pass_on(&mut queue, &mut seen, &passes, heap);
-            }
+            },
+        );
+        holders
+    }
+
+    /// Why the trace holds an object whatever its slots are.
+    fn own_cause(&self, node: Node, heap: &Heap, held: &HeldByStacks) -> Option<Cause> {
+        let object = heap.get(node);
+        let Known { ty, kind, .. } = object.data;
+        let hash = ObjectHash(object.id.0 as u32 & 0x7fff_ffff);
+        if held.running.contains(&node) {
+            Some(Cause::Running)
+        } else if held.in_flight.contains(&node) {
+            Some(Cause::InFlight)
+        } else if self.to_the_end.contains(&object.id) && kind == AllocKind::Vm && Some(ty) == self.string {
+            Some(Cause::Constant)
+        } else if Some(ty) == self.class || self.loaders.contains(&hash) {
+            Some(Cause::Class)
+        } else {
+            self.threads.contains(&hash).then_some(Cause::Thread)
         }
     }
 
-    fn pass_on(
-        &mut self,
-        queue: &mut VecDeque<Node>,
-        seen: &mut FxHashSet<Node>,
-        passes: &FxHashMap<Node, Vec<Node>>,
-        heap: &Heap,
-    ) {
-        while let Some(node) = queue.pop_front() {
+    /// Whether the trace holds it to its end because it was there at the start.
+    fn is_from_start(&self, object: &Object<Known>) -> bool {
+        object.data.kind == AllocKind::Initial && self.to_the_end.contains(&object.id)
+    }
+
+    fn explain(&mut self, node: Node, heap: &Heap, cause: Cause, holder: Option<Node>) {
+        if let Some(index) = heap.get(node).data.early {
+            let early = &mut self.all[index as usize];
+            early.cause = cause;
+            early.holder = holder.map(|holder| (heap.get(holder).id, heap.get(holder).data.ty));
+        }
+    }
+
+    fn pass_on(&mut self, spread: &mut Spread, heap: &Heap) {
+        while let Some(node) = spread.queue.pop_front() {
             let from = heap.get(node);
-            let Some(cause) = from.early.map(|index| self.all[index as usize].cause) else { continue };
-            for &target in passes.get(&node).into_iter().flatten() {
-                if seen.insert(target)
-                    && let Some(index) = heap.get(target).early
+            let Some(cause) = from.data.early.map(|index| self.all[index as usize].cause) else { continue };
+            for &target in spread.passes.get(&node).into_iter().flatten() {
+                if spread.seen.insert(target)
+                    && let Some(index) = heap.get(target).data.early
                 {
                     let early = &mut self.all[index as usize];
-                    (early.cause, early.through, early.holder) = (cause, true, Some((from.id, from.ty)));
-                    queue.push_back(target);
+                    (early.cause, early.through, early.holder) = (cause, true, Some((from.id, from.data.ty)));
+                    spread.queue.push_back(target);
                 }
             }
         }
@@ -278,5 +288,41 @@ impl EarlyDeaths {
         if !is_receiver && !is_old && early.later.is_none() {
             early.later = Some((position, record.letter()));
         }
+    }
+}
+
+/// What holds those that a collection freed.
+#[derive(Default)]
+struct Holders {
+    /// By what they hold: those that the collector holds as well, which are to blame.
+    blamed: FxHashMap<Node, (Cause, Option<Node>)>,
+    /// The others, which only pass it on, with what they hold.
+    passes: FxHashMap<Node, Vec<Node>>,
+}
+
+/// What stacks hold by definition.
+struct HeldByStacks {
+    running: FxHashSet<Node>,
+    in_flight: FxHashSet<Node>,
+}
+
+impl HeldByStacks {
+    fn new(stacks: &Stacks, heap: &mut Heap) -> Self {
+        let running = stacks.receivers().filter_map(|id| heap.node(id)).collect();
+        Self { running, in_flight: stacks.in_flight().filter_map(|id| heap.node(id)).collect() }
+    }
+}
+
+/// Causes on their way from holders to what they hold.
+struct Spread {
+    queue: VecDeque<Node>,
+    seen: FxHashSet<Node>,
+    passes: FxHashMap<Node, Vec<Node>>,
+}
+
+impl Spread {
+    fn explained(&mut self, node: Node, cause: Cause) {
+        // What is explained explains first.
+        if cause.is_by_definition() { self.queue.push_front(node) } else { self.queue.push_back(node) }
     }
 }

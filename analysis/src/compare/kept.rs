@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::heap::{Mention, Object};
+use super::heap::{Known, Mention};
 use et_trace::record::{AllocKind, ObjectId, ThreadId};
 use et_trace::types::{TypeId, Types};
 
@@ -57,8 +57,8 @@ impl KeptObjects {
     }
 
     /// The object has died, by that thread's action.
-    pub fn died(&mut self, object: &Object, holds: Vec<ObjectId>, thread: ThreadId, types: &Types) {
-        let &Object { id, born, last, ty, size, kind, .. } = object;
+    pub fn died(&mut self, id: ObjectId, object: &Known, holds: Vec<ObjectId>, thread: ThreadId, types: &Types) {
+        let &Known { born, last, ty, size, kind, .. } = object;
         let is_linkage = types.descriptor(ty).starts_with("Ljava/lang/invoke/");
         let own_cause = match kind {
             AllocKind::Vm => Some(Cause::Vm),

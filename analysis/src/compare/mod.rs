@@ -25,7 +25,7 @@ pub use report::{Example, Group, Report};
 
 use early::EarlyDeaths;
 use et_format::event::Ticket;
-use heap::Heap;
+use heap::{Heap, Known};
 use kept::KeptObjects;
 use report::Tally;
 use said::Said;
@@ -192,7 +192,7 @@ impl Comparison<'_> {
                 while self.collections.has_begun(self.begun, number) {
                     self.collection()?;
                 }
-                self.heap.step(self.position + 1, step);
+                heap::step(&mut self.heap, self.position + 1, step);
                 match step.record() {
                     Some(record) => {
                         if let Step::Record(Record::Alloc(alloc)) = step {
@@ -223,7 +223,7 @@ impl Comparison<'_> {
         self.stacks.record(record);
         for (place, id) in record.objects().into_iter().enumerate() {
             let Some(node) = self.heap.node(id) else { continue };
-            let object = self.heap.get_mut(node);
+            let object = self.heap.data(node);
             object.last = (self.position, record.letter());
             if let Some(index) = object.early {
                 self.early.mentioned(index, record, place, self.position);
@@ -236,7 +236,7 @@ impl Comparison<'_> {
             && held.contains(&(old.0 as u32))
             && let Some(reference) = self.heap.node(origin)
         {
-            let ty = self.heap.get(reference).ty;
+            let ty = self.heap.data(reference).ty;
             if is_found && self.soft.0.contains(&ty) {
                 self.kept.referent(old, kept::Cause::Soft);
             } else if self.finals.0.contains(&ty) {
@@ -249,26 +249,25 @@ impl Comparison<'_> {
         let is_asked = self.is_asked(id);
         let hash = id.0 as u32;
         let is_held = is_asked && self.said.held.as_ref().is_some_and(|held| held.contains(&hash));
-        let mut holds = Vec::new();
-        if is_held && let Some(node) = self.heap.node(id) {
-            let heap = &self.heap;
-            // Deaths are told of from the holders down: what it holds is still there.
-            heap.get(node).refs.for_each(|target| holds.push(heap.get(target).id));
-        }
-        let Some(object) = self.heap.remove(id) else { return };
+        let Some(node) = self.heap.forget(id) else { return };
+        let object = *self.heap.data(node);
         if is_held && self.over.is_some() {
             self.tally.died_after += 1;
         } else if is_held {
-            self.kept.died(&object, holds, thread, &self.trace.types);
+            // Deaths are told of from the holders down: what it holds is still there.
+            let mut holds = Vec::new();
+            self.heap.get(node).refs().for_each(|target| holds.push(self.heap.get(target).id));
+            self.kept.died(id, &object, holds, thread, &self.trace.types);
         } else if is_asked && self.is_late(&object) {
             self.tally.made_after += 1;
         } else if is_asked && object.early.is_none() {
             self.dead.insert(hash, Dead { begun: self.begun as u32 });
         }
+        self.heap.free(node);
     }
 
     /// Whether the object was made when the collector may have been asked already: threads run on at the end.
-    fn is_late(&self, object: &heap::Object) -> bool {
+    fn is_late(&self, object: &Known) -> bool {
         self.over.is_some_and(|over| object.born > over)
     }
 
@@ -303,12 +302,12 @@ impl Comparison<'_> {
         let mut not_told = self.dead.len() as u64;
         for (_, object) in self.heap.iter() {
             let hash = object.id.0 as u32;
-            if !self.is_asked(object.id) || object.early.is_some() {
+            if !self.is_asked(object.id) || object.data.early.is_some() {
                 continue;
             }
             match &self.said.held {
                 Some(held) if held.contains(&hash) => self.tally.alive += 1,
-                Some(_) if self.is_late(object) => self.tally.made_after += 1,
+                Some(_) if self.is_late(&object.data) => self.tally.made_after += 1,
                 Some(_) => not_told += 1,
                 None => self.tally.alive += 1,
             }

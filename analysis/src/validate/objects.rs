@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use et_trace::model::ObjectSet;
-use et_trace::model::{Node, Refs};
+use et_trace::model::{Heap, Node, ObjectSet};
 use et_trace::record::{ObjectId, Slot};
 
 /// Where an object was mentioned, and by which letter.
@@ -44,9 +43,7 @@ impl History {
 }
 
 #[derive(Debug, Default)]
-struct Object {
-    id: ObjectId,
-    refs: Refs,
+struct Known {
     /// Slots of living objects, and static ones, that hold it.
     holders: u32,
     /// Born under the eyes of the trace: its slots held null at first.
@@ -66,10 +63,7 @@ const REMEMBERED: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub struct Objects {
     ever: ObjectSet,
-    nodes: Vec<Object>,
-    free: Vec<Node>,
-    by_id: FxHashMap<ObjectId, Node>,
-    statics: FxHashMap<u32, Node>,
+    heap: Heap<Known>,
     cleared_statics: FxHashSet<u32>,
     /// Deaths at one point, which are simultaneous.
     dying: Vec<(Node, u64)>,
@@ -101,18 +95,10 @@ pub struct EarlyDeath {
 }
 
 impl Objects {
-    fn node(&self, id: ObjectId) -> Option<Node> {
-        self.by_id.get(&id).copied()
-    }
-
-    fn object(&mut self, node: Node) -> &mut Object {
-        &mut self.nodes[node.0 as usize]
-    }
-
     /// An allocation; whether the id is new.
     pub fn allocate(&mut self, id: ObjectId, born_empty: bool) -> bool {
         let is_new = self.ever.insert(id);
-        if self.node(id).is_none() {
+        if self.heap.node(id).is_none() {
             self.insert(id, born_empty);
         }
         is_new
@@ -121,73 +107,57 @@ impl Objects {
     fn insert(&mut self, id: ObjectId, born_empty: bool) -> Node {
         // The violation of one who comes back from the dead shows how he died.
         let history = self.dead.remove(&id).unwrap_or_default();
-        let object = Object { id, born_empty, history, ..Object::default() };
-        let node = match self.free.pop() {
-            Some(node) => {
-                *self.object(node) = object;
-                node
-            }
-            None => {
-                self.nodes.push(object);
-                Node(self.nodes.len() as u32 - 1)
-            }
-        };
-        self.by_id.insert(id, node);
-        node
+        self.heap.insert(id, Known { born_empty, history, ..Known::default() })
     }
 
     /// A record mentions the object. After this it counts as alive, so that one fault is not told many times.
     pub fn mention(&mut self, id: ObjectId, position: u64, letter: char) -> Standing {
-        let (node, standing) = match self.node(id) {
+        let (node, standing) = match self.heap.node(id) {
             Some(node) => (node, Standing::Alive),
             None => {
                 let standing = if self.ever.insert(id) { Standing::Unknown } else { Standing::Dead };
                 (self.insert(id, false), standing)
             }
         };
-        self.object(node).history.add(position, letter);
+        self.heap.data(node).history.add(position, letter);
         standing
     }
 
     /// Stores into a slot: what it held, and whether it may have held something else that the trace never told of.
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> (ObjectId, bool) {
-        let target = self.node(target);
-        let number = slot.number();
-        let (held, may_hold_more) = if origin.is_null() {
-            let held = match target {
-                Some(target) => self.statics.insert(number, target),
-                None => self.statics.remove(&number),
-            };
-            let was_cleared = self.cleared_statics.contains(&number);
-            note(&mut self.cleared_statics, number, target);
-            (held, !was_cleared)
-        } else {
-            let Some(origin) = self.node(origin) else { return (ObjectId::NULL, true) };
-            let origin = self.object(origin);
-            let held = origin.refs.put(slot, target);
-            let mut may_hold_more = false;
-            if !origin.born_empty {
-                let cleared = origin.cleared.get_or_insert_default();
-                may_hold_more = !cleared.contains(&number);
-                note(cleared, number, target);
+        let (target_node, origin_node) = (self.heap.node(target), self.heap.node(origin));
+        let cleared = match origin_node {
+            None if origin.is_null() => Some(&mut self.cleared_statics),
+            None => return (ObjectId::NULL, true),
+            Some(origin) => {
+                let known = self.heap.data(origin);
+                (!known.born_empty).then(|| &mut **known.cleared.get_or_insert_default())
             }
-            (held, may_hold_more)
         };
-        if let Some(target) = target {
-            self.object(target).holders += 1;
+        let may_hold_more = cleared.is_some_and(|cleared| {
+            let number = slot.number();
+            // What was written once is known from then on, null or not.
+            let was_cleared = match target_node {
+                None => !cleared.insert(number),
+                Some(_) => cleared.remove(&number),
+            };
+            !was_cleared
+        });
+        let held = self.heap.put(origin, slot, target);
+        if let Some(target) = target_node {
+            self.heap.data(target).holders += 1;
         }
         let held = held.map_or(ObjectId::NULL, |held| {
-            let held = self.object(held);
-            held.holders = held.holders.saturating_sub(1);
-            held.id
+            let holders = &mut self.heap.data(held).holders;
+            *holders = holders.saturating_sub(1);
+            self.heap.get(held).id
         });
         (held, may_hold_more && held.is_null())
     }
 
     /// A `D`. Whether there is such an object is for [`mention`](Self::mention) to say.
     pub fn die(&mut self, id: ObjectId, position: u64) {
-        if let Some(node) = self.node(id) {
-            self.by_id.remove(&id);
+        if let Some(node) = self.heap.forget(id) {
             self.dying.push((node, position));
         }
     }
@@ -199,22 +169,21 @@ impl Objects {
         }
         let dying = std::mem::take(&mut self.dying);
         for &(node, _) in &dying {
-            let refs = std::mem::take(&mut self.object(node).refs);
-            refs.for_each(|target| {
-                let target = self.object(target);
-                target.holders = target.holders.saturating_sub(1);
+            self.heap.take_refs(node).for_each(|target| {
+                let holders = &mut self.heap.data(target).holders;
+                *holders = holders.saturating_sub(1);
             });
         }
         let mut early = Vec::new();
         for (node, position) in dying {
-            let object = self.object(node);
-            let (id, history, holders) = (object.id, object.history, object.holders);
+            let object = self.heap.get(node);
+            let (id, history, holders) = (object.id, object.data.history, object.data.holders);
             self.remember(id, history);
             if holders > 0 {
                 // Its place is not used again: slots still lead to it.
                 early.push(EarlyDeath { object: id, position, holder: self.holder(node) });
             } else {
-                self.free.push(node);
+                self.heap.free(node);
             }
         }
         early
@@ -236,26 +205,13 @@ impl Objects {
         if self.searches > SEARCHES {
             return ObjectId::NULL;
         }
-        let holds = |object: &&Object| {
-            let mut holds = false;
-            object.refs.for_each(|target| holds |= target == node);
-            holds
-        };
-        self.nodes.iter().find(holds).map_or(ObjectId::NULL, |object| object.id)
+        self.heap.holders_of(node).next().map_or(ObjectId::NULL, |(_, holder)| holder.id)
     }
 
     /// `object 1f: N at 12, M at 13`.
     pub fn history(&self, id: ObjectId) -> String {
-        let alive = self.node(id).map(|node| &self.nodes[node.0 as usize].history);
+        let alive = self.heap.find(id).map(|node| &self.heap.get(node).data.history);
         let history = alive.or_else(|| self.dead.get(&id)).map(History::text).unwrap_or_default();
         if history.is_empty() { format!("object {:x}", id.0) } else { format!("object {:x}: {history}", id.0) }
-    }
-}
-
-fn note(cleared: &mut FxHashSet<u32>, number: u32, target: Option<Node>) {
-    // What was written once is known from then on, null or not.
-    match target {
-        None => drop(cleared.insert(number)),
-        Some(_) => drop(cleared.remove(&number)),
     }
 }

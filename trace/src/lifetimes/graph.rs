@@ -9,8 +9,8 @@
 use rustc_hash::FxHashMap;
 
 use super::step::Step;
-use crate::model::{Node, Objects, Refs};
-use crate::record::{Alloc, ObjectId, Record, Slot, ThreadId};
+use crate::model::{Heap, Marks, Node, Object};
+use crate::record::{ObjectId, Record, Slot, ThreadId};
 
 /// A record that no hook reported, behind the step with that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,15 +29,13 @@ pub struct Found {
     pub cleared_before: Vec<u64>,
 }
 
+/// What is to be known of an object.
 #[derive(Debug)]
-struct Object {
-    id: ObjectId,
+struct Known {
     stamp: u64,
     thread: ThreadId,
     /// More mentions will come, or the VM holds it to the end.
     in_use: bool,
-    is_alive: bool,
-    refs: Refs,
 }
 
 /// A weak slot that was overwritten since the last look.
@@ -52,69 +50,46 @@ struct WeakDrop {
 /// The objects that may be alive, and what they hold.
 #[derive(Debug, Default)]
 pub struct Graph {
-    objects: Objects<Object>,
-    statics: FxHashMap<u32, Node>,
+    heap: Heap<Known>,
     weak: FxHashMap<Node, (Slot, Node)>,
     weak_drops: Vec<WeakDrop>,
     cleared_before: Vec<u64>,
-    alive: usize,
     // Room for `collect`, kept.
-    marks: Vec<u64>,
-    stack: Vec<Node>,
+    living: Marks,
+    seen: Marks,
 }
 
 impl Graph {
     /// Objects not yet found dead.
     pub fn alive(&self) -> usize {
-        self.alive
-    }
-
-    fn allocate(&mut self, alloc: &Alloc, step: u64) {
-        let object = Object {
-            id: alloc.object,
-            stamp: step,
-            thread: alloc.thread,
-            in_use: true,
-            is_alive: true,
-            refs: Refs::default(),
-        };
-        self.alive += 1;
-        self.objects.insert(alloc.object, object);
-    }
-
-    #[inline]
-    fn stamp(&mut self, node: Node, step: u64, thread: ThreadId) {
-        let object = &mut self.objects[node];
-        object.stamp = step;
-        object.thread = thread;
+        self.heap.len()
     }
 
     /// The next step, with the bits of its last mentions.
     #[inline]
     pub fn step(&mut self, number: u64, step: &Step, last: u8) {
         if let Step::Record(Record::Alloc(alloc)) = step {
-            self.allocate(alloc, number);
+            self.heap.insert(alloc.object, Known { stamp: number, thread: alloc.thread, in_use: true });
         }
         let thread = step.thread();
         for (place, id) in step.mentions().into_iter().enumerate() {
-            if let Some(node) = self.objects.node(id) {
-                let object = &mut self.objects[node];
-                object.stamp = number;
-                object.thread = thread;
-                object.in_use &= last & 1 << place == 0;
+            if let Some(node) = self.heap.node(id) {
+                let known = self.heap.data(node);
+                known.stamp = number;
+                known.thread = thread;
+                known.in_use &= last & 1 << place == 0;
             }
         }
         match *step {
             Step::Record(Record::Update { origin, target, slot, .. }) => {
-                let target = self.objects.node(target);
-                if let Some(old) = self.put(origin, slot, target) {
-                    self.stamp(old, number, thread);
+                if let Some(old) = self.heap.put(origin, slot, target) {
+                    let old = self.heap.data(old);
+                    (old.stamp, old.thread) = (number, thread);
                 }
             }
             Step::WeakUpdate { old, origin, target, slot, .. } => self.put_weak(number, old, origin, slot, target),
             Step::Initial { origin, target, slot, weak: false } => {
-                let target = self.objects.node(target);
-                self.put(origin, slot, target);
+                self.heap.put(origin, slot, target);
             }
             Step::Initial { origin, target, slot, weak: true } => {
                 self.put_weak(number, ObjectId::NULL, origin, slot, target);
@@ -123,21 +98,9 @@ impl Graph {
         }
     }
 
-    #[inline]
-    fn put(&mut self, origin: ObjectId, slot: Slot, target: Option<Node>) -> Option<Node> {
-        if origin.is_null() {
-            return match target {
-                Some(target) => self.statics.insert(slot.number(), target),
-                None => self.statics.remove(&slot.number()),
-            };
-        }
-        let origin = self.objects.node(origin)?;
-        self.objects[origin].refs.put(slot, target)
-    }
-
     fn put_weak(&mut self, step: u64, old: ObjectId, origin: ObjectId, slot: Slot, target: ObjectId) {
-        let Some(reference) = self.objects.node(origin) else { return };
-        let held = match self.objects.node(target) {
+        let Some(reference) = self.heap.node(origin) else { return };
+        let held = match self.heap.node(target) {
             Some(target) => self.weak.insert(reference, (slot, target)),
             None => self.weak.remove(&reference),
         };
@@ -148,82 +111,43 @@ impl Graph {
         }
     }
 
-    #[inline]
-    fn mark(&mut self, node: Node) -> bool {
-        let word = &mut self.marks[node.0 as usize / 64];
-        let bit = 1 << (node.0 % 64);
-        let new = *word & bit == 0;
-        *word |= bit;
-        new
-    }
-
-    #[inline]
-    fn is_marked(&self, node: Node) -> bool {
-        self.marks[node.0 as usize / 64] & 1 << (node.0 % 64) != 0
-    }
-
-    /// Calls `visit` for `from` and all that it leads to and that is not yet marked.
-    #[inline]
-    fn follow(&mut self, from: Node, mut visit: impl FnMut(&mut Object, Node)) {
-        if !self.mark(from) {
-            return;
-        }
-        let mut stack = std::mem::take(&mut self.stack);
-        stack.push(from);
-        while let Some(node) = stack.pop() {
-            visit(&mut self.objects[node], node);
-            let (objects, marks) = (&self.objects, &mut self.marks);
-            objects[node].refs.for_each(|target| {
-                let word = &mut marks[target.0 as usize / 64];
-                let bit = 1 << (target.0 % 64);
-                if *word & bit == 0 {
-                    *word |= bit;
-                    stack.push(target);
-                }
-            });
-        }
-        self.stack = stack;
-    }
-
     /// Finds those that died up to now, gives each its death, and forgets them.
     pub fn collect(&mut self) -> Found {
-        self.marks.clear();
-        self.marks.resize(self.objects.places().div_ceil(64), 0);
-        let statics: Vec<Node> = self.statics.values().copied().collect();
-        for node in statics {
-            self.follow(node, |_, _| {});
+        let Self { heap, living, seen, .. } = self;
+        heap.unmark(living);
+        let in_use = heap.iter().filter(|(_, object)| object.data.in_use).map(|(node, _)| node);
+        for root in heap.statics().map(|(_, held)| held).chain(in_use) {
+            heap.follow(root, living, |_| {});
         }
-        for node in (0..self.objects.places() as u32).map(Node) {
-            if self.objects[node].is_alive && self.objects[node].in_use {
-                self.follow(node, |_, _| {});
-            }
-        }
-        let unmarked = |(node, object): (Node, &Object)| (object.is_alive && !self.is_marked(node)).then_some(node);
-        let mut dead: Vec<Node> = self.objects.iter().filter_map(unmarked).collect();
+        let mut dead: Vec<Node> = heap.iter().map(|(node, _)| node).filter(|&node| !living.contains(node)).collect();
         // From the latest down; the ids only make it the same every time.
-        dead.sort_unstable_by_key(|node| {
-            let object = &self.objects[*node];
-            (std::cmp::Reverse(object.stamp), object.id)
+        dead.sort_unstable_by_key(|&node| {
+            let object = heap.get(node);
+            (std::cmp::Reverse(object.data.stamp), object.id)
         });
         let mut deaths = Vec::with_capacity(dead.len());
+        seen.clone_from(living);
         for &first in &dead {
-            let Object { stamp, thread, .. } = self.objects[first];
-            self.follow(first, |object, node| {
-                object.stamp = stamp;
-                object.thread = thread;
-                object.is_alive = false;
-                deaths.push(node);
-            });
+            let found = deaths.len();
+            heap.follow(first, seen, |node| deaths.push(node));
+            let Known { stamp, thread, .. } = heap.get(first).data;
+            for &node in &deaths[found..] {
+                let known = heap.data(node);
+                (known.stamp, known.thread) = (stamp, thread);
+            }
         }
         let (clearings, cleared_before) = self.clear_weak();
         let death = |&node: &Node| {
-            let object = &self.objects[node];
-            Extra { after: object.stamp, record: Record::Death { object: object.id, thread: object.thread } }
+            let Object { id, data: Known { stamp, thread, .. }, .. } = *self.heap.get(node);
+            Extra { after: stamp, record: Record::Death { object: id, thread } }
         };
         let mut extras: Vec<Extra> = clearings.into_iter().chain(deaths.iter().map(death)).collect();
         // Stable: holders stay before what they hold.
         extras.sort_by_key(|extra| (extra.after, matches!(extra.record, Record::Death { .. })));
-        self.forget(&deaths);
+        for node in deaths {
+            self.heap.forget(self.heap.get(node).id);
+            self.heap.free(node);
+        }
         Found { extras, cleared_before }
     }
 
@@ -231,30 +155,30 @@ impl Graph {
     fn clear_weak(&mut self) -> (Vec<Extra>, Vec<u64>) {
         let mut clearings = Vec::new();
         let mut cleared_before = std::mem::take(&mut self.cleared_before);
-        let objects = &self.objects;
-        let dead = |node: Node| Some(&objects[node]).filter(|object| !object.is_alive);
-        let mut clearing = |reference: Node, slot: Slot, target: &Object| {
+        let Self { heap, living, weak, weak_drops, .. } = self;
+        let dead = |node: Node| (!living.contains(node)).then(|| heap.get(node));
+        let mut clearing = |reference: Node, slot: Slot, target: &Object<Known>| {
             clearings.push(Extra {
-                after: target.stamp,
+                after: target.data.stamp,
                 record: Record::Update {
                     old: target.id,
-                    origin: objects[reference].id,
+                    origin: heap.get(reference).id,
                     target: ObjectId::NULL,
                     slot,
-                    thread: target.thread,
+                    thread: target.data.thread,
                 },
             });
         };
-        for drop in self.weak_drops.drain(..) {
-            if let Some(target) = dead(drop.target).filter(|target| target.stamp < drop.step) {
+        for drop in weak_drops.drain(..) {
+            if let Some(target) = dead(drop.target).filter(|target| target.data.stamp < drop.step) {
                 clearing(drop.reference, drop.slot, target);
                 cleared_before.push(drop.step);
             }
         }
-        self.weak.retain(|&reference, &mut (slot, target)| {
+        weak.retain(|&reference, &mut (slot, target)| {
             let target = dead(target);
             match (dead(reference), target) {
-                (Some(reference), Some(target)) if reference.stamp <= target.stamp => {}
+                (Some(reference), Some(target)) if reference.data.stamp <= target.data.stamp => {}
                 (_, Some(target)) => clearing(reference, slot, target),
                 _ => {}
             }
@@ -263,15 +187,5 @@ impl Graph {
         clearings.sort_by_key(|extra| (extra.after, extra.record.objects()));
         cleared_before.sort_unstable();
         (clearings, cleared_before)
-    }
-
-    fn forget(&mut self, dead: &[Node]) {
-        for &node in dead {
-            let object = &mut self.objects[node];
-            object.refs = Refs::default();
-            let id = object.id;
-            self.objects.forget(id);
-        }
-        self.alive -= dead.len();
     }
 }

@@ -13,7 +13,7 @@ pub struct Node(pub u32);
 /// Ids that were looked up lately; most are looked up again at once.
 const RECENT: usize = 1 << 12;
 
-/// What is known of each object. Places of those that are forgotten are used again.
+/// What is known of each object. Places of those that are freed are used again.
 #[derive(Debug)]
 pub struct Objects<T> {
     all: Vec<T>,
@@ -49,8 +49,13 @@ impl<T> Objects<T> {
         Some(node)
     }
 
+    /// As [`node`](Self::node), for those who look rarely.
+    pub fn find(&self, id: ObjectId) -> Option<Node> {
+        self.by_id.get(&id).copied()
+    }
+
     /// Adds an object.
-    pub fn insert(&mut self, id: ObjectId, object: T) {
+    pub fn insert(&mut self, id: ObjectId, object: T) -> Node {
         let node = match self.free.pop() {
             Some(node) => {
                 self[node] = object;
@@ -63,20 +68,35 @@ impl<T> Objects<T> {
         };
         self.by_id.insert(id, node);
         self.recent[id.0 as usize % RECENT] = (id, node);
+        node
     }
 
-    /// Its id leads nowhere any more. What was known of it stays until another takes its place.
+    /// Its id leads nowhere any more. What is known of it stays.
     pub fn forget(&mut self, id: ObjectId) -> Option<Node> {
         let node = self.by_id.remove(&id)?;
         let recent = &mut self.recent[id.0 as usize % RECENT];
         if recent.0 == id {
             recent.0 = ObjectId::NULL;
         }
-        self.free.push(node);
         Some(node)
     }
 
-    /// Places, those of forgotten objects included.
+    /// Another may take the place of one that was forgotten. What was known of it stays until then.
+    pub fn free(&mut self, node: Node) {
+        self.free.push(node);
+    }
+
+    /// How many there are, those included that are forgotten and not freed.
+    pub fn len(&self) -> usize {
+        self.all.len() - self.free.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Places, free ones included.
     pub fn places(&self) -> usize {
         self.all.len()
     }

@@ -90,6 +90,16 @@ impl Refs {
         self.for_each_slot(|_, target| visit(target));
     }
 
+    /// Whether a slot holds that.
+    pub fn holds(&self, target: Node) -> bool {
+        match self {
+            Self::None => false,
+            Self::Few(few) => few.iter().any(|&(_, held)| held == target),
+            Self::Elements(elements) => elements.contains(&target),
+            Self::Many(many) => many.values().any(|&held| held == target),
+        }
+    }
+
     /// All slots that hold something, by number.
     #[inline]
     pub fn for_each_slot(&self, mut visit: impl FnMut(u32, Node)) {
