@@ -48,21 +48,29 @@ pub struct LifetimesPart {
     pub sites: Vec<LifetimeLine>,
 }
 
+/// Where an object is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// It is one of those that the row with that number counts.
+    Traced(u32),
+    /// It was there when tracing began.
+    Before(TypeId),
+}
+
 /// An object that is not dead yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Life {
     born: u64,
     used: u64,
     pub size: u64,
-    /// None of what was there when tracing began.
-    pub row: Option<u32>,
+    pub made: Made,
     /// The outermost method that had it in hand and, when that was last looked at, still ran.
     pub holder: Option<FrameRef>,
 }
 
 impl Life {
-    pub fn new(now: u64, size: u64, row: Option<u32>, holder: Option<FrameRef>) -> Self {
-        Self { born: now, used: now, size, row, holder }
+    pub fn new(now: u64, size: u64, made: Made, holder: Option<FrameRef>) -> Self {
+        Self { born: now, used: now, size, made, holder }
     }
 }
 
@@ -82,8 +90,13 @@ impl Lives {
     /// One died.
     pub fn died(&mut self, object: ObjectId) -> Option<Life> {
         let life = self.alive.remove(&object);
-        self.initial_died += u64::from(life.is_none_or(|life| life.row.is_none()));
+        self.initial_died += u64::from(life.is_none_or(|life| matches!(life.made, Made::Before(_))));
         life
+    }
+
+    /// What is known of one that is not dead.
+    pub fn get(&self, object: ObjectId) -> Option<&Life> {
+        self.alive.get(&object)
     }
 
     /// One was mentioned: used, if `now` is given, and a method may have it in hand.

@@ -1,4 +1,4 @@
-//! The lists of the summary: packages, sites, what grew, what running methods may hold.
+//! The lists of the summary: packages, sites, what grew, what running methods hold.
 
 use std::cmp::Reverse;
 
@@ -6,8 +6,11 @@ use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 use super::code::{Origin, PackageId};
+use super::lifetimes::Made;
 use super::tally::{NONE, Tally};
-use super::{Amount, GrowthLine, HeldLine, PackageLine, SiteLine};
+use super::{Amount, GrowthLine, HeldBy, HeldLine, PackageLine, SiteLine};
+use et_trace::lifetimes::HeldByStack;
+use et_trace::model::OnStack;
 use et_trace::types::TypeId;
 
 /// How ids are told to people.
@@ -143,22 +146,33 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
     sites.into_iter().map(line).collect()
 }
 
-/// What methods that were running at the end may hold, `top` of it.
-pub(super) fn held(tally: &Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
-    let mut lines: Vec<HeldLine> = tally
-        .held()
-        .map(|(method, row, amount)| {
-            let key = tally.rows[row as usize].key;
-            HeldLine {
-                method: (texts.method)(method),
-                ty: (texts.ty)(key.site, key.ty),
-                site: (key.site.0 != 0).then(|| (texts.site)(key.site)),
-                amount,
-            }
-        })
-        .collect();
+/// What only methods hold, or may hold, that were running at the end, `top` of it: what `by_stacks` says, and locals.
+pub(super) fn held(tally: &Tally<'_>, by_stacks: &[HeldByStack], texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
+    // Threads that do the same are one line.
+    let mut sums: FxHashMap<(HeldBy, MethodId, SiteId, TypeId), Amount> = FxHashMap::default();
+    for HeldByStack { by: OnStack { method, object, is_in_flight, .. }, objects } in by_stacks {
+        let Some((made, amount)) = tally.alive(*object, objects) else { continue };
+        let (site, ty) = match made {
+            Made::Traced(row) => (tally.rows[row as usize].key.site, tally.rows[row as usize].key.ty),
+            Made::Before(ty) => (SiteId(0), ty),
+        };
+        let by = if *is_in_flight { HeldBy::Exception } else { HeldBy::Receiver };
+        *sums.entry((by, *method, site, ty)).or_default() += amount;
+    }
+    for (method, row, amount) in tally.held_by_locals() {
+        let key = tally.rows[row as usize].key;
+        *sums.entry((HeldBy::Local, method, key.site, key.ty)).or_default() += amount;
+    }
+    let line = |((by, method, site, ty), amount): ((HeldBy, MethodId, SiteId, TypeId), Amount)| HeldLine {
+        by,
+        method: (texts.method)(method),
+        ty: (texts.ty)(site, ty),
+        site: (site.0 != 0).then(|| (texts.site)(site)),
+        amount,
+    };
+    let mut lines: Vec<HeldLine> = sums.into_iter().map(line).collect();
     lines.sort_by(|a, b| {
-        let key = |line: &HeldLine| (Reverse(line.amount.bytes), Reverse(line.amount.objects));
+        let key = |line: &HeldLine| (Reverse(line.amount.bytes), Reverse(line.amount.objects), line.by);
         key(a).cmp(&key(b)).then_with(|| (&a.method, &a.ty, &a.site).cmp(&(&b.method, &b.ty, &b.site)))
     });
     lines.truncate(top);

@@ -29,10 +29,11 @@ use et_format::progress::Stopped;
 use et_format::{Problem, class_flags};
 use tally::{KindCounts, NONE, Tally, ThreadTally};
 
+use et_trace::lifetimes::HeldByStack;
 use et_trace::record::AllocKind;
 use et_trace::recover::RECOVERED;
 use et_trace::resolve::{Anomalies, Lost, Outcome};
-use et_trace::source::{Deaths, Reading, Source, SourceError};
+use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_trace::text::TextNames;
 use et_trace::types::{TypeId, for_people};
 use et_trace::{Thread, Trace};
@@ -140,16 +141,29 @@ pub struct Peak {
     pub at_the_end: Amount,
 }
 
-/// What a method that was running at the end may have held in a local variable.
+/// How a method that was running at the end held an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HeldBy {
+    /// The object is alive as its receiver.
+    Receiver,
+    /// The object is alive as an exception in flight.
+    Exception,
+    /// The object is dead as far as the trace can tell; a local variable may hold it.
+    Local,
+}
+
+/// What a method that was running at the end held, or may have held, and nothing else did.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct HeldLine {
+    pub by: HeldBy,
     pub method: String,
     #[serde(rename = "type")]
     pub ty: String,
     pub site: Option<String>,
-    /// The object and all that died with it.
+    /// The object and all that only it held.
     #[serde(flatten)]
     pub amount: Amount,
 }
@@ -218,7 +232,7 @@ pub struct Program {
 }
 
 /// All of it; `--json` prints this.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Summary {
@@ -265,7 +279,7 @@ pub struct Summary {
     pub peak: Option<Peak>,
     /// If deaths are known: those that grew the most first.
     pub grew: Vec<GrowthLine>,
-    /// Objects that are dead as far as the trace can tell, and that methods which were still running may hold.
+    /// If deaths are known: what only methods held, or may have held, that were running at the end.
     pub held_by_running_methods: Vec<HeldLine>,
     /// Without `--deaths=none`, if they can be known.
     pub lifetimes: Option<LifetimesPart>,
@@ -333,88 +347,17 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
             known.map_or_else(|| type_text(seen), for_people)
         }
     };
-    let by_type = tally.by(|row| row.key.ty);
-    let sites: FxHashMap<SiteId, Amount> =
-        tally.by(|row| row.key.site).into_iter().map(|(site, (amount, _))| (site, amount)).collect();
-    let without_site = sites.get(&SiteId(0)).copied().unwrap_or_default();
-    let classes = largest(
-        by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
-        top,
-        |amount| (amount.bytes, amount.objects),
-        |&ty| type_text(ty),
-    );
     let texts = lines::Texts {
         ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
         site: &|site| site_text(source, site),
         method: &|method| method_text(source, method),
     };
-    let (packages, package_count) = lines::packages(&mut tally, top);
-    let site_lines = lines::sites(&mut tally, &texts, top);
-    let grew = lines::grew(&mut tally, &texts, top);
-    let held = lines::held(&tally, &texts, top);
-    let peak = tally.lives.is_some().then(|| Peak {
-        live: tally.peak.live,
-        tick: tally.peak.tick,
-        made_bytes: tally.peak.made_bytes,
-        method: (tally.peak.caller != NONE).then(|| method_text(source, tally.peak.caller)),
-        at_the_end: tally.alive_at_end(),
-    });
+    let mut summary = of_records(source, &ending);
+    let by_type = tally.by(|row| row.key.ty);
+    add_objects(&mut summary, &mut tally, &by_type, &texts, top);
+    let by_stacks = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
+    add_lives(&mut summary, &mut tally, by_stacks, &texts, top);
     let outcome = &ending.outcome;
-    let totals = &outcome.totals;
-    let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
-    records.insert("total".into(), totals.sum());
-    let mut summary = Summary {
-        trace: source.path().display().to_string(),
-        trace_bytes: 0,
-        program: Program::default(),
-        seconds: None,
-        complete: true,
-        recovered: false,
-        cut_off: None,
-        stopped: None,
-        records,
-        ticks: totals.of('M') + totals.of('E') + totals.of('X'),
-        bytes_per_record: 0.0,
-        event_bytes: 0,
-        packed_event_bytes: 0,
-        writer_cpu_seconds: None,
-        events: source.events().names().collect(),
-        allocated: tally.allocated(),
-        kinds: AllocKind::ALL
-            .iter()
-            .zip(tally.kinds)
-            .map(|(kind, amount)| (kind.letter().to_string(), amount))
-            .collect(),
-        class_count: by_type.len(),
-        classes: classes
-            .into_iter()
-            .map(|(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&by_type[&ty].1) })
-            .collect(),
-        packages,
-        package_count,
-        site_count: sites.keys().filter(|site| site.0 != 0).count(),
-        sites: site_lines,
-        without_site,
-        peak,
-        grew,
-        held_by_running_methods: held,
-        lifetimes: tally
-            .lives
-            .as_ref()
-            .map(|lives| lifetimes::part(&tally.rows, lives, top, type_text, |site| site_text(source, site))),
-        threads: Vec::new(),
-        gcs: Vec::new(),
-        dynamic: None,
-        not_instrumented: NotInstrumented::default(),
-        shortfalls: Vec::new(),
-        shortfall_count: 0,
-        anomalies: outcome.anomalies.clone(),
-        problems: Vec::new(),
-        overlaps: Vec::new(),
-        lost: outcome.lost.total(),
-        lost_details: outcome.lost,
-        warnings: ending.warnings.clone(),
-    };
     match source {
         Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
         Source::Text(text) => {
@@ -422,8 +365,78 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
             summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
         }
     }
-    summary.bytes_per_record = summary.trace_bytes as f64 / totals.sum().max(1) as f64;
+    summary.bytes_per_record = summary.trace_bytes as f64 / outcome.totals.sum().max(1) as f64;
     Ok(summary)
+}
+
+/// What the records count to, whatever they are of.
+fn of_records(source: &Source, ending: &Ending) -> Summary {
+    let outcome = &ending.outcome;
+    let totals = &outcome.totals;
+    let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
+    records.insert("total".into(), totals.sum());
+    Summary {
+        trace: source.path().display().to_string(),
+        complete: true,
+        records,
+        ticks: totals.of('M') + totals.of('E') + totals.of('X'),
+        events: source.events().names().collect(),
+        anomalies: outcome.anomalies.clone(),
+        lost: outcome.lost.total(),
+        lost_details: outcome.lost,
+        warnings: ending.warnings.clone(),
+        ..Summary::default()
+    }
+}
+
+/// What was made, where, and for whom.
+fn add_objects(
+    summary: &mut Summary,
+    tally: &mut Tally<'_>,
+    by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
+    texts: &lines::Texts<'_>,
+    top: usize,
+) {
+    let type_text = |ty: TypeId| (texts.ty)(SiteId(0), ty);
+    let sites = tally.by(|row| row.key.site);
+    let classes = largest(
+        by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
+        top,
+        |amount| (amount.bytes, amount.objects),
+        |&ty| type_text(ty),
+    );
+    let class = |(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&by_type[&ty].1) };
+    let kinds = AllocKind::ALL.iter().zip(tally.kinds);
+    summary.allocated = tally.allocated();
+    summary.kinds = kinds.map(|(kind, amount)| (kind.letter().to_string(), amount)).collect();
+    summary.class_count = by_type.len();
+    summary.classes = classes.into_iter().map(class).collect();
+    (summary.packages, summary.package_count) = lines::packages(tally, top);
+    summary.site_count = sites.keys().filter(|site| site.0 != 0).count();
+    summary.sites = lines::sites(tally, texts, top);
+    summary.without_site = sites.get(&SiteId(0)).map(|&(amount, _)| amount).unwrap_or_default();
+}
+
+/// What deaths tell, if they are known.
+fn add_lives(
+    summary: &mut Summary,
+    tally: &mut Tally<'_>,
+    by_stacks: &[HeldByStack],
+    texts: &lines::Texts<'_>,
+    top: usize,
+) {
+    summary.grew = lines::grew(tally, texts, top);
+    summary.held_by_running_methods = lines::held(tally, by_stacks, texts, top);
+    let Some(lives) = &tally.lives else { return };
+    summary.peak = Some(Peak {
+        live: tally.peak.live,
+        tick: tally.peak.tick,
+        made_bytes: tally.peak.made_bytes,
+        method: (tally.peak.caller != NONE).then(|| (texts.method)(tally.peak.caller)),
+        at_the_end: tally.alive_at_end(),
+    });
+    let type_text = |ty| (texts.ty)(SiteId(0), ty);
+    summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.site));
 }
 
 /// What only the runtime's file tells.

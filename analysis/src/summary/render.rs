@@ -6,7 +6,7 @@ use et_names::EventSet;
 use et_names::escape::OneLine;
 use et_names::units::{bytes, counted, number, percent, seconds};
 
-use super::{Amount, Origin, Summary};
+use super::{Amount, HeldBy, Origin, Summary};
 
 /// The columns that a terminal has at least.
 const WIDTH: usize = 80;
@@ -174,11 +174,16 @@ fn held(out: &mut String, summary: &Summary) {
     if lines.is_empty() {
         return;
     }
-    let _ = writeln!(out, "\nMaybe alive: last seen in methods running at the end, with what it held");
+    let _ = writeln!(out, "\nHeld: by methods running at the end and nothing else, with what it holds");
     for line in lines.into_iter().take(SHOWN) {
         let numbers = amounts(line.amount, summary.allocated);
         let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
-        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &format!("in {}", line.method));
+        let how = match line.by {
+            HeldBy::Receiver => "receiver of",
+            HeldBy::Exception => "thrown in",
+            HeldBy::Local => "maybe a local of",
+        };
+        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &format!("{how} {}", line.method));
     }
 }
 

@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use super::Amount;
 use super::code::{Code, Origin, PackageId};
 use super::held::Held;
-use super::lifetimes::{Life, LifetimeSum, Lives};
+use super::lifetimes::{Life, LifetimeSum, Lives, Made};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_trace::source::Source;
@@ -193,7 +193,7 @@ impl<'a> Tally<'a> {
     fn made(&mut self, alloc: &Alloc, kind: usize, tick: Tick) {
         self.kinds[kind].add(alloc.size);
         let is_initial = alloc.kind == AllocKind::Initial;
-        let mut number = None;
+        let mut made = Made::Before(alloc.ty);
         let top = self.stacks.top(alloc.thread).map(|(at, frame)| (at, *frame));
         let (outside, program, method) =
             top.map_or((NONE, NONE, NONE), |(_, top)| (top.data.outside, top.data.program, top.method));
@@ -225,11 +225,11 @@ impl<'a> Tally<'a> {
             let row = &mut self.rows[at as usize];
             row.made.add(alloc.size);
             row.kinds[kind] += 1;
-            number = Some(at);
+            made = Made::Traced(at);
         }
         let Some(lives) = &mut self.lives else { return };
-        lives.born(alloc.object, Life::new(tick.0, alloc.size, number, top.map(|(at, _)| at)));
-        if let Some(number) = number {
+        lives.born(alloc.object, Life::new(tick.0, alloc.size, made, top.map(|(at, _)| at)));
+        if let Made::Traced(number) = made {
             self.rows[number as usize].alive.add(alloc.size);
         }
         self.live.add(alloc.size);
@@ -241,7 +241,7 @@ impl<'a> Tally<'a> {
     fn death(&mut self, object: ObjectId, tick: Tick) {
         let Some(life) = self.lives.as_mut().and_then(|lives| lives.died(object)) else { return };
         self.live.remove(life.size);
-        let Some(number) = life.row else { return };
+        let Made::Traced(number) = life.made else { return };
         let row = &mut self.rows[number as usize];
         row.alive.remove(life.size);
         row.lifetime.died(&life, tick.0);
@@ -300,8 +300,16 @@ impl<'a> Tally<'a> {
 
     /// What methods that were running at the end may have held in local variables: method, row of the object, and what died
     /// with it.
-    pub fn held(&self) -> impl Iterator<Item = (MethodId, u32, Amount)> + '_ {
+    pub fn held_by_locals(&self) -> impl Iterator<Item = (MethodId, u32, Amount)> + '_ {
         self.held.at_end(&self.stacks)
+    }
+
+    /// Where an object is from that is alive at the end, and what these come to, it included.
+    pub fn alive(&self, object: ObjectId, with: &[ObjectId]) -> Option<(Made, Amount)> {
+        let lives = self.lives.as_ref()?;
+        let mut amount = Amount::default();
+        with.iter().filter_map(|&object| lives.get(object)).for_each(|life| amount.add(life.size));
+        Some((lives.get(object)?.made, amount))
     }
 
     /// The package whose code asked for what a row counts.

@@ -293,9 +293,64 @@ fn what_running_methods_may_hold_is_told() {
         (main(), "shop.Request".to_owned(), 16),
     ];
     assert_eq!(held(&summary), expected);
-    assert!(render(&summary).contains("Maybe alive"), "{}", render(&summary));
+    let text = render(&summary);
+    assert!(
+        text.contains("\nHeld: by methods running at the end") && text.contains("maybe a local of shop.Main.main"),
+        "{text}"
+    );
     let ended = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
     assert!(held(&ended).is_empty());
+}
+
+#[test]
+fn what_only_receivers_hold_is_told_apart() {
+    let mut builder = cache();
+    let (put, main) = (MethodId(5_000_001), MethodId(5_000_002));
+    let new = |object| Event::New {
+        site: SiteId(5_000_000),
+        object: ObjectHash(object),
+        class: ObjectHash(0x12),
+        known: false,
+    };
+    let array =
+        |object| Event::NewArray { depth: 0, site: SiteId(5_000_001), object: ObjectHash(object), length: 1000 };
+    let on = |receiver| Event::EntryOn { method: put, receiver: ObjectHash(receiver) };
+    let origin = ObjectHash(0xc1);
+    let fill = Event::PutField { field: FieldRefId(5_000_000), origin, target: ObjectHash(0xb1), if_changed: false };
+    builder.first_thread(3, "one", Vec::new()).first_thread(4, "other", Vec::new());
+    // A static field holds the first receiver. The second holds an array, and is a receiver twice; another array is only in hand.
+    builder.events(3, 20, &[Event::Entry { method: main }, new(0xc1), array(0xb1), fill, on(0xc0), on(0xc1), on(0xc1)]);
+    builder.events(3, 30, &[array(0xb2), new(0xc3), Event::Throw { method: put, exception: ObjectHash(0xc3) }]);
+    builder.events(4, 40, &[new(0xc2), on(0xc2)]);
+    let source = open(builder.finish());
+    let held = |source: &Source| -> Vec<_> {
+        let summary = summarize(source, Reading::default(), 5).unwrap();
+        let lines = summary.held_by_running_methods.into_iter();
+        lines.map(|line| (line.by, line.method, line.ty, line.amount.objects, line.amount.bytes)).collect()
+    };
+    let expected = |by: super::HeldBy, method: &str, ty: &str, objects: u64, bytes: u64| {
+        (by, format!("shop.Cache.{method}"), ty.to_owned(), objects, bytes)
+    };
+    use super::HeldBy::{Exception, Local, Receiver};
+    let of_trace = held(&source);
+    let all = [
+        expected(Receiver, "put", "shop.Cache", 3, 24 + 1016 + 24),
+        expected(Local, "put", "byte[]", 1, 1016),
+        expected(Exception, "put", "shop.Cache", 1, 24),
+        expected(Local, "main", "shop.Cache$$Lambda.0x1", 1, 16),
+    ];
+    assert_eq!(of_trace, all);
+    let summary = summarize(&source, Reading::default(), 5).unwrap();
+    assert!(render(&summary).contains("receiver of shop.Cache.put"), "{}", render(&summary));
+    assert_eq!(serde_json::to_value(&summary).unwrap()["heldByRunningMethods"][0]["by"], "receiver");
+    // A text without deaths tells the same.
+    let (mut text, mut names) = (Vec::new(), Vec::new());
+    let plain = Reading { deaths: Deaths::None, ..Reading::default() };
+    let (ending, used) = text::write(&source, Dialect::Et, plain, &mut text).unwrap();
+    let Source::Trace(trace) = &source else { unreachable!() };
+    write_names(trace, Dialect::Et, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+    let names = TextNames::read(&names[..]).unwrap().unwrap();
+    assert_eq!(held(&TextTrace::from_text(&String::from_utf8(text).unwrap(), Some(names)).into()), of_trace);
 }
 
 #[test]

@@ -9,7 +9,7 @@
 use rustc_hash::FxHashMap;
 
 use super::step::Step;
-use crate::model::{Heap, Marks, Node, Object};
+use crate::model::{Heap, Marks, Node, Object, OnStack};
 use crate::record::{ObjectId, Record, Slot, ThreadId};
 
 /// A record that no hook reported, behind the step with that number.
@@ -27,6 +27,16 @@ pub struct Found {
     pub extras: Vec<Extra>,
     /// Updates of weak slots whose old target had died before, in order: the slot held null by then.
     pub cleared_before: Vec<u64>,
+}
+
+/// What is alive only because of a method that has not returned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HeldByStack {
+    /// What the method holds: its receiver, or an exception in flight.
+    pub by: OnStack,
+    /// That object and what it leads to, as far as neither the VM, nor a static field, nor a method before this one does: itself
+    /// first.
+    pub objects: Vec<ObjectId>,
 }
 
 /// What is to be known of an object.
@@ -149,6 +159,23 @@ impl Graph {
             self.heap.free(node);
         }
         Found { extras, cleared_before }
+    }
+
+    /// What only stacks hold, behind the last step: of several methods that lead to an object it is the first one's.
+    pub fn held_by(&mut self, stacks: &[OnStack], by_vm: &[ObjectId]) -> Vec<HeldByStack> {
+        let heap = &mut self.heap;
+        let roots: Vec<Node> = by_vm.iter().filter_map(|&id| heap.node(id)).collect();
+        let mut marks = heap.reach(roots);
+        let mut all = Vec::new();
+        for &by in stacks {
+            let Some(node) = heap.node(by.object) else { continue };
+            let mut objects = Vec::new();
+            heap.follow(node, &mut marks, |node| objects.push(heap.get(node).id));
+            if !objects.is_empty() {
+                all.push(HeldByStack { by, objects });
+            }
+        }
+        all
     }
 
     /// Weak references are cleared right before their referents die; whatever clears them later clears nothing.

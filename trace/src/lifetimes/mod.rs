@@ -24,6 +24,7 @@ use std::io;
 
 use thiserror::Error;
 
+pub use graph::HeldByStack;
 pub use hold::{Hold, Told};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};

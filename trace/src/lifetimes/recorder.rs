@@ -110,14 +110,8 @@ impl Recorder {
     }
 
     /// Ends the taking down.
-    pub fn finish(mut self) -> Result<Recording, LifetimesError> {
+    pub fn finish(self) -> Result<Recording, LifetimesError> {
         // The stacks of threads that were cut off still hold what they held.
-        for (_, stack) in self.stacks.iter() {
-            self.held_at_end.extend(stack.frames.iter().map(|frame| frame.receiver));
-            if !stack.frames.is_empty() {
-                self.held_at_end.insert(stack.in_flight);
-            }
-        }
-        Recording::new(self.writer.finish()?, self.held_at_end, self.watcher)
+        Recording::new(self.writer.finish()?, self.held_at_end, self.stacks.held(), self.watcher)
     }
 }

@@ -5,10 +5,11 @@ use std::ops::{ControlFlow, Range};
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use super::LifetimesError;
-use super::graph::{Found, Graph};
+use super::graph::{Found, Graph, HeldByStack};
 use super::last_mention::LastMentions;
 use super::spool::Spool;
 use super::step::Step;
+use crate::model::OnStack;
 use crate::record::{ObjectId, Record};
 use crate::watch::{Unit, Watcher};
 
@@ -17,6 +18,10 @@ use crate::watch::{Unit, Watcher};
 pub struct Recording {
     spool: Spool,
     last: LastMentions,
+    /// What the VM holds to the end.
+    held_by_vm: Vec<ObjectId>,
+    /// What stacks hold at the end.
+    on_stacks: Vec<OnStack>,
     watcher: Watcher,
 }
 
@@ -35,8 +40,8 @@ pub enum Played<'a> {
     Found(&'a Record),
 }
 
-/// What it took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// What it took, and what it found at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cost {
     /// Most objects that were alive, or not yet known to be dead, at a time.
     pub most_objects: usize,
@@ -44,17 +49,22 @@ pub struct Cost {
     pub steps: u64,
     /// Bytes of temporary files (or memory, while they are few).
     pub spool_bytes: u64,
+    /// What is alive at the end only because methods that have not returned hold it; nothing if the replay was broken off.
+    pub held_by_stacks: Vec<HeldByStack>,
 }
 
 impl Recording {
     pub(super) fn new(
         spool: Spool,
-        held_at_end: impl IntoIterator<Item = ObjectId>,
+        held_by_vm: impl IntoIterator<Item = ObjectId>,
+        on_stacks: Vec<OnStack>,
         watcher: Watcher,
     ) -> Result<Self, LifetimesError> {
         watcher.begin("finding last uses", Unit::Records, spool.steps());
+        let held_by_vm: Vec<ObjectId> = held_by_vm.into_iter().collect();
+        let held_at_end = held_by_vm.iter().copied().chain(on_stacks.iter().map(|held| held.object));
         let last = LastMentions::find(&spool, held_at_end, &watcher)?;
-        Ok(Self { spool, last, watcher })
+        Ok(Self { spool, last, held_by_vm, on_stacks, watcher })
     }
 
     /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
@@ -90,13 +100,14 @@ impl Recording {
                 Err(panic) => std::panic::resume_unwind(panic),
             };
             result?;
-            let cost = Cost { most_objects: found?, steps: self.spool.steps(), spool_bytes: self.spool.stored_bytes() };
-            Ok(cost)
+            let (most_objects, held_by_stacks) = found?;
+            let (steps, spool_bytes) = (self.spool.steps(), self.spool.stored_bytes());
+            Ok(Cost { most_objects, steps, spool_bytes, held_by_stacks })
         })
     }
 
-    /// Sends window after window; says how many objects there were at most.
-    fn find(&self, windows: &SyncSender<Window>) -> io::Result<usize> {
+    /// Sends window after window; says how many objects there were at most, and what only stacks hold at the end.
+    fn find(&self, windows: &SyncSender<Window>) -> io::Result<(usize, Vec<HeldByStack>)> {
         let mut graph = Graph::default();
         let mut most = 0;
         let mut steps = Vec::new();
@@ -115,11 +126,11 @@ impl Recording {
                 let window = Window { pieces: first..piece + 1, found: graph.collect() };
                 first = piece + 1;
                 if windows.send(window).is_err() {
-                    break;
+                    return Ok((most, Vec::new()));
                 }
             }
         }
-        Ok(most)
+        Ok((most, graph.held_by(&self.on_stacks, &self.held_by_vm)))
     }
 
     fn merge(

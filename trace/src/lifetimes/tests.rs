@@ -4,6 +4,7 @@ mod binary;
 mod generate;
 mod oracle;
 
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use proptest::prelude::*;
@@ -27,8 +28,8 @@ fn cases(count: u32) -> ProptestConfig {
     ProptestConfig::with_cases(wanted.unwrap_or(count))
 }
 
-/// The records that readers see, with the deaths between them.
-fn replayed(program: &Program, limits: Limits) -> Vec<Record> {
+/// The records that readers see, with the deaths between them, and what only stacks hold in the end.
+fn replayed(program: &Program, limits: Limits) -> (Vec<Record>, BTreeSet<ObjectId>) {
     let mut recorder = Recorder::new(special(), limits);
     for step in &program.steps {
         assert!(match *step {
@@ -40,13 +41,16 @@ fn replayed(program: &Program, limits: Limits) -> Vec<Record> {
     program.held_at_end.iter().for_each(|&object| recorder.held_to_the_end(object));
     let mut records = Vec::new();
     let recording = recorder.finish().unwrap();
-    recording
+    let cost = recording
         .replay(|record| {
             records.push(*record);
             ControlFlow::Continue(())
         })
         .unwrap();
-    records
+    let held: Vec<ObjectId> = cost.held_by_stacks.into_iter().flat_map(|held| held.objects).collect();
+    let once = BTreeSet::from_iter(held.iter().copied());
+    assert_eq!(once.len(), held.len(), "each is of one");
+    (records, once)
 }
 
 /// Lists what should come out: deaths of one step in the order of their ids, since their order says nothing.
@@ -280,7 +284,8 @@ proptest! {
     ) {
         let memory_bytes = if on_disk { 0 } else { u64::MAX };
         let limits = Limits { piece_bytes, memory_bytes, window_steps };
-        let (found, expected) = (sorted(replayed(&program, limits)), sorted(expected(&program)));
-        prop_assert_eq!(shown(&found), shown(&expected));
+        let (found, on_stacks) = replayed(&program, limits);
+        prop_assert_eq!(shown(&sorted(found)), shown(&sorted(expected(&program))));
+        prop_assert_eq!(on_stacks, deaths(&program).only_on_stacks);
     }
 }

@@ -14,4 +14,4 @@ pub use heap::{Heap, Holder, Marks, Object};
 pub use object_set::ObjectSet;
 pub use objects::{Node, Objects};
 pub use refs::Refs;
-pub use stacks::{Frame, FrameRef, Stack, Stacks};
+pub use stacks::{Frame, FrameRef, OnStack, Stack, Stacks};

@@ -29,6 +29,19 @@ pub struct FrameRef {
     pub serial: u64,
 }
 
+/// An object that a stack holds, as far as records tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OnStack {
+    /// Whose stack.
+    pub thread: ThreadId,
+    /// The method that holds it: the one whose receiver it is, or the innermost of those that an exception may leave.
+    pub method: MethodId,
+    /// The object.
+    pub object: ObjectId,
+    /// Whether it is an exception in flight, not a receiver.
+    pub is_in_flight: bool,
+}
+
 /// The stack of a thread.
 #[derive(Clone, Debug)]
 pub struct Stack<T = ()> {
@@ -135,6 +148,20 @@ impl<T> Stacks<T> {
         self.stacks.iter()
     }
 
+    /// All that is held by methods that have not returned: by thread, outermost first, exceptions in flight last.
+    pub fn held(&self) -> Vec<OnStack> {
+        let mut stacks: Vec<(ThreadId, &Stack<T>)> = self.iter().collect();
+        stacks.sort_unstable_by_key(|&(thread, _)| thread);
+        let of = |(thread, stack): (ThreadId, &Stack<T>)| {
+            let receivers = stack.frames.iter().map(|frame| (frame.method, frame.receiver, false));
+            let in_flight = stack.top().map(|top| (top.method, stack.in_flight, true));
+            let held = receivers.chain(in_flight).filter(|(_, object, _)| !object.is_null());
+            held.map(|(method, object, is_in_flight)| OnStack { thread, method, object, is_in_flight })
+                .collect::<Vec<_>>()
+        };
+        stacks.into_iter().flat_map(of).collect()
+    }
+
     /// The receivers of methods that have not returned.
     pub fn receivers(&self) -> impl Iterator<Item = ObjectId> {
         self.iter().flat_map(|(_, stack)| stack.frames.iter().map(|frame| frame.receiver))
@@ -184,6 +211,12 @@ mod tests {
         assert_eq!(stacks.running(at), Some(top));
         assert!(stacks.running(FrameRef { serial: 2, ..at }).is_none(), "another is in its place");
         assert_eq!(stacks.receivers().collect::<Vec<_>>(), [ObjectId(0), ObjectId(9)]);
+        let exception = ObjectId(5);
+        stacks.record(&Record::Throw { method: MethodId(3), receiver: ObjectId(9), exception, thread: ONE });
+        stacks.record(&Record::Entry { method: MethodId(4), receiver: ObjectId(6), thread: ThreadId(0) });
+        let held: Vec<_> =
+            stacks.held().iter().map(|held| (held.thread.0, held.method.0, held.object.0, held.is_in_flight)).collect();
+        assert_eq!(held, [(0, 4, 6, false), (1, 3, 9, false), (1, 3, 5, true)]);
     }
 
     #[test]

@@ -16,6 +16,21 @@ pub struct Deaths {
     /// Weak slots after each step.
     weak: Vec<Slots>,
     threads: Vec<ThreadId>,
+    /// What is reachable behind the last step, but would not be without stacks.
+    pub only_on_stacks: BTreeSet<ObjectId>,
+}
+
+/// What slots lead to, from static fields and these objects.
+fn reach(slots: &Slots, mut reachable: BTreeSet<ObjectId>) -> BTreeSet<ObjectId> {
+    reachable.extend(slots.iter().filter(|((origin, _), _)| origin.is_null()).map(|(_, &target)| target));
+    loop {
+        let held = slots.iter().filter(|((origin, _), _)| reachable.contains(origin)).map(|(_, &target)| target);
+        let more: BTreeSet<_> = held.filter(|target| !reachable.contains(target)).collect();
+        if more.is_empty() {
+            return reachable;
+        }
+        reachable.extend(more);
+    }
 }
 
 fn is_weak(types: &BTreeMap<ObjectId, TypeId>, origin: ObjectId, slot: Slot) -> bool {
@@ -95,6 +110,7 @@ pub fn deaths(program: &Program) -> Deaths {
         strong_after.push(strong.clone());
         weak_after.push(weak.clone());
     }
+    let without_stacks = reach(&strong, held.clone());
     held.extend(stacks.values().flatten());
     held.extend(in_flight.values());
     held.iter().for_each(|&object| to_the_end(object, &mut last_mention));
@@ -102,17 +118,8 @@ pub fn deaths(program: &Program) -> Deaths {
     let mut died_after = BTreeMap::new();
     for (number, slots) in strong_after.iter().enumerate() {
         let is_born = |object: &ObjectId| born.get(object).is_some_and(|&at| at <= number);
-        let mut reachable: BTreeSet<ObjectId> =
-            last_mention.iter().filter(|&(object, &last)| last > number && is_born(object)).map(|(&o, _)| o).collect();
-        reachable.extend(slots.iter().filter(|((origin, _), _)| origin.is_null()).map(|(_, &target)| target));
-        loop {
-            let held = slots.iter().filter(|((origin, _), _)| reachable.contains(origin)).map(|(_, &target)| target);
-            let more: BTreeSet<_> = held.filter(|target| !reachable.contains(target)).collect();
-            if more.is_empty() {
-                break;
-            }
-            reachable.extend(more);
-        }
+        let used_later = last_mention.iter().filter(|&(object, &last)| last > number && is_born(object));
+        let reachable = reach(slots, used_later.map(|(&object, _)| object).collect());
         for &object in born.keys().filter(|&object| is_born(object)) {
             if !reachable.contains(&object) {
                 died_after.entry(object).or_insert(number);
@@ -122,7 +129,9 @@ pub fn deaths(program: &Program) -> Deaths {
         }
     }
     let threads = program.steps.iter().map(Step::thread).collect();
-    Deaths { died_after, weak: weak_after, threads }
+    let is_alive = |object: &&ObjectId| !died_after.contains_key(object) && !without_stacks.contains(object);
+    let only_on_stacks = born.keys().filter(is_alive).copied().collect();
+    Deaths { died_after, weak: weak_after, threads, only_on_stacks }
 }
 
 impl Deaths {
