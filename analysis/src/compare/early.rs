@@ -141,15 +141,16 @@ impl EarlyDeaths {
         if freed.is_empty() {
             return;
         }
+        let first = self.all.len() as u32;
         self.enlist(freed, heap, at);
-        let new: FxHashSet<Node> = freed.iter().copied().collect();
-        let Holders { blamed, passes } = self.holders(&new, heap, types);
         let held = HeldByStacks::new(stacks, heap);
+        let own: Vec<Option<Cause>> = freed.iter().map(|&node| self.own_cause(node, heap, &held)).collect();
+        let by_slots = freed.iter().zip(&own).filter(|(_, own)| own.is_none());
+        let Holders { blamed, passes } = self.holders(&by_slots.map(|(&node, _)| node).collect(), heap, types);
         let mut spread = Spread { queue: VecDeque::new(), seen: FxHashSet::default(), passes };
         let mut unexplained = Vec::new();
-        for &node in freed {
-            let own = self.own_cause(node, heap, &held).map(|cause| (cause, None));
-            match own.or_else(|| blamed.get(&node).copied()) {
+        for (&node, own) in freed.iter().zip(own) {
+            match own.map(|cause| (cause, None)).or_else(|| blamed.get(&node).copied()) {
                 Some((cause, holder)) => {
                     self.explain(node, heap, cause, holder);
                     spread.explained(node, cause);
@@ -158,8 +159,8 @@ impl EarlyDeaths {
             }
         }
         // Earlier ones hold as they did.
-        let earlier: Vec<Node> = spread.passes.keys().filter(|node| !new.contains(node)).copied().collect();
-        spread.queue.extend(earlier);
+        let is_earlier = |node: &&Node| heap.get(**node).data.early.is_some_and(|index| index < first);
+        spread.queue.extend(spread.passes.keys().filter(is_earlier));
         spread.seen = spread.queue.iter().copied().collect();
         self.pass_on(&mut spread, heap);
         // Held by none of those: mentioned again, or held from the start, or in circles.
@@ -198,11 +199,14 @@ impl EarlyDeaths {
         }
     }
 
-    /// Who holds them.
-    fn holders(&self, new: &FxHashSet<Node>, heap: &Heap, types: &Types) -> Holders {
+    /// Who holds those: a walk through the whole heap, unless there are none.
+    fn holders(&self, wanted: &FxHashSet<Node>, heap: &Heap, types: &Types) -> Holders {
         let mut holders = Holders::default();
+        if wanted.is_empty() {
+            return holders;
+        }
         heap.holders(
-            |node| new.contains(&node),
+            |node| wanted.contains(&node),
             |Holder { origin, slot, target }| {
                 let Some(node) = origin else {
                     holders.blamed.entry(target).or_insert((Cause::Static(FieldId(slot)), None));
