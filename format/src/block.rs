@@ -1,7 +1,6 @@
 //! Blocks: what a trace file is made of.
 
 use super::FormatError;
-use super::codec::Codec;
 use super::fields::Fields;
 use crate::event::Ticket;
 
@@ -15,6 +14,11 @@ pub const TIMES: usize = 16;
 const FLAG_TIMES: u16 = 1;
 /// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.
 pub const MAX_BLOCK: usize = 1 << 30;
+
+/// A byte of a zstd frame is at most so many.
+pub(super) const ZSTD_RATIO: usize = 1 << 15;
+/// No packed block is larger when unpacked: the runtime's chunks are far smaller.
+pub(super) const MOST_PACKED: usize = 1 << 24;
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -56,6 +60,34 @@ impl BlockKind {
             End,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// How a block's bytes are packed. 1 and 3 were codecs of versions that were never released.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Codec {
+    /// As they are.
+    Stored = 0,
+    /// One zstd frame.
+    Zstd = 2,
+    /// Events only: what [`packing`](crate::packing) makes of them, its length (u32), then one zstd frame of it.
+    Packed = 4,
+}
+
+impl Codec {
+    /// The codec with this number.
+    pub fn from_u8(number: u8) -> Option<Self> {
+        [Self::Stored, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
+    }
+
+    /// How many bytes so many can unpack to, at the most.
+    fn most(self, stored: usize) -> usize {
+        match self {
+            Self::Stored => stored,
+            Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
+            Self::Packed => MOST_PACKED,
+        }
     }
 }
 

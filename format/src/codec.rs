@@ -5,49 +5,17 @@ use std::borrow::Cow;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::FormatError;
-use super::block::{BlockHeader, BlockKind, MAX_BLOCK, Wall};
+use super::block::{BlockHeader, BlockKind, Codec, MAX_BLOCK, MOST_PACKED, Wall, ZSTD_RATIO};
 use crate::event::Ticket;
 use crate::packing::{Packer, Unpacker};
-
-/// How a block's bytes are packed. 1 and 3 were codecs of versions that were never released.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Codec {
-    /// As they are.
-    Stored = 0,
-    /// One zstd frame.
-    Zstd = 2,
-    /// Events only: what [`packing`](crate::packing) makes of them, its length (u32), then one zstd frame of it.
-    Packed = 4,
-}
 
 const ZSTD_LEVEL: i32 = 1;
 /// The level in a hurry: on packed events a third less time, a tenth more bytes.
 const HURRIED_LEVEL: i32 = -3;
-/// A byte of a zstd frame is at most so many.
-const ZSTD_RATIO: usize = 1 << 15;
 /// Events below this many bytes have too little in common.
 const LEAST_PACKED: usize = 4 << 10;
-/// No packed block is larger when unpacked: the runtime's chunks are far smaller.
-const MOST_PACKED: usize = 1 << 24;
 /// Bytes of the length before packed events.
 const LENGTH: usize = 4;
-
-impl Codec {
-    /// The codec with this number.
-    pub fn from_u8(number: u8) -> Option<Self> {
-        [Self::Stored, Self::Zstd, Self::Packed].into_iter().find(|codec| *codec as u8 == number)
-    }
-
-    /// How many bytes so many can unpack to, at the most.
-    pub(super) fn most(self, stored: usize) -> usize {
-        match self {
-            Self::Stored => stored,
-            Self::Zstd => stored.saturating_mul(ZSTD_RATIO),
-            Self::Packed => MOST_PACKED,
-        }
-    }
-}
 
 /// A block that is to be written: what its header says beside lengths.
 #[derive(Clone, Copy, Debug)]

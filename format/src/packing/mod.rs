@@ -16,4 +16,5 @@ mod tests;
 mod unpack;
 
 pub use pack::Packer;
-pub use unpack::{UnpackError, Unpacker};
+pub use streams::UnpackError;
+pub use unpack::Unpacker;

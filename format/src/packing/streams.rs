@@ -1,7 +1,24 @@
 //! What is kept of a block, in four streams.
 
-use super::unpack::UnpackError;
 use crate::fields::put_len;
+use thiserror::Error;
+
+/// Why packed events cannot be unpacked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UnpackError {
+    /// Streams are longer than the block, or end too early.
+    #[error("packed events end too early")]
+    CutOff,
+    /// A code that stands for nothing.
+    #[error("packed events have code {0}, which stands for nothing")]
+    Code(u8),
+    /// No event starts so.
+    #[error("packed events have {0:#010x}, which no event starts with")]
+    Event(u32),
+    /// Events do not end where the block does.
+    #[error("packed events do not end where their block ends")]
+    Length,
+}
 
 /// Codes up to this one are runs of events whose digits are all zero: 0 is one event, 63 is 64.
 pub const LONGEST_RUN: u8 = 64;

@@ -1,27 +1,8 @@
 //! From streams to events.
 
-use thiserror::Error;
-
 use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, TICKET, VALUE_DIGIT};
-use super::streams::{LONGEST_RUN, Streams};
+use super::streams::{LONGEST_RUN, Streams, UnpackError};
 use crate::event::{WORD, len_words};
-
-/// Why packed events cannot be unpacked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-pub enum UnpackError {
-    /// Streams are longer than the block, or end too early.
-    #[error("packed events end too early")]
-    CutOff,
-    /// A code that stands for nothing.
-    #[error("packed events have code {0}, which stands for nothing")]
-    Code(u8),
-    /// No event starts so.
-    #[error("packed events have {0:#010x}, which no event starts with")]
-    Event(u32),
-    /// Events do not end where the block does.
-    #[error("packed events do not end where their block ends")]
-    Length,
-}
 
 /// Unpacks blocks of events, one after the other.
 #[derive(Debug, Default)]
