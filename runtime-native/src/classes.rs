@@ -1,18 +1,16 @@
-//! Class records: written once for each class, before an event names it.
+//! The classes that have their record, which is written once for each, before an event names it (`define`).
 
 use std::sync::atomic::AtomicU32;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use et_format::event::{ObjectHash, Ticket};
-use et_format::{ClassRecord, class_flags};
+use et_format::ClassRecord;
+use et_format::event::Ticket;
 use rustc_hash::FxHashSet;
 
 use crate::id_table::IdTable;
-use crate::jvm::env::{Env, Object};
-use crate::jvm::jvmti::JvmtiError;
 use crate::pages;
 use crate::queue::Queue;
-use crate::tracer::Tracer;
+use et_jvm::jvmti::JvmtiError;
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;
@@ -69,36 +67,20 @@ impl Classes {
         }
     }
 
-    /// The id of `class`, whose record is written if it was not. Tickets of classes that were there when tracing
-    /// began are 0.
-    pub fn define(&self, tracer: &Tracer, env: Env, class: Object, initial: bool) -> ObjectHash {
-        let id = tracer.id(env, class);
-        if self.lock().ids.contains(&id) {
-            return ObjectHash(id);
-        }
-        env.frame(8, |env| {
-            let superclass = match env.superclass(class) {
-                Some(superclass) => self.define(tracer, env, superclass, initial),
-                None => ObjectHash::NULL,
-            };
-            let known = ClassRecord { class: ObjectHash(id), superclass, ..ClassRecord::default() };
-            // No lock meanwhile: if two threads do the same, the first one's record counts.
-            let record = record(tracer, env, class, known);
-            // The boot loader is never unloaded. Hidden classes of its are, and stay if tracing began behind them.
-            let stays = initial && record.as_ref().is_ok_and(|record| record.loader == ObjectHash::NULL);
-            let ticket = || if initial { Ticket(0) } else { tracer.buffers.next_ticket() };
-            self.enter(id, record, &tracer.queue, ticket);
-            tracer.tag(class, id);
-            if let Some(unloading) = tracer.unloading.filter(|_| !stays) {
-                unloading.watch(class, id);
-            }
-        });
-        ObjectHash(id)
+    /// Whether the class with this id has its record.
+    pub fn has(&self, id: u32) -> bool {
+        self.lock().ids.contains(&id)
     }
 
     /// Queues the record of a class unless it has one. Its ticket is taken before any other thread can learn that there
     /// is a record, and so lies before whatever that thread writes about the class.
-    fn enter(&self, id: u32, record: Result<ClassRecord, JvmtiError>, queue: &Queue, ticket: impl FnOnce() -> Ticket) {
+    pub fn enter(
+        &self,
+        id: u32,
+        record: Result<ClassRecord, JvmtiError>,
+        queue: &Queue,
+        ticket: impl FnOnce() -> Ticket,
+    ) {
         let mut defined = self.lock();
         if !defined.ids.insert(id) {
             return;
@@ -115,37 +97,10 @@ impl Classes {
     }
 }
 
-fn record(tracer: &Tracer, env: Env, class: Object, known: ClassRecord) -> Result<ClassRecord, JvmtiError> {
-    let jvmti = tracer.jvmti;
-    let signature = jvmti.class_signature(class)?;
-    let loader = match jvmti.class_loader(env, class)? {
-        Some(loader) => ObjectHash(tracer.id(env, loader)),
-        None => ObjectHash::NULL,
-    };
-    let (mut flags, mut instance_size) = (0, 0);
-    if signature.starts_with('[') {
-        flags |= class_flags::ARRAY;
-    } else if signature.starts_with('L') {
-        // `Lapp/Main$$Lambda.0x…;`: no other descriptor holds a dot.
-        if signature.contains('.') {
-            flags |= class_flags::HIDDEN;
-        }
-        if jvmti.is_interface(class)? {
-            flags |= class_flags::INTERFACE;
-        } else {
-            match tracer.proxy.instance_size(env, class).filter(|_| tracer.sizes_known) {
-                Some(size) => instance_size = size,
-                None => flags |= class_flags::SIZE_UNKNOWN,
-            }
-        }
-    }
-    let mirror_size = jvmti.object_size(class)? as u32;
-    Ok(ClassRecord { loader, instance_size, mirror_size, flags, signature, ..known })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use et_format::event::ObjectHash;
     use std::sync::atomic::Ordering;
 
     fn classes() -> (Classes, &'static [AtomicU32]) {

@@ -13,9 +13,9 @@ use et_format::collector::{Collected, Fate};
 use et_format::event::{ObjectHash, Ticket};
 use thiserror::Error;
 
-use crate::jvm::env::{Env, Object};
-use crate::jvm::jvmti::{Jvmti, JvmtiError};
 use crate::queue::Queue;
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::{Jvmti, JvmtiError};
 
 /// Objects of a record at most.
 const RECORD: usize = 1 << 16;

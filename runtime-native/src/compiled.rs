@@ -7,8 +7,8 @@
 
 use std::ffi::CStr;
 
-use crate::jvm::env::{Env, Vm};
-use crate::jvm::jvmti::{Capability, Jvmti, JvmtiError};
+use et_jvm::env::{Env, Vm};
+use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
 /// The classes whose methods ask, and are inlined. Where an agent has had the VM keep record of what was inlined where, only code
 /// that has something of theirs goes.

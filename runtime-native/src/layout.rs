@@ -6,11 +6,11 @@ use std::ffi::CStr;
 use et_format::ArrayLayout;
 use jni_sys::jvalue;
 
-use crate::jvm::env::{Env, Object};
-use crate::jvm::hotspot::{HotSpot, Layout};
-use crate::jvm::jvmti::Jvmti;
-use crate::jvm::memory;
 use crate::proxy::Proxy;
+use et_jvm::env::{Env, Object};
+use et_jvm::hotspot::{HotSpot, Layout};
+use et_jvm::jvmti::Jvmti;
+use et_jvm::memory;
 
 const ARRAYS: [(&str, &CStr); 9] = [
     ("Z", c"[Z"),

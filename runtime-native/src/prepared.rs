@@ -6,48 +6,11 @@
 //!
 //! Nothing is read as a reference before it is known to be one: fields are, which JVMTI lists, and nothing else.
 
-use crate::jvm::env::{Env, Object};
-use crate::jvm::field_ids::FieldIds;
-use crate::jvm::hotspot::HotSpot;
-use crate::jvm::jvmti::{CLASSES, FieldId, Jvmti, JvmtiError, STATIC, class_status};
-use crate::proxy::Proxy;
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::{CLASSES, class_status};
+
+use crate::define::define;
 use crate::tracer::Tracer;
-
-/// Classes looked at for the place of the lock, of those that are initialised and of the others.
-const SAMPLES: usize = 100;
-
-/// Where class mirrors hold what the VM has made for a class, as far as that is known.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mirrors {
-    /// The lock of the class's initialisation. Not all releases have one there.
-    pub lock: Option<i64>,
-    /// The static fields of reference types.
-    pub statics: Option<Statics>,
-}
-
-/// Static fields of reference types stand in a row behind the fields of `java.lang.Class`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Statics {
-    /// Of their number.
-    pub count: i64,
-    /// Of the first.
-    pub first: i64,
-}
-
-impl Mirrors {
-    /// Looks at the classes that are there. `reference_bytes` is what a reference takes in the heap.
-    pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, reference_bytes: u32) -> Self {
-        let size = env.frame(4, |env| proxy.instance_size(env, env.find_class(c"java/lang/Class")?)).map(i64::from);
-        let ids = FieldIds::probe(env, jvmti);
-        Self {
-            lock: size.and_then(|size| find_lock(env, jvmti, proxy, ids, size, reference_bytes)),
-            statics: size.zip(hotspot.static_count_offset()).and_then(|(first, count)| {
-                let statics = Statics { count, first };
-                are_there(env, jvmti, proxy, ids, statics, reference_bytes).then_some(statics)
-            }),
-        }
-    }
-}
 
 /// Tells of what was made for a class that has just been linked, and is not initialised.
 pub fn announce(tracer: &Tracer, env: Env, class: Object) {
@@ -60,7 +23,7 @@ pub fn announce(tracer: &Tracer, env: Env, class: Object) {
 pub fn announce_the_rest(tracer: &Tracer, env: Env) {
     env.frame(CLASSES, |env| {
         for class in tracer.jvmti.loaded_classes(env).unwrap_or_default() {
-            tracer.classes.define(tracer, env, class, false);
+            define(tracer, env, class, false);
             let Ok(status) = tracer.jvmti.class_status(class) else { continue };
             if status & (class_status::PREPARED | class_status::NEVER_LINKED) == 0 {
                 tracer.proxy.announce_mirror(env, class);
@@ -83,102 +46,4 @@ fn with_resolved_references(tracer: &Tracer, env: Env, class: Object, act: impl 
             act(env, references);
         }
     });
-}
-
-/// Whether the static fields of some classes lie there and nowhere else.
-fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Statics, reference_bytes: u32) -> bool {
-    let is_so = |class: Object| -> Result<bool, JvmtiError> {
-        let mut offsets = Vec::new();
-        for field in jvmti.class_fields(class)? {
-            if jvmti.field_modifiers(class, field)? & STATIC != 0
-                && jvmti.field_name(class, field)?.descriptor.starts_with(['L', '['])
-            {
-                offsets.push(ids.static_offset(FieldId(field.0)).map(i64::from));
-            }
-        }
-        offsets.sort_unstable();
-        let count = i64::from(proxy.int_at(env, class, statics.count));
-        let row = (0..count).map(|i| Some(statics.first + i * i64::from(reference_bytes)));
-        Ok(row.eq(offsets))
-    };
-    [c"java/lang/Thread", c"java/lang/Class", c"java/lang/String", c"java/lang/System", c"java/lang/Boolean"]
-        .into_iter()
-        .all(|name| env.frame(4, |env| env.find_class(name).is_some_and(|class| is_so(class).unwrap_or(false))))
-}
-
-/// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`). `size` is what the
-/// fields take.
-fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, reference_bytes: u32) -> Option<i64> {
-    env.frame(CLASSES, |env| {
-        let fields = reference_fields(jvmti, ids, env.find_class(c"java/lang/Class")?).ok()?;
-        let (mut done, mut waiting) = (Vec::new(), Vec::new());
-        for class in jvmti.loaded_classes(env).ok()? {
-            let status = jvmti.class_status(class).ok()?;
-            if status & class_status::NEVER_LINKED == 0 {
-                let mirrors = if status & class_status::INITIALIZED != 0 { &mut done } else { &mut waiting };
-                if mirrors.len() < SAMPLES {
-                    mirrors.push(Mirror::read(env, proxy, class, size));
-                }
-            }
-        }
-        let (_, first) = (done.first()?, waiting.first()?);
-        let mut slots = (0..size / i64::from(reference_bytes)).map(|slot| slot as usize).filter(|&slot| {
-            done.iter().all(|mirror| mirror.slot(slot, reference_bytes) == 0)
-                && waiting.iter().all(|mirror| mirror.slot(slot, reference_bytes) != 0)
-        });
-        let offset = slots.next().filter(|_| slots.next().is_none())? as i64 * i64::from(reference_bytes);
-        // What no field declares may be anything, and must not be read as a reference.
-        if !fields.contains(&offset) {
-            return None;
-        }
-        let lock = proxy.reference(env, first.class, offset)?;
-        let is_lock = jvmti.class_signature(env.class_of(lock)?).ok()? == "[I" && env.array_length(lock) == 0;
-        is_lock.then_some(offset)
-    })
-}
-
-/// Where the instance fields of reference types lie that a class declares.
-fn reference_fields(jvmti: Jvmti, ids: FieldIds, class: Object) -> Result<Vec<i64>, JvmtiError> {
-    let mut offsets = Vec::new();
-    for field in jvmti.class_fields(class)? {
-        let is_static = jvmti.field_modifiers(class, field)? & STATIC != 0;
-        if !is_static && jvmti.field_name(class, field)?.descriptor.starts_with(['L', '[']) {
-            offsets.extend(ids.instance_offset(field).map(i64::from));
-        }
-    }
-    Ok(offsets)
-}
-
-/// The bytes of a class mirror, its static fields not counted.
-struct Mirror<'a> {
-    class: Object<'a>,
-    words: Vec<u64>,
-}
-
-impl<'a> Mirror<'a> {
-    fn read(env: Env, proxy: &Proxy, class: Object<'a>, size: i64) -> Self {
-        Self { class, words: (0..size).step_by(8).map(|offset| proxy.word(env, class, offset)).collect() }
-    }
-
-    /// What the n-th place for a reference holds.
-    fn slot(&self, n: usize, reference_bytes: u32) -> u64 {
-        slot(&self.words, n, reference_bytes)
-    }
-}
-
-fn slot(words: &[u64], n: usize, reference_bytes: u32) -> u64 {
-    if reference_bytes == 4 { words[n / 2] >> (n % 2 * 32) & 0xffff_ffff } else { words[n] }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slots_are_halves_of_words_or_words() {
-        let words = [1, 2 << 32 | 3];
-        assert_eq!([0, 1, 2, 3].map(|n| slot(&words, n, 4)), [1, 0, 3, 2]);
-        assert_eq!([0, 1].map(|n| slot(&words, n, 8)), words);
-    }
 }

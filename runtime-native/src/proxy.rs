@@ -1,20 +1,60 @@
 //! `java.lang.HeapProxy` as native code sees it.
 
 use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use et_format::ArrayLayout;
 use et_rewriter::rewrite::EventSet;
 use jni_sys::jvalue;
 
 use crate::ids::Block;
-use crate::jni_table;
-use crate::jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
-use crate::jvm::hotspot::{HotSpot, Layout};
-use crate::prepared::Mirrors;
 use crate::slots::HiddenStores;
+use et_jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
+use et_jvm::hotspot::{HotSpot, Layout};
 
 /// The bits of an identity hash.
 const HASH: i32 = 0x7fff_ffff;
+
+/// Whether hooks are on, for functions that native code calls. They have no state of their own to keep it in.
+static ON: AtomicBool = AtomicBool::new(false);
+
+/// Whether classes made at run time are rewritten, as above.
+static DEFINITIONS: AtomicBool = AtomicBool::new(false);
+
+/// The events that the JDK's classes are hooked for: the rewriter left them in a constant of Thread.
+pub fn jdk_events(env: Env) -> Option<EventSet> {
+    let thread = env.find_class(c"java/lang/Thread")?;
+    let events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
+    Some(EventSet::from_bits(events as u8))
+}
+
+/// Whether hooks are on.
+pub fn is_on() -> bool {
+    ON.load(Ordering::Acquire)
+}
+
+/// Whether classes made at run time are rewritten.
+pub fn rewrites_definitions() -> bool {
+    DEFINITIONS.load(Ordering::Acquire)
+}
+
+/// Where class mirrors hold what the VM has made for a class, as far as that is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mirrors {
+    /// The lock of the class's initialisation. Not all releases have one there.
+    pub lock: Option<i64>,
+    /// The static fields of reference types.
+    pub statics: Option<Statics>,
+}
+
+/// Static fields of reference types stand in a row behind the fields of `java.lang.Class`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Statics {
+    /// Of their number.
+    pub count: i64,
+    /// Of the first.
+    pub first: i64,
+}
 
 /// The class, its fields and its methods.
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +85,7 @@ pub struct Proxy {
     put_element: StaticMethod,
     /// Where HeapProxyClasses has its switch, if the JDK has that class.
     rewrites: Option<(Global, StaticField)>,
-    jdk_events: i32,
+    jdk_events: EventSet,
 }
 
 /// Values of HeapProxy's static fields.
@@ -80,7 +120,6 @@ impl Proxy {
         let release = env.find_class(c"java/lang/HeapProxyRelease")?;
         let mirrors = env.find_class(c"java/lang/HeapProxyMirrors")?;
         let at = c"(Ljava/lang/Object;J)Ljava/lang/Object;";
-        let jdk_events = env.get_static_int(thread, env.static_field(thread, c"etEvents", c"I")?);
         let proxy = Self {
             class: env.global(class)?,
             on: env.static_field(class, c"on", c"Z")?,
@@ -106,7 +145,7 @@ impl Proxy {
             rewrites: env
                 .find_class(c"java/lang/HeapProxyClasses")
                 .and_then(|class| Some((env.global(class)?, env.static_field(class, c"on", c"Z")?))),
-            jdk_events,
+            jdk_events: jdk_events(env)?,
         };
         proxy.bind_unsafe(env);
         Some(proxy)
@@ -117,9 +156,9 @@ impl Proxy {
         self.class.get()
     }
 
-    /// The events that the JDK's classes are hooked for: the rewriter left them in a constant of Thread.
+    /// The events that the JDK's classes are hooked for.
     pub fn jdk_events(&self) -> EventSet {
-        EventSet::from_bits(self.jdk_events as u8)
+        self.jdk_events
     }
 
     /// JDK 8: HeapProxy cannot get its Unsafe by itself.
@@ -233,7 +272,7 @@ impl Proxy {
     /// Switches the hooks.
     pub fn switch(&self, env: Env, on: bool) {
         env.set_static_boolean(self.class(), self.on, on);
-        jni_table::switch(on);
+        ON.store(on, Ordering::Release);
         if !on {
             self.switch_rewriting(env, false);
         }
@@ -244,7 +283,7 @@ impl Proxy {
         if let Some((class, field)) = &self.rewrites {
             env.set_static_boolean(class.get(), *field, on);
         }
-        jni_table::switch_definitions(on);
+        DEFINITIONS.store(on, Ordering::Release);
     }
 
     /// Hook: native code has made an object, which nobody else has seen yet.

@@ -5,7 +5,7 @@ use std::ffi::CString;
 use et_rewriter::hooks::thread_fields;
 use jni_sys::jvalue;
 
-use crate::jvm::env::Env;
+use et_jvm::env::Env;
 
 /// Has the JDK filter them, as it does with fields of its own that nobody is to see. False if it does not: they
 /// are synthetic all the same, which is what tools go by.

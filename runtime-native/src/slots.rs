@@ -13,11 +13,10 @@ use rustc_hash::FxHashMap;
 
 use crate::dynamic_ids::{self, DynamicIds};
 use crate::id_table::{self, IdTable};
-use crate::jvm::env::{Env, Object};
-use crate::jvm::field_ids::FieldIds;
-use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError, STATIC};
 use crate::queue::Queue;
-use crate::tracer::Tracer;
+use et_jvm::env::{Env, FieldId, Object};
+use et_jvm::field_ids::FieldIds;
+use et_jvm::jvmti::{Jvmti, JvmtiError, STATIC};
 
 /// Slots of the table that HeapProxy looks into, as many as it counts on.
 const SLOTS: usize = 1 << 18;
@@ -64,35 +63,41 @@ pub fn no_layout() -> usize {
 
 /// A reference field: where it is, and what it is called in events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Slot {
-    offset: i32,
-    field: u32,
+pub struct Slot {
+    /// In bytes from the start of the object, or of the mirror.
+    pub offset: i32,
+    /// The field reference.
+    pub field: u32,
 }
 
 /// The reference fields that a class declares itself.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Own {
-    instance: Vec<Slot>,
+pub struct Own {
+    /// Of instances.
+    pub instance: Vec<Slot>,
     /// With their ids in JNI.
-    statics: Vec<(usize, Slot)>,
+    pub statics: Vec<(usize, Slot)>,
 }
 
 /// A layout in the form that HeapProxy reads: the number of fields, then offset and field reference of each.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Layout(Arc<[i32]>);
+pub struct Layout(Arc<[i32]>);
 
 impl Layout {
-    fn new(mut slots: Vec<Slot>) -> Self {
+    /// Of these fields.
+    pub fn new(mut slots: Vec<Slot>) -> Self {
         slots.sort_unstable();
         let words = slots.iter().flat_map(|slot| [slot.offset, slot.field as i32]);
         Self([slots.len() as i32].into_iter().chain(words).collect())
     }
 
-    fn slots(&self) -> impl Iterator<Item = Slot> {
+    /// The fields.
+    pub fn slots(&self) -> impl Iterator<Item = Slot> {
         self.0[1..].chunks_exact(2).map(|pair| Slot { offset: pair[0], field: pair[1] as u32 })
     }
 
-    fn address(&self) -> usize {
+    /// Where HeapProxy finds it.
+    pub fn address(&self) -> usize {
         self.0.as_ptr() as usize
     }
 }
@@ -188,72 +193,30 @@ impl Slots {
         Kept { own: state.own.len(), layouts: state.layouts.len() }
     }
 
-    /// Address of the layout of a class: of one without fields if nothing can be known.
-    pub fn layout_address(&self, tracer: &Tracer, env: Env, class: Object) -> usize {
-        // Where ids are used up nothing can be kept.
-        if tracer.id(env, class) == 0 {
-            return no_layout();
-        }
-        self.layout(tracer, env, class).map_or(no_layout(), |layout| layout.address())
+    /// Where field ids say that a field lies.
+    pub fn instance_offset(&self, field: FieldId) -> Option<i32> {
+        self.ids.instance_offset(field)
     }
 
-    /// The field reference of what lies at that offset of an instance of `class`; 0 for none.
-    pub fn instance_field(&self, tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
-        let slot = self.ids.instance_offset(field).and_then(|offset| {
-            let layout = self.layout(tracer, env, class).ok()?;
-            layout.slots().find(|slot| slot.offset == offset)
-        });
-        slot.map_or(0, |slot| slot.field)
+    /// The layout of the class with this id, if it was made.
+    pub fn layout(&self, class: u32) -> Option<Layout> {
+        self.lock().layouts.get(&class).cloned()
     }
 
-    /// The field reference of the static reference field that lies at that offset of the mirror; 0 for none.
-    pub fn static_field_at(&self, tracer: &Tracer, env: Env, mirror: Object, offset: i64) -> u32 {
-        let Ok(own) = self.own(tracer, env, mirror) else { return 0 };
-        own.statics.iter().find(|(_, slot)| i64::from(slot.offset) == offset).map_or(0, |(_, slot)| slot.field)
+    /// The fields that the class with this id declares, if they were asked for.
+    pub fn own(&self, class: u32) -> Option<Arc<Own>> {
+        self.lock().own.get(&class).cloned()
     }
 
-    /// The field reference of a static field by its id in JNI; 0 if it holds no reference.
-    pub fn static_field(&self, tracer: &Tracer, env: Env, class: Object, field: FieldId) -> u32 {
-        // The class may have inherited it, from an interface even.
-        let Ok(Some(owner)) = tracer.jvmti.field_declaring_class(env, class, field) else { return 0 };
-        let Ok(own) = self.own(tracer, env, owner) else { return 0 };
-        own.statics.iter().find(|(id, _)| *id == field.0 as usize).map_or(0, |(_, slot)| slot.field)
-    }
-
-    fn layout(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Layout, JvmtiError> {
-        let id = tracer.id(env, class);
-        if let Some(layout) = self.lock().layouts.get(&id) {
-            return Ok(layout.clone());
-        }
-        // Superclasses first; the frame keeps the local references of one class at a time.
-        let mut slots = env.frame(8, |env| match env.superclass(class) {
-            Some(superclass) => self.layout(tracer, env, superclass).map(|layout| layout.slots().collect()),
-            None => Ok(Vec::new()),
-        })?;
-        slots.extend_from_slice(&self.own(tracer, env, class)?.instance);
-        Ok(self.keep(id, Layout::new(slots)))
-    }
-
-    fn own(&self, tracer: &Tracer, env: Env, class: Object) -> Result<Arc<Own>, JvmtiError> {
-        let id = tracer.id(env, class);
-        if let Some(own) = self.lock().own.get(&id) {
-            return Ok(own.clone());
-        }
-        // So that somebody waits for its end, with which this goes.
-        tracer.classes.define(tracer, env, class, false);
-        // No lock is held while the VM is asked: if two threads do, one's answer is thrown away.
-        let members = self.members(tracer.jvmti, class)?;
+    /// Keeps what a class declares, with references that the trace gets. What came first stays.
+    pub fn keep_own(&self, class: u32, members: Members, ids: &DynamicIds, queue: &Queue) -> Arc<Own> {
         let mut state = self.lock();
-        if let Some(own) = state.own.get(&id) {
-            return Ok(own.clone());
-        }
-        let own = Arc::new(members.publish(ObjectHash(id), &tracer.dynamic_ids, &tracer.queue));
-        state.own.insert(id, own.clone());
-        Ok(own)
+        let publish = || Arc::new(members.publish(ObjectHash(class), ids, queue));
+        state.own.entry(class).or_insert_with(publish).clone()
     }
 
     /// Asks the VM for the reference fields that a class declares.
-    fn members(&self, jvmti: Jvmti, class: Object) -> Result<Members, JvmtiError> {
+    pub fn members(&self, jvmti: Jvmti, class: Object) -> Result<Members, JvmtiError> {
         let signature = jvmti.class_signature(class)?;
         let name = signature.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or_default();
         let mut members = Members { class: name.to_owned(), fields: Vec::new() };
@@ -287,7 +250,7 @@ impl Slots {
     }
 
     /// The first layout that comes for a class stays.
-    fn keep(&self, class: u32, layout: Layout) -> Layout {
+    pub fn keep(&self, class: u32, layout: Layout) -> Layout {
         let mut state = self.lock();
         if let Some(known) = state.layouts.get(&class) {
             return known.clone();
@@ -303,11 +266,13 @@ impl Slots {
 }
 
 /// What the VM says of a class, before its fields have ids.
-struct Members {
+#[derive(Debug)]
+pub struct Members {
     class: String,
     fields: Vec<Declared>,
 }
 
+#[derive(Debug)]
 struct Declared {
     name: String,
     descriptor: String,

@@ -1,5 +1,6 @@
 //! The state of a traced run, shared by all callbacks.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
@@ -9,25 +10,29 @@ use et_format::event::Ticket;
 use et_format::progress::{OVERFLOWS, RunId};
 use et_format::{GcRecord, Nanos};
 
-use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk};
+use crate::buffers::{Buffers, CutChunk, FullChunk};
 use crate::classes::Classes;
 use crate::collector::Collector;
-use crate::control::{Control, VM_DEATH};
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
+use crate::early::Early;
 use crate::ids::{IdSpace, Tags};
-use crate::jvm::env::{Env, Object, Vm};
-use crate::jvm::hotspot::HotSpot;
-use crate::jvm::jvmti::Jvmti;
 use crate::patience::Patience;
 use crate::proxy::Proxy;
 use crate::queue::{Counters, Finish, Queue};
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
 use crate::slots::{Kept, Slots};
-use crate::threads::Threads;
+use et_jvm::env::{Env, Object, Vm};
+use et_jvm::hotspot::HeapUse;
+use et_jvm::hotspot::HotSpot;
+use et_jvm::jvmti::Jvmti;
+use et_jvm::listener::panic_text;
+use et_jvm::threads::CurrentThread;
+
+use crate::live_threads::Threads;
 use crate::unloading::{self, Unloading};
-use crate::writer::{HeapUse, Host, Written};
+use crate::writer::{self, Host, Written};
 
 /// Slots of the table of known ids, as many as HeapProxy counts on.
 pub const KNOWN_SLOTS: usize = 1 << 16;
@@ -38,6 +43,11 @@ const PATIENCE_AT_EXIT: Duration = Duration::from_secs(10);
 /// Has the sizes of the tables by class told at the end, for tests of these.
 const TABLES_VARIABLE: &str = "ET_TEST_TABLES";
 
+/// What ends a trace as a rule.
+pub const VM_DEATH: &str = "VMDeath";
+
+/// For functions that get nothing from whoever calls them: the natives of HeapProxy, the functions in JNI's table, and what runs at the
+/// process's exit. Everybody else is given the tracer.
 static TRACER: OnceLock<Tracer> = OnceLock::new();
 
 /// A traced run.
@@ -53,6 +63,8 @@ pub struct Tracer {
     pub jvmti: Jvmti,
     /// Exported functions.
     pub hotspot: HotSpot,
+    /// Which thread the current one is.
+    pub current_thread: Option<CurrentThread>,
     /// The hooks.
     pub proxy: Proxy,
     /// Whether instance sizes can be asked for.
@@ -62,7 +74,7 @@ pub struct Tracer {
     /// Where events go first.
     pub buffers: Buffers,
     /// What is to be written.
-    pub queue: Queue,
+    pub queue: &'static Queue,
     /// Who writes events.
     pub threads: Threads,
     /// Which classes have their record.
@@ -74,17 +86,15 @@ pub struct Tracer {
     /// Where ids are, if not in identity hashes.
     pub tags: OnceLock<Tags>,
     /// Static ids that are given out as the program runs.
-    pub dynamic_ids: DynamicIds,
+    pub dynamic_ids: &'static DynamicIds,
     /// The collection that is going on.
     gc: Mutex<Option<(Ticket, Nanos)>>,
     /// Rewrites classes made at run time; none if that is off.
-    pub dynamic: Option<Dynamic>,
-    /// When tracing begins and ends.
-    pub control: Control,
+    pub dynamic: Option<&'static Dynamic>,
     /// Is asked which objects it freed; none if that is off.
     pub collector: Option<Collector>,
     /// Says which classes are unloaded; none if the VM does not.
-    pub unloading: Option<Unloading>,
+    pub unloading: OnceLock<Unloading>,
     /// When the runtime began to work.
     pub start: Instant,
     /// For the writer.
@@ -115,18 +125,36 @@ pub struct Parts {
     pub vm: Vm,
     pub jvmti: Jvmti,
     pub hotspot: HotSpot,
+    pub current_thread: Option<CurrentThread>,
     pub proxy: Proxy,
     pub sizes_known: bool,
     pub slots: Slots,
     pub buffers: Buffers,
     pub sink: Sink,
-    pub dynamic: Option<Dynamic>,
-    pub control: Control,
+    pub dynamic: Option<&'static Dynamic>,
     pub collector: Option<Collector>,
     pub ids: IdSpace,
     pub start: Instant,
-    pub unloading: Option<Unloading>,
     pub patience: Arc<Patience>,
+    pub early: &'static Early,
+}
+
+/// Runs `body`, which C has called; a panic in it ends tracing.
+pub fn guarded<T>(env: Option<Env>, fallback: T, body: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|cause| {
+        panicked(env, panic_text(&*cause));
+        fallback
+    })
+}
+
+/// Our own code has panicked, in these words: tracing ends, the program runs on.
+pub fn panicked(env: Option<Env>, why: &str) {
+    say(format_args!("internal error, tracing stops here, the program runs on: {why}"));
+    if let Some(tracer) = get() {
+        // The trace will have an end, at which all seems well.
+        tracer.queue.problem(format!("internal error, tracing stopped before the program ended: {why}"), 1);
+        tracer.give_up(env);
+    }
 }
 
 /// The tracer, once tracing has begun.
@@ -143,22 +171,22 @@ impl Tracer {
             vm: parts.vm,
             jvmti: parts.jvmti,
             hotspot: parts.hotspot,
+            current_thread: parts.current_thread,
             proxy: parts.proxy,
             sizes_known: parts.sizes_known,
             slots: parts.slots,
             buffers: parts.buffers,
-            queue: Queue::default(),
+            queue: &parts.early.queue,
             threads: Threads::default(),
             classes: Classes::default(),
             ids: parts.ids,
             mark_shift: OnceLock::new(),
             tags: OnceLock::new(),
-            dynamic_ids: DynamicIds::default(),
+            dynamic_ids: &parts.early.ids,
             gc: Mutex::new(None),
             dynamic: parts.dynamic,
-            control: parts.control,
             collector: parts.collector,
-            unloading: parts.unloading,
+            unloading: OnceLock::new(),
             start: parts.start,
             sink: Mutex::new(Some(parts.sink)),
             writer_runs: Barrier::new(2),
@@ -176,29 +204,20 @@ impl Tracer {
         get()
     }
 
-    /// Hands in the chunk that the thread has filled up to `at` (0: none) and gives it a new one: the address of its
-    /// first event, 0 if tracing is over.
-    pub fn next_chunk(&self, env: Env, thread: Object, at: usize) -> usize {
-        // One reading for both: behind the events of the one, before those of the other.
-        let now = self.nanos();
-        self.hand_in(at, now);
-        if self.ended.load(Ordering::Acquire) {
-            self.late.fetch_add(1, Ordering::Relaxed);
-            return 0;
-        }
-        let index = self.threads.current(self, env, thread);
-        match self.buffers.take(index, now) {
-            Ok(address) => address,
-            Err(NoChunk::Stopped) => {
-                self.late.fetch_add(1, Ordering::Relaxed);
-                0
-            }
-            Err(NoChunk::NoSpace) => {
-                if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
-                    say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
-                }
-                0
-            }
+    /// Whether the trace has its end.
+    pub fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Acquire)
+    }
+
+    /// An event came behind the end.
+    pub fn count_late(&self) {
+        self.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// There was no buffer for an event.
+    pub fn count_lost(&self) {
+        if self.lost.fetch_add(1, Ordering::Relaxed) == 0 {
+            say("no buffer for a thread, its events are lost: too many threads, or no space beside the trace");
         }
     }
 
@@ -214,7 +233,7 @@ impl Tracer {
         let now = (self.buffers.next_ticket(), self.nanos());
         *self.gc.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
         if let Some(collector) = &self.collector {
-            collector.begins(&self.queue, now.0);
+            collector.begins(self.queue, now.0);
         }
     }
 
@@ -238,7 +257,7 @@ impl Tracer {
         if let Some(class) = unloading::class_with(tag) {
             self.class_is_gone(class);
         } else if let Some(collector) = &self.collector {
-            collector.freed(&self.queue, tag);
+            collector.freed(self.queue, tag);
         }
     }
 
@@ -274,10 +293,24 @@ impl Tracer {
     /// Lets the collector say its last, if it is asked.
     pub fn ask_what_is_held(&self, env: Env) {
         if let Some(collector) = &self.collector
-            && let Err(error) = collector.end(&self.queue, self.jvmti, env)
+            && let Err(error) = collector.end(self.queue, self.jvmti, env)
         {
             self.queue.problem(format!("the collector did not say what it held at the end: {error}"), 1);
         }
+    }
+
+    /// The body of the writer's thread.
+    pub fn write(&'static self) {
+        guarded(self.vm.env(), (), || {
+            let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
+            self.writer_runs.wait();
+            if let Some(sink) = sink {
+                let written = writer::run(self.run, self.queue, &self.buffers, sink, self, self.start);
+                *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
+            }
+        });
+        // Also after a panic: the program's end waits for the writer's.
+        self.queue.writer_is_gone();
     }
 
     /// The time.
@@ -356,7 +389,7 @@ impl Tracer {
         Counters {
             lost_events: self.lost.load(Ordering::Relaxed),
             overflows: env.map_or(0, |env| self.proxy.overflows(env).into()),
-            dynamic: self.dynamic.as_ref().map(Dynamic::counts),
+            dynamic: self.dynamic.map(Dynamic::counts),
         }
     }
 

@@ -4,8 +4,9 @@
 //! those that the collector has freed, some time after the collection. Until then no object gets such an id again
 //! ([`crate::ids`]). The trace keeps what it was told.
 
-use crate::jvm::env::{Object, Vm};
-use crate::jvm::jvmti::{Callbacks, Capability, Jvmti, JvmtiError, ObjectFreeCallback};
+use et_jvm::env::{Object, Vm};
+use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
+use et_jvm::listener::Listener;
 
 /// Tells the tags of classes from all others: some VMs (25) tell the environment that walks the heap what is due to another.
 const CLASS: i64 = 1 << 33;
@@ -17,12 +18,12 @@ pub struct Unloading {
 }
 
 impl Unloading {
-    /// An environment of JVMTI's is made for it. `freed` is called with the tags of what is gone.
-    pub fn new(vm: Vm, freed: ObjectFreeCallback) -> Result<Self, JvmtiError> {
+    /// An environment of JVMTI's is made for it. `listener` is told the tags of what is gone.
+    pub fn new(vm: Vm, listener: &'static dyn Listener) -> Result<Self, JvmtiError> {
         let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
         let told = jvmti
             .add_capabilities(&[Capability::TagObjects, Capability::ObjectFreeEvents])
-            .and_then(|()| jvmti.set_callbacks(&Callbacks { object_free: Some(freed), ..Callbacks::default() }))
+            .and_then(|()| jvmti.listen(listener))
             .and_then(|()| jvmti.tell_what_is_freed());
         told.inspect_err(|_| jvmti.dispose()).map(|()| Self { jvmti })
     }

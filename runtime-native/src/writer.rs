@@ -11,6 +11,8 @@ use et_format::{
     BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, Wall, file_header,
 };
 
+use et_jvm::hotspot::HeapUse;
+
 use crate::buffers::Buffers;
 use crate::cpu_time;
 use crate::pages;
@@ -27,15 +29,6 @@ const DISCARDED: &str = "events were thrown away instead of written (discard=on)
 const KEPT: usize = 1 << 20;
 /// How old the last known counts of a killed run may be.
 const PROGRESS_EVERY: Duration = Duration::from_millis(250);
-
-/// Bytes of the Java heap after a collection.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HeapUse {
-    /// In use.
-    pub used: u64,
-    /// Obtained from the system.
-    pub committed: u64,
-}
 
 /// What the writer needs of the JVM, so that it can be tested without one.
 pub trait Host {

@@ -20,7 +20,8 @@ fn main() -> ExitCode {
         ("allocations_only", allocations_only),
         ("a_program_that_was_not_instrumented", a_program_that_was_not_instrumented),
     ];
-    let loaders: [(&str, lab::Case); 2] = [
+    let loaders: [(&str, lab::Case); 3] = [
+        ("lambdas_from_before_tracing_have_hooks", lambdas_from_before_tracing_have_hooks),
         ("unloaded_classes_are_forgotten", unloaded_classes_are_forgotten),
         ("ids_of_unloaded_classes_are_used_again", ids_of_unloaded_classes_are_used_again),
     ];
@@ -150,6 +151,22 @@ fn switched_off(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(hidden > 4, "{hidden} hidden classes without hooks");
     ensure!(without.iter().any(|class| class == COPIED), "{without:?}");
     run.clean()
+}
+
+/// The module system makes lambdas before the VM is up when it is given such an option.
+fn lambdas_from_before_tracing_have_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let opens = ["--add-opens", "java.base/java.lang=ALL-UNNAMED"];
+    let lambdas = |test: &str, traced: &[&str]| -> Result<Vec<String>> {
+        let run = Run::with(lab, jdk, test, "facts/Threads", Setup { both: &opens, traced, ..Setup::default() })?;
+        let mut without = without_hooks(&run.summary(lab)?)?;
+        without.retain(|class| class.contains("Lambda"));
+        run.clean()?;
+        Ok(without)
+    };
+    let (on, off) = (lambdas("early_lambdas", &[])?, lambdas("early_lambdas_off", &["-Det.dynamic=off"])?);
+    ensure!(on.is_empty(), "without hooks: {on:?}");
+    ensure!(!off.is_empty(), "this JDK makes none, so the test tells nothing");
+    Ok(())
 }
 
 fn excluded(lab: &Lab, jdk: &Jdk) -> Result<()> {

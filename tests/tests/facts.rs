@@ -4,15 +4,15 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::process::ExitCode;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program::Run;
+use et_tests::program::{Run, Setup};
 use et_tests::record::{ObjectId, ThreadId, What};
 use et_tests::window::Trace;
 use xtask::jdks::Jdk;
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 13] = [
+    let cases: [(&str, lab::Case); 14] = [
         ("allocations_only", allocations_only),
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         ("whoever_exits_is_listed_once", whoever_exits_is_listed_once),
         ("collections_are_counted", collections_are_counted),
         ("chunks_tell_when_they_happened", chunks_tell_when_they_happened),
+        ("another_agent_has_events_of_its_own", another_agent_has_events_of_its_own),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
@@ -172,6 +173,28 @@ fn chunks_tell_when_they_happened(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(times[0] > 0 && times.is_sorted(), "thread {thread}: {times:?}");
         ensure!(times.last().is_some_and(|last| (*last as f64) < 1e9 * seconds), "{times:?} in {seconds} s");
     }
+    run.clean()
+}
+
+/// The tracer and an agent that uses the same crate, with two environments, in one process: each is told of what it has asked for. A panic
+/// in one of them is its own.
+fn another_agent_has_events_of_its_own(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let test = "another_agent";
+    let report = lab.folder(jdk, test)?.join("bystander.txt");
+    // Cargo builds it beside the tests that depend on it.
+    let library = std::env::current_exe()?.with_file_name("libet_bystander.so");
+    let agent = format!("-agentpath:{}={}", library.display(), report.display());
+    let run = Run::with(lab, jdk, test, "facts/Threads", Setup { traced: &[&agent], ..Setup::default() })?;
+    let told = fs::read_to_string(&report)?;
+    let names = thread_names(&run, lab)?;
+    let lines: Vec<&str> = told.lines().collect();
+    let [inits, threads, panics, classes] = lines[..] else { bail!("{told}") };
+    ensure!(inits == "inits 1", "{told}");
+    let started: usize = threads.strip_prefix("threads ").context("no threads")?.parse()?;
+    ensure!(started >= 8 && names.contains("turn-1"), "{started} threads, the trace has {names:?}");
+    ensure!(panics == r#"panics ["at the first thread: Ok(()), env: true"]"#, "{told}");
+    ensure!(classes.contains(r#""Threads""#) && classes.contains(r#""Threads$Leaf""#), "{told}");
+    ensure!(run.read(lab)?.calls("work").len() == 3, "the trace misses calls of work");
     run.clean()
 }
 

@@ -2,10 +2,10 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use super::{MethodName, Trigger};
-use crate::jvm::env::{Env, Object};
-use crate::jvm::jvmti::{CLASSES, EventKind, JvmtiError, MethodId};
+use crate::options::{MethodName, Trigger};
 use crate::tracer::Tracer;
+use et_jvm::env::{Env, MethodId, Object};
+use et_jvm::jvmti::{CLASSES, EventKind, JvmtiError};
 
 /// Breakpoints at the start of methods.
 #[derive(Debug)]

@@ -4,23 +4,22 @@
 //! exists then is written down as it would have been at the program's start.
 
 mod breakpoints;
-mod trigger;
+mod phases;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Barrier, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Barrier, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-pub use trigger::{MethodName, NoTrigger, Trigger, duration};
-
-use crate::jvm::env::{Env, Global, Object};
-use crate::jvm::jvmti::MethodId;
+use crate::begin::{self, StartError};
+use crate::options::Trigger;
+use crate::prepared;
 use crate::report::say;
-use crate::start::{self, StartError};
-use crate::tracer::Tracer;
+use crate::tracer::{Tracer, VM_DEATH, guarded};
 use breakpoints::Breakpoints;
+use et_jvm::env::{Env, Global, MethodId, Object};
+use et_jvm::threads::agent_thread;
+use phases::{Phase, Phases};
 
-/// What ends a trace as a rule.
-pub const VM_DEATH: &str = "VMDeath";
 /// How often the clock and the file system are looked at.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -31,20 +30,11 @@ pub struct Control {
     stop: Option<Trigger>,
     /// The threads of the VM's that are ours.
     own: Mutex<Vec<Global>>,
-    phase: Mutex<Phase>,
-    /// Signalled when all is over: the VM's exit waits for threads of ours.
-    ended: Condvar,
+    phases: Phases,
     is_tracing: AtomicBool,
     breakpoints: Breakpoints,
     /// Met by the thread that watches, once it runs.
     pub watcher_runs: Barrier,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Waiting,
-    Tracing { since: Instant },
-    Ended,
 }
 
 impl Control {
@@ -55,8 +45,7 @@ impl Control {
             start,
             stop,
             own: Mutex::default(),
-            phase: Mutex::new(Phase::Waiting),
-            ended: Condvar::new(),
+            phases: Phases::default(),
             is_tracing: AtomicBool::new(false),
             breakpoints,
             watcher_runs: Barrier::new(2),
@@ -64,9 +53,16 @@ impl Control {
     }
 
     /// Begins, if nothing is waited for; sees to it that what is waited for is noticed.
-    pub fn open(&self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
+    pub fn open(&'static self, tracer: &'static Tracer, env: Env, thread: Object) -> Result<(), StartError> {
         if [&self.start, &self.stop].into_iter().flatten().any(|trigger| !matches!(trigger, Trigger::Method(_))) {
-            let watcher = start::agent_thread(tracer, env, c"elephant-tracks control", crate::agent::control_thread)?;
+            let watch = move |env: Env| {
+                guarded(Some(env), (), || {
+                    self.watcher_runs.wait();
+                    self.watch(tracer, env);
+                });
+            };
+            let watcher = agent_thread(tracer.jvmti, env, c"elephant-tracks control", watch);
+            let watcher = watcher.map_err(|_| StartError::Thread)?;
             self.own_thread(env, watcher);
             self.watcher_runs.wait();
         }
@@ -91,17 +87,19 @@ impl Control {
 
     /// Writes down what there is and switches the hooks on. `thread` is the current one, if it is the program's.
     fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
-        let mut phase = lock(&self.phase);
-        if *phase != Phase::Waiting {
+        if !self.phases.begin() {
             return Ok(());
         }
         let own = lock(&self.own).clone();
         self.is_tracing.store(true, Ordering::Release);
         // A frame of our own: more references are made than a callback may count on.
-        let began = env.frame(128, |env| start::record_what_exists(tracer, env, thread, &own, self.start.is_some()));
-        match began {
-            Ok(()) => *phase = Phase::Tracing { since: Instant::now() },
-            Err(_) => self.is_tracing.store(false, Ordering::Release),
+        let began = env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()));
+        if !self.phases.began(began.is_ok()) {
+            self.is_tracing.store(false, Ordering::Release);
+            if began.is_ok() {
+                // The trace has got its end meanwhile.
+                tracer.proxy.switch(env, false);
+            }
         }
         began
     }
@@ -117,20 +115,21 @@ impl Control {
 
     /// The VM goes down: ends the trace, unless it has its end. Other threads stand still while it is written, as far as that can be.
     pub fn end_with_vm(&self, tracer: &'static Tracer, env: Env) {
-        let phase = self.take_phase();
+        let phase = self.phases.end();
         match phase {
             Phase::Ended => {}
             Phase::Tracing { .. } => {
                 if let Some(line) = self.never_came("stop", self.stop.as_ref().filter(|stop| stop.is_method())) {
                     say(format_args!("{line}: the trace goes on to the end of the program"));
                 }
-                crate::prepared::announce_the_rest(tracer, env);
+                prepared::announce_the_rest(tracer, env);
                 tracer.ask_what_is_held(env);
                 let own = lock(&self.own).clone();
-                start::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
+                begin::while_others_stand_still(tracer, env, &own, || tracer.end_with_vm(env));
                 self.close(tracer);
             }
-            Phase::Waiting => {
+            // One that has begun and not come to an end of that counts as none.
+            Phase::Waiting | Phase::Beginning => {
                 let line = self.never_came("start", self.start.as_ref()).unwrap_or_default();
                 let line = format!("tracing did not begin: {line}");
                 say(&line);
@@ -150,23 +149,17 @@ impl Control {
         Some(format!("{option}={} did not come{why}", trigger?))
     }
 
-    fn take_phase(&self) -> Phase {
-        let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Ended);
-        self.ended.notify_all();
-        phase
-    }
-
     /// Ends the trace, once.
     pub fn end(&self, tracer: &'static Tracer, env: Env, reason: &'static str) {
-        let phase = self.take_phase();
+        let phase = self.phases.end();
         match phase {
             Phase::Ended => return,
             Phase::Tracing { .. } => {
-                crate::prepared::announce_the_rest(tracer, env);
+                prepared::announce_the_rest(tracer, env);
                 tracer.ask_what_is_held(env);
             }
             // It could not: who has found that out says why.
-            Phase::Waiting => {}
+            Phase::Waiting | Phase::Beginning => {}
         }
         self.close(tracer);
         tracer.end(env, reason);
@@ -174,7 +167,7 @@ impl Control {
 
     /// Nothing is to be told any more.
     fn close(&self, tracer: &Tracer) {
-        for kind in start::EVENTS {
+        for kind in begin::EVENTS {
             let _ = tracer.jvmti.set_event(kind, false);
         }
         self.breakpoints.close(tracer);
@@ -184,9 +177,7 @@ impl Control {
     /// The body of a thread that looks at the clock and at files.
     pub fn watch(&self, tracer: &'static Tracer, env: Env) {
         loop {
-            let goes_on = |phase: &mut Phase| *phase != Phase::Ended;
-            let phase = self.ended.wait_timeout_while(lock(&self.phase), POLL, goes_on);
-            let phase = *phase.unwrap_or_else(PoisonError::into_inner).0;
+            let phase = self.phases.wait(POLL);
             match phase {
                 Phase::Waiting if happened(self.start.as_ref(), tracer.start) => self.begin_late(tracer, env, None),
                 Phase::Tracing { since } if happened(self.stop.as_ref(), since) => self.end(tracer, env, "stop"),
@@ -205,7 +196,7 @@ impl Control {
     pub fn method_called(&self, tracer: &'static Tracer, env: Env, thread: Object, method: MethodId) {
         let Some(name) = self.breakpoints.name(method) else { return };
         let is = |trigger: &Option<Trigger>| matches!(trigger, Some(Trigger::Method(wanted)) if *wanted == name);
-        let phase = *lock(&self.phase);
+        let phase = self.phases.now();
         match phase {
             Phase::Waiting if is(&self.start) => self.begin_late(tracer, env, Some(thread)),
             Phase::Tracing { .. } if is(&self.stop) => self.end(tracer, env, "stop"),

@@ -9,12 +9,12 @@ use std::env;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::marks::Marks;
-use super::picture::{self, CLASS, MARKED, NAMELESS, PROBE, Picture};
+use super::marks::{CLASS, Marks};
+use super::picture::{self, MARKED, NAMELESS, PROBE, Picture};
 use crate::ids;
-use crate::jvm::env::{Env, Object};
-use crate::jvm::jvmti::{Jvmti, JvmtiError};
 use crate::tracer::Tracer;
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::{Jvmti, JvmtiError};
 
 /// Walks at most, should something go on making objects.
 const MAX_WALKS: u64 = 8;

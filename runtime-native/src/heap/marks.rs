@@ -1,31 +1,22 @@
 //! Ids in the mark words of the objects that a walk of the heap comes to.
 //!
-//! JVMTI shows a walk the places of tags, not objects; and to have tags looked up, made and set is most of what walks take. But
-//! HotSpot keeps these places on its stack, in structures whose members have stood in the same order from JDK 8 to 25 (not in
-//! what comes after: `CallbackWrapper` and `TwoOopCallbackWrapper`, jvmtiTagMap.cpp): before an object's tag its size, before that
-//! its address; before a referrer's tag the address of that. While a walk goes on the world stands still, so the mark word there can be read,
-//! and can get an id as hooks give them (`HeapProxyObjects.identify`).
+//! To have tags looked up, made and set is most of what walks take. But where mark words can be found (`et_jvm::mark_word`) they can be
+//! read, and can get an id as hooks give them (`HeapProxyObjects.identify`).
 //!
-//! Whether an address is one is not taken on trust: first an object must be found so whose identity hash is known ([`probe`]). Then the
-//! size beside each address must be the one that JVMTI tells, and a referrer must be an object that the walk has come to. Where
-//! that is not so, objects are tagged. Walks that tell objects only have the first of these structures ([`hash`]).
+//! The size beside each address must be the one that JVMTI tells, and a referrer must be an object that the walk has come to. Where
+//! that is not so, objects are tagged.
 #![allow(unsafe_code, reason = "structures of the VM, and headers of objects")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use et_jvm::mark_word::{FREE, HASH, KIND, address, referrer_address};
 use jni_sys::jlong;
 use rustc_hash::FxHashMap;
 
-use super::picture::CLASS;
 use crate::ids::{Block, Holder, IdSpace};
-use crate::jvm::memory;
 
-/// The bits of an identity hash.
-const HASH: u64 = 0x7fff_ffff;
-/// The bits that say what a mark word is.
-const KIND: u64 = 7;
-/// It is the object's own, and no lock's.
-const FREE: u64 = 1;
+/// Tag of `java.lang.Class` until it has an id.
+pub const CLASS: i64 = -2;
 
 /// The objects that a walk has come to.
 #[derive(Debug)]
@@ -97,7 +88,7 @@ impl<'a> Marks<'a> {
     /// As above; the tag is not that of the object itself.
     pub unsafe fn referrer(&mut self, tag: *const jlong) -> Option<u32> {
         // SAFETY: as above. What it refers to is not looked at.
-        let address = unsafe { tag.sub(1).cast::<usize>().read() };
+        let address = unsafe { referrer_address(tag) };
         if self.referrer.0 != address {
             self.referrer = (address, *self.ids.get(&address)?);
         }
@@ -120,40 +111,6 @@ impl<'a> Marks<'a> {
         let marked = mark | u64::from(id) << self.shift;
         word.compare_exchange(mark, marked, Ordering::Relaxed, Ordering::Relaxed).ok().map(|_| id)
     }
-}
-
-/// The identity hash in the mark word of the object that has its tag there, and that size; 0 if it has none. Nothing if the word
-/// is a lock's.
-///
-/// # Safety
-/// To be called by a visitor, with what it is given, where [`probe`] has found an object so.
-pub unsafe fn hash(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
-    // SAFETY: the caller's promise; an object starts there, with its mark word.
-    let mark = unsafe { AtomicU64::from_ptr(address(tag, size)? as *mut u64) }.load(Ordering::Relaxed);
-    (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
-}
-
-/// The identity hash in the mark word of the object that has its tag there, and that size, if that is where it is. What is no
-/// address does no harm.
-///
-/// # Safety
-/// To be called by a visitor of references, with what it is given.
-pub unsafe fn probe(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
-    // SAFETY: the caller's promise.
-    let address = unsafe { address(tag, size) }?;
-    let mark = u64::from_ne_bytes(memory::copy(address as u64)?);
-    (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
-}
-
-/// The address before the size before a tag, if that is the size.
-///
-/// # Safety
-/// As above.
-unsafe fn address(tag: *const jlong, size: u64) -> Option<usize> {
-    // SAFETY: as the module says: words of a structure of the VM, on the stack, of which the tag is not the first. In what comes after
-    // JDK 25 as well.
-    let (there, address) = unsafe { (tag.sub(1).read() as u64, tag.sub(2).cast::<usize>().read()) };
-    (there == size && address != 0 && address.is_multiple_of(8)).then_some(address)
 }
 
 #[cfg(test)]
@@ -241,18 +198,6 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_read_and_no_others() {
-        let read = |word: u64, size: u64| {
-            let wrapper = Wrapper { object: &raw const word, size: 24, tag: 0 };
-            // SAFETY: a wrapper as the VM has them, and an object's first word.
-            unsafe { hash((&raw const wrapper).cast::<jlong>().add(2), size, SHIFT) }
-        };
-        assert_eq!(read(0x1234 << SHIFT | FREE, 24), Some(0x1234));
-        assert_eq!(read(0x28 | FREE, 24), Some(0));
-        assert_eq!([read(0x1234 << SHIFT | 2, 24), read(0x1234 << SHIFT | FREE, 32)], [None; 2]);
-    }
-
-    #[test]
     fn locked_objects_are_left_alone() {
         for kind in [0, 2, 3, 5] {
             let space = space(2);
@@ -277,18 +222,6 @@ mod tests {
             assert_eq!(met, None);
         }
         assert_eq!(word, FREE);
-    }
-
-    #[test]
-    fn a_probe_reads_what_is_there_and_nothing_else() {
-        let word = 0x1234_u64 << SHIFT | 0x28 | FREE;
-        let probed = |object: *const u64| {
-            let wrapper = Wrapper { object, size: 24, tag: 0 };
-            // SAFETY: a wrapper as the VM has them.
-            unsafe { probe((&raw const wrapper).cast::<jlong>().add(2), 24, SHIFT) }
-        };
-        let (locked, nowhere) = (word | 2, std::ptr::dangling());
-        assert_eq!([&raw const word, &raw const locked, nowhere].map(probed), [Some(0x1234), None, None]);
     }
 
     #[test]

@@ -15,9 +15,11 @@ use et_format::event::ObjectHash;
 use et_format::{InitialField, InitialFrame, InitialReference, InitialSlot};
 use rustc_hash::FxHashMap;
 
-use crate::jvm::env::{Env, Field, Global, Object};
-use crate::jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
+use crate::define::define;
+use crate::threads;
 use crate::tracer::Tracer;
+use et_jvm::env::{Env, Field, Global, Object};
+use et_jvm::jvmti::{CLASSES, Frame, Jvmti, JvmtiError, STATIC, reference};
 pub use identify::{mark_shift, say_how_it_was_walked};
 use picture::{Picture, id};
 
@@ -65,7 +67,7 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
         drop(held);
         let mut by_id = FxHashMap::default();
         for class in mirrors {
-            by_id.insert(tracer.classes.define(tracer, env, class, true).0, class);
+            by_id.insert(define(tracer, env, class, true).0, class);
         }
         let mut fields = FieldLists {
             tracer,
@@ -76,11 +78,11 @@ pub fn record(tracer: &Tracer, env: Env, walker: Jvmti, threads: &[Object]) -> R
             list: Vec::new(),
         };
         let bytes = blocks::bytes();
-        blocks::write_objects(&tracer.queue, &picture.objects, bytes);
+        blocks::write_objects(tracer.queue, &picture.objects, bytes);
         write_references(tracer, &picture, mirror_slots.as_ref(), &mut fields, bytes)?;
         for thread in threads {
             let frames = frames(tracer, env, walker, *thread, &picture).unwrap_or_default();
-            tracer.threads.initial(tracer, env, *thread, frames);
+            threads::initial(tracer, env, *thread, frames);
         }
         Ok(Found { objects: picture.objects.len(), shared_ids })
     })
@@ -174,7 +176,7 @@ fn write_references(
     fields: &mut FieldLists,
     bytes: usize,
 ) -> Result<(), JvmtiError> {
-    let mut references = References::new(&tracer.queue, bytes);
+    let mut references = References::new(tracer.queue, bytes);
     for edge in &picture.edges {
         let (origin, target) = (ObjectHash(edge.origin), ObjectHash(edge.target));
         let (origin, slot) = match edge.kind {

@@ -4,13 +4,12 @@ use et_format::InitialObject;
 use et_format::event::ObjectHash;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::marks::{self, Marks, Met};
-use crate::jvm::jvmti::{Jvmti, JvmtiError, Reference, reference};
+use super::marks::{CLASS, Marks, Met};
+use et_jvm::jvmti::{Jvmti, JvmtiError, Reference, reference};
+use et_jvm::mark_word;
 
 /// Tag of objects that have no id yet. No id is negative.
 pub const MARKED: i64 = -1;
-/// Tag of `java.lang.Class` until it has an id.
-pub const CLASS: i64 = -2;
 /// Tag of the object that shows whether mark words are found.
 pub const PROBE: i64 = -3;
 
@@ -181,7 +180,7 @@ pub fn finds_mark_words(walker: Jvmti, shift: u32, hash: u32) -> Result<bool, Jv
         if *found.tag == PROBE {
             // SAFETY: a visitor's own.
             #[allow(unsafe_code, reason = "what the walk gives is handed on")]
-            let there = unsafe { marks::probe(found.tag_at, found.size, shift) };
+            let there = unsafe { mark_word::probe(found.tag_at, found.size, shift) };
             finds = there == Some(hash);
         }
         false

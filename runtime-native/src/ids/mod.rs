@@ -2,7 +2,6 @@
 
 mod claims;
 mod generator;
-mod live;
 mod space;
 mod tags;
 
@@ -11,9 +10,6 @@ use std::env;
 pub use generator::{draws_to_skip, is_full_period};
 pub use space::{Block, Holder, IdSpace};
 pub use tags::Tags;
-
-use crate::jvm::env::Env;
-use crate::tracer::Tracer;
 
 /// Where ids are used again after so many, for tests of that.
 const LAP_VARIABLE: &str = "ET_TEST_ID_LAP";
@@ -51,27 +47,6 @@ impl Scheme {
     }
 }
 
-/// Chooses the way, and sets everything for it.
-pub fn begin(tracer: &Tracer, env: Env, wanted: Scheme, unique: bool, hash_shift: Option<i32>) -> Scheme {
-    let write = || hash_shift.is_some_and(|shift| tracer.proxy.write_ids(env, &tracer.hotspot, shift));
-    let scheme = Scheme::choose(wanted, unique, write);
-    if scheme == Scheme::Tags {
-        match Tags::new(tracer.vm) {
-            Ok(tags) => {
-                tracer.tags.get_or_init(|| tags);
-                tracer.proxy.use_tags(env);
-            }
-            Err(error) => tracer.queue.problem(format!("object ids may repeat: {error}"), 1),
-        }
-    }
-    if scheme == Scheme::MarkWord
-        && let Some(shift) = hash_shift
-    {
-        tracer.mark_shift.get_or_init(|| shift as u32);
-    }
-    scheme
-}
-
 /// The ids that are the runtime's to give out. `drawn` is the last hash that the VM drew.
 pub fn space(drawn: u32) -> IdSpace {
     let lap = env::var(LAP_VARIABLE).ok().and_then(|lap| lap.parse().ok());
@@ -84,23 +59,13 @@ thread_local! {
 }
 
 /// Which thread the current one is.
-fn holder() -> Holder {
+pub fn holder() -> Holder {
     HERE.with(|here| Holder::Thread(std::ptr::from_ref(here) as usize))
 }
 
-/// More ids for the current thread.
-pub fn more(tracer: &Tracer, env: Env) -> Block {
-    tracer.ids.take(holder(), || {
-        let mut live = live::ids(tracer, env)?;
-        // Only now: a class that was unloaded meanwhile is either known still, or forgotten everywhere.
-        tracer.classes.add_ids(&mut live);
-        Some(live)
-    })
-}
-
 /// The current thread ends, and leaves these.
-pub fn give_back(tracer: &Tracer, left: Block) {
-    tracer.ids.give_back(holder(), left);
+pub fn give_back(space: &IdSpace, left: Block) {
+    space.give_back(holder(), left);
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use rustc_hash::FxHashSet;
 
 use super::claims::{Claims, Subject};
 use super::space::{Block, Holder, IdSpace};
-use crate::jvm::env::{Env, Global, Object, Vm};
-use crate::jvm::jvmti::{Capability, Jvmti, JvmtiError};
+use et_jvm::env::{Env, Global, Object, Vm};
+use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
 /// The tags, in an environment of their own.
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! The options of a run (`docs/runtime-options.md`): where they come from, what they mean.
 
 mod list;
+mod trigger;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +13,11 @@ use et_format::trace_path;
 use et_rewriter::filter::{Filter, PatternError};
 use thiserror::Error;
 
-use crate::control::{NoTrigger, Trigger, duration};
 use crate::ids::Scheme;
 
 pub use list::{Described, OPTIONS, OUTDATED};
+use trigger::duration;
+pub use trigger::{MethodName, NoTrigger, Trigger};
 
 /// Environment variable with options in the agent string's form.
 pub const VARIABLE: &str = "ET_OPTIONS";

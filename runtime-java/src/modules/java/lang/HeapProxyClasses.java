@@ -13,8 +13,11 @@ import jdk.internal.misc.Unsafe;
  * called that could wait for another thread.
  */
 public final class HeapProxyClasses {
-    /** Set by the agent: classes made at run time are to be rewritten. */
-    static boolean on;
+    /**
+     * Set by the agent: classes made at run time are to be rewritten. The module system may make some before the agent can set
+     * anything; so it is asked when the first class is to be defined.
+     */
+    static boolean on = early();
 
     private HeapProxyClasses() {
     }
@@ -74,6 +77,17 @@ public final class HeapProxyClasses {
         }
         return unsafe.defineClass0(name, bytes, offset, length, loader, domain);
     }
+
+    private static boolean early() {
+        try {
+            return early0();
+        } catch (UnsatisfiedLinkError error) {
+            // This JDK runs without the agent.
+            return false;
+        }
+    }
+
+    private static native boolean early0();
 
     /** Bytes behind a rewritten class, see {@link #rewrite0}. */
     static final int ID_BYTES = 4;

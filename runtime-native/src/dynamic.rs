@@ -3,10 +3,6 @@
 //! Runs on the program's threads, inside class definition, with whatever locks the program holds there: no Java code is
 //! called on the way, and no lock is taken but those of the trace's queue, for a few instructions.
 
-mod define_class;
-mod natives;
-mod redefined;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
@@ -20,10 +16,6 @@ use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 
 use crate::dynamic_ids::{self, DynamicIds};
 use crate::queue::Queue;
-
-pub use define_class::DefineClass;
-pub use natives::link;
-pub use redefined::redefined;
 
 /// The compiled forms of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an
 /// entry or exit of one would be noise. Their allocations and stores are as good as any.

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use et_format::buffers::OPEN_VARIABLE;
 
+use super::error::{SinkError, ended, how, slow};
 use crate::options::Text;
 use crate::patience::{self, Patience};
-use crate::sink::{SinkError, ended, how, slow};
 
 /// The program that makes the text.
 const TOOL: &str = "et-trace";

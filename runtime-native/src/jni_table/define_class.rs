@@ -5,9 +5,10 @@ use std::ffi::c_char;
 
 use jni_sys::{JNIEnv, jbyte, jclass, jobject, jsize};
 
-use super::{Purpose, Rewritten};
-use crate::jni_table::{original, told_of_classes};
-use crate::jvm::env::Object;
+use super::told_of_classes;
+use crate::define::define;
+use crate::dynamic::{Purpose, Rewritten};
+use et_jvm::env::Object;
 
 /// Defines a class with hooks; as it is, if it is to have none or the VM does not take it so.
 ///
@@ -21,20 +22,20 @@ pub unsafe extern "system" fn DefineClass(
     bytes: *const jbyte,
     length: jsize,
 ) -> jclass {
-    let define = |bytes: *const jbyte, length: jsize| {
+    let as_before = |bytes: *const jbyte, length: jsize| {
         // SAFETY: the function that stood in the table, with what its caller gave, or a class file of our own.
-        unsafe { (original(env).DefineClass)(env, name, loader, bytes, length) }
+        unsafe { (super::original(env).DefineClass)(env, name, loader, bytes, length) }
     };
     // SAFETY: the caller says that so many bytes are there.
     if let Some(ours) = unsafe { rewritten(env, bytes, length) }
         && let Ok(our_length) = jsize::try_from(ours.bytes.len())
     {
-        let defined = define(ours.bytes.as_ptr().cast(), our_length);
+        let defined = as_before(ours.bytes.as_ptr().cast(), our_length);
         if !is_refused(env, defined, &ours) {
             return defined;
         }
     }
-    define(bytes, length)
+    as_before(bytes, length)
 }
 
 /// # Safety
@@ -45,9 +46,9 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
     told_of_classes(env, |tracer, _| {
         // SAFETY: as said above.
         let bytes = unsafe { std::slice::from_raw_parts(bytes.cast::<u8>(), length) };
-        let dynamic = tracer.dynamic.as_ref();
+        let dynamic = tracer.dynamic;
         rewritten =
-            dynamic.and_then(|dynamic| dynamic.rewrite(bytes, Purpose::Definition, &tracer.dynamic_ids, &tracer.queue));
+            dynamic.and_then(|dynamic| dynamic.rewrite(bytes, Purpose::Definition, tracer.dynamic_ids, tracer.queue));
     });
     rewritten
 }
@@ -56,10 +57,10 @@ unsafe fn rewritten(env: *mut JNIEnv, bytes: *const jbyte, length: jsize) -> Opt
 fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
     let mut refused = false;
     told_of_classes(env, |tracer, env| {
-        let Some(dynamic) = &tracer.dynamic else { return };
+        let Some(dynamic) = tracer.dynamic else { return };
         // SAFETY: a local reference that was just made for this thread, or null.
         if let Some(class) = unsafe { Object::new(defined) } {
-            dynamic.defined(tracer.classes.define(tracer, env, class, false), ours.class, &tracer.queue);
+            dynamic.defined(define(tracer, env, class, false), ours.class, tracer.queue);
             return;
         }
         refused = env.drop_exception_if(|error| {
@@ -67,7 +68,7 @@ fn is_refused(env: *mut JNIEnv, defined: jclass, ours: &Rewritten) -> bool {
             class.as_deref() == Some("Ljava/lang/ClassFormatError;")
         });
         if refused {
-            dynamic.refused(&ours.bytes, &tracer.queue);
+            dynamic.refused(&ours.bytes, tracer.queue);
         }
     });
     refused

@@ -1,42 +1,27 @@
 //! The table of JNI functions: allocations and stores by native code, which run no bytecode.
 //!
 //! The VM lets agents put their own functions into the table that all native code calls through. Ours do what was
-//! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`crate::jvm::env`]) go to the
+//! asked for, by the function that was there before, and tell HeapProxy. Our own calls ([`et_jvm::env`]) go to the
 //! functions that were there before, too.
 //!
-//! Classes that native code defines are rewritten first, see [`crate::dynamic`].
+//! Classes that native code defines are rewritten first, see [`define_class`].
 //!
 //! What needs nothing here: `NewObject*` (its constructor reaches `Object.<init>`), `NewDirectByteBuffer` (so
 //! does it), fields and elements of primitive types.
 #![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
 
+mod define_class;
+
 use std::ffi::c_char;
 use std::mem::transmute;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use jni_sys::{JNIEnv, jchar, jclass, jfieldID, jmethodID, jobject, jobjectArray, jsize};
 
-use crate::agent::guarded;
-use crate::dynamic;
-use crate::jvm::env::{Env, JniFunctions, Object, original_functions, remember_original_functions};
-use crate::jvm::jvmti::{FieldId, Jvmti, JvmtiError};
-use crate::tracer::{self, Tracer};
-
-/// Whether there is anybody to tell.
-static ON: AtomicBool = AtomicBool::new(false);
-
-/// Whether classes that native code defines are rewritten.
-static DEFINITIONS: AtomicBool = AtomicBool::new(false);
-
-/// Switches the rewriting of classes.
-pub fn switch_definitions(on: bool) {
-    DEFINITIONS.store(on, Ordering::Release);
-}
-
-/// Switches the telling.
-pub fn switch(on: bool) {
-    ON.store(on, Ordering::Release);
-}
+use crate::proxy;
+use crate::slot_lookup;
+use crate::tracer::{self, Tracer, guarded};
+use et_jvm::env::{Env, FieldId, JniFunctions, Object, original_functions, remember_original_functions};
+use et_jvm::jvmti::{Jvmti, JvmtiError};
 
 /// Puts our functions into the table. Native code of the program has not run yet, or not much.
 pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
@@ -64,7 +49,7 @@ pub fn install(jvmti: Jvmti) -> Result<(), JvmtiError> {
         functions.SetObjectField = SetObjectField;
         functions.SetStaticObjectField = SetStaticObjectField;
         functions.SetObjectArrayElement = SetObjectArrayElement;
-        functions.DefineClass = dynamic::DefineClass;
+        functions.DefineClass = define_class::DefineClass;
     })
 }
 
@@ -76,14 +61,14 @@ pub(crate) fn told(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
 
 /// As [`told`], with whatever exception is pending.
 fn told_as_it_is(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
-    if ON.load(Ordering::Acquire) {
+    if proxy::is_on() {
         with_tracer(env, tell);
     }
 }
 
 /// Runs `tell` if classes are rewritten.
 pub(crate) fn told_of_classes(env: *mut JNIEnv, tell: impl FnOnce(&'static Tracer, Env)) {
-    if DEFINITIONS.load(Ordering::Acquire) {
+    if proxy::rewrites_definitions() {
         with_tracer(env, tell);
     }
 }
@@ -173,7 +158,7 @@ unsafe extern "system" fn SetObjectField(env: *mut JNIEnv, origin: jobject, fiel
         let Some(origin) = origin else { return };
         env.frame(2, |env| {
             let Some(class) = env.class_of(origin) else { return };
-            let field = tracer.slots.instance_field(tracer, env, class, FieldId(field));
+            let field = slot_lookup::instance_field(tracer, env, class, FieldId(field));
             if field != 0 {
                 tracer.proxy.put_field(env, origin, value, field);
             }
@@ -190,7 +175,7 @@ unsafe extern "system" fn SetStaticObjectField(env: *mut JNIEnv, class: jclass, 
         let (class, value) = unsafe { (Object::new(class), Object::new(value)) };
         let Some(class) = class else { return };
         env.frame(2, |env| {
-            let field = tracer.slots.static_field(tracer, env, class, FieldId(field));
+            let field = slot_lookup::static_field(tracer, env, class, FieldId(field));
             if field != 0 {
                 tracer.proxy.put_static(env, value, field);
             }

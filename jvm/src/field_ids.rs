@@ -9,8 +9,8 @@ use std::ffi::CStr;
 
 use jni_sys::jvalue;
 
-use super::env::{Env, Object};
-use super::jvmti::{FieldId, Jvmti, STATIC};
+use crate::env::{Env, FieldId, Method, Object};
+use crate::jvmti::{Jvmti, STATIC};
 
 /// The id is that of an instance field.
 const INSTANCE: usize = 2;
@@ -98,8 +98,8 @@ fn read_static(field: FieldId) -> Option<i32> {
 /// The functions of `Unsafe` that tell offsets.
 struct Offsets<'a> {
     the_unsafe: Object<'a>,
-    instance: super::env::Method,
-    of_static: super::env::Method,
+    instance: Method,
+    of_static: Method,
 }
 
 impl<'a> Offsets<'a> {

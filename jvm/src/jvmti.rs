@@ -1,17 +1,17 @@
 //! JVMTI: the functions that the runtime uses, by their numbers in the specification.
 #![allow(unsafe_code, reason = "calls through JVMTI's function table")]
 
+use std::any::Any;
 use std::ffi::{CStr, c_char, c_void};
 use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::{self, NonNull};
 
 use jni_sys::{JNIEnv, jclass, jfieldID, jint, jlong, jmethodID, jobject};
 use thiserror::Error;
 
-use super::env::{Env, JniFunctions, Object, Vm};
-use super::from_modified_utf8;
-use crate::agent::guarded;
-use crate::heap::marks;
+use crate::env::{Env, FieldId, JniFunctions, MethodId, Object, Vm};
+use crate::{from_modified_utf8, mark_word};
 
 /// The interface version asked for: 1.2, there since JDK 7.
 const VERSION_1_2: jint = 0x3001_0200;
@@ -29,6 +29,8 @@ pub struct JvmtiError {
 impl JvmtiError {
     /// The VM has no other environment to give: `JVMTI_ERROR_NOT_AVAILABLE`, as we call it.
     pub const NO_ENVIRONMENT: Self = Self { function: "GetEnv", code: 98 };
+    /// No `java.lang.Thread` could be made: `JVMTI_ERROR_OUT_OF_MEMORY`, as we call it.
+    pub const NO_THREAD: Self = Self { function: "RunAgentThread", code: 110 };
 }
 
 type Result<T> = std::result::Result<T, JvmtiError>;
@@ -79,54 +81,10 @@ pub enum EventKind {
 }
 
 /// `ObjectFree`, which is no [`EventKind`]: nobody must switch it off.
-const OBJECT_FREE: jint = 83;
+pub(crate) const OBJECT_FREE: jint = 83;
 
-/// First event that has a callback.
-const FIRST_EVENT: usize = 50;
-const EVENTS: usize = 39;
-
-/// A callback with an environment and a thread.
-pub type ThreadCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject);
-
-/// The body of a thread of the runtime's.
-pub type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
-
-/// A callback with the tag of an object that is gone.
-pub type ObjectFreeCallback = unsafe extern "system" fn(*mut RawEnv, jlong);
-
-/// A callback with a thread and the place that it has come to.
-pub type BreakpointCallback = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jmethodID, jlong);
-
-/// A callback for a class file: the class it is to replace or null, its loader, its name, its protection domain, its length and
-/// its bytes; places for the length and the bytes of another class file.
-pub type ClassFileCallback = unsafe extern "system" fn(
-    *mut RawEnv,
-    *mut JNIEnv,
-    jclass,
-    jobject,
-    *const c_char,
-    jobject,
-    jint,
-    *const u8,
-    *mut jint,
-    *mut *mut u8,
-);
-
-/// The functions to call for events; what is none is not called.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Callbacks {
-    pub vm_init: Option<ThreadCallback>,
-    pub vm_death: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv)>,
-    pub thread_start: Option<ThreadCallback>,
-    pub thread_end: Option<ThreadCallback>,
-    pub class_file_load_hook: Option<ClassFileCallback>,
-    pub class_prepare: Option<unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, jobject, jclass)>,
-    pub breakpoint: Option<BreakpointCallback>,
-    pub garbage_collection_start: Option<unsafe extern "system" fn(*mut RawEnv)>,
-    pub garbage_collection_finish: Option<unsafe extern "system" fn(*mut RawEnv)>,
-    pub object_free: Option<ObjectFreeCallback>,
-}
+/// The body of an agent thread.
+pub(crate) type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv, *mut c_void);
 
 /// `jvmtiEnv`.
 #[repr(C)]
@@ -169,17 +127,6 @@ pub struct Member {
     pub name: String,
     pub descriptor: String,
 }
-
-/// A field of a class; good while the class lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FieldId(pub jfieldID);
-
-/// A method; good while its class lives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MethodId(pub jmethodID);
-
-// SAFETY: ids of methods are plain handles of the VM, good on any thread while the class lives.
-unsafe impl Send for MethodId {}
 
 /// A frame of a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,10 +202,10 @@ pub struct HeapObject<'a> {
 
 impl HeapObject<'_> {
     /// The identity hash in its mark word, which stands there: 0 if it has none, nothing if the word is a lock's. To be asked
-    /// where mark words are known to be found ([`marks`]).
+    /// where mark words are known to be found ([`mark_word::probe`]).
     pub fn hash(&self, shift: u32) -> Option<u32> {
         // SAFETY: of a visitor's own.
-        unsafe { marks::hash(self.tag_at, self.size, shift) }
+        unsafe { mark_word::hash(self.tag_at, self.size, shift) }
     }
 }
 
@@ -361,24 +308,21 @@ impl Jvmti {
         jvmti!(self, 143 RelinquishCapabilities(*const [u64; 2]), &bits(capabilities))
     }
 
-    /// Says what to call.
-    pub fn set_callbacks(self, callbacks: &Callbacks) -> Result<()> {
-        let mut table = [ptr::null::<c_void>(); EVENTS];
-        let mut set = |kind: EventKind, function: Option<*const c_void>| {
-            table[kind as usize - FIRST_EVENT] = function.unwrap_or(ptr::null());
-        };
-        set(EventKind::VmInit, callbacks.vm_init.map(|f| f as *const c_void));
-        set(EventKind::VmDeath, callbacks.vm_death.map(|f| f as *const c_void));
-        set(EventKind::ThreadStart, callbacks.thread_start.map(|f| f as *const c_void));
-        set(EventKind::ThreadEnd, callbacks.thread_end.map(|f| f as *const c_void));
-        set(EventKind::ClassFileLoadHook, callbacks.class_file_load_hook.map(|f| f as *const c_void));
-        set(EventKind::ClassPrepare, callbacks.class_prepare.map(|f| f as *const c_void));
-        set(EventKind::Breakpoint, callbacks.breakpoint.map(|f| f as *const c_void));
-        set(EventKind::GarbageCollectionStart, callbacks.garbage_collection_start.map(|f| f as *const c_void));
-        set(EventKind::GarbageCollectionFinish, callbacks.garbage_collection_finish.map(|f| f as *const c_void));
-        table[OBJECT_FREE as usize - FIRST_EVENT] = callbacks.object_free.map_or(ptr::null(), |f| f as *const c_void);
-        let size = mem::size_of_val(&table) as jint;
-        jvmti!(self, 122 SetEventCallbacks(*const *const c_void, jint), table.as_ptr(), size)
+    /// Says what to call: `table` has a function, or none, for each event.
+    pub(crate) fn set_callbacks(self, table: &[*const c_void], bytes: usize) -> Result<()> {
+        jvmti!(self, 122 SetEventCallbacks(*const *const c_void, jint), table.as_ptr(), bytes as jint)
+    }
+
+    /// Keeps a pointer with the environment.
+    pub(crate) fn set_local_storage(self, data: *const c_void) -> Result<()> {
+        jvmti!(self, 148 SetEnvironmentLocalStorage(*const c_void), data)
+    }
+
+    /// What is kept with the environment; null if nothing is. May be called in all callbacks.
+    pub(crate) fn local_storage(self) -> *const c_void {
+        let mut data = ptr::null();
+        let found = jvmti!(self, 147 GetEnvironmentLocalStorage(*mut *const c_void), &mut data);
+        if found.is_ok() { data } else { ptr::null() }
     }
 
     /// Switches an event on or off, for all threads.
@@ -489,9 +433,9 @@ impl Jvmti {
     }
 
     /// Starts `function` on a thread of the VM that the program does not see.
-    pub fn run_agent_thread(self, thread: Object, function: AgentThread) -> Result<()> {
+    pub(crate) fn run_agent_thread(self, thread: Object, function: AgentThread, argument: *const c_void) -> Result<()> {
         const NORMAL_PRIORITY: jint = 5;
-        jvmti!(self, 12 RunAgentThread(jobject, AgentThread, *const c_void, jint), thread.raw(), function, ptr::null(),
+        jvmti!(self, 12 RunAgentThread(jobject, AgentThread, *const c_void, jint), thread.raw(), function, argument,
             NORMAL_PRIORITY)
     }
 
@@ -713,14 +657,19 @@ impl Jvmti {
 
     /// Visits every reference that can be reached from the roots. The world stands still meanwhile: the visitor
     /// must not call the JVM. It says whether the object's own references are to be followed.
-    pub fn follow_references<F: FnMut(Reference) -> bool>(self, mut visit: F) -> Result<()> {
+    ///
+    /// # Panics
+    /// If the visitor does; the walk ends there.
+    pub fn follow_references<F: FnMut(Reference) -> bool>(self, visit: F) -> Result<()> {
+        let mut walk = Walk { visit, panic: None };
         let callbacks = RawHeapCallbacks {
             heap_iteration: None,
             heap_reference: Some(on_reference::<F>),
             others: [ptr::null(); 14],
         };
-        jvmti!(self, 115 FollowReferences(jint, jclass, jobject, *const RawHeapCallbacks, *const c_void), 0,
-            ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
+        let walked = jvmti!(self, 115 FollowReferences(jint, jclass, jobject, *const RawHeapCallbacks, *const c_void), 0,
+            ptr::null_mut(), ptr::null_mut(), &callbacks, (&raw mut walk).cast_const().cast());
+        walk.ended(walked)
     }
 
     /// Visits the tag of every object in the heap that has one, whether it can be reached or not. As above.
@@ -733,16 +682,41 @@ impl Jvmti {
         self.iterate(0, visit)
     }
 
-    fn iterate<F: FnMut(HeapObject)>(self, filter: jint, mut visit: F) -> Result<()> {
+    fn iterate<F: FnMut(HeapObject)>(self, filter: jint, visit: F) -> Result<()> {
+        let mut walk = Walk { visit, panic: None };
         let callbacks =
             RawHeapCallbacks { heap_iteration: Some(on_object::<F>), heap_reference: None, others: [ptr::null(); 14] };
-        jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), filter,
-            ptr::null_mut(), &callbacks, (&raw mut visit).cast_const().cast())
+        let walked = jvmti!(self, 116 IterateThroughHeap(jint, jclass, *const RawHeapCallbacks, *const c_void), filter,
+            ptr::null_mut(), &callbacks, (&raw mut walk).cast_const().cast());
+        walk.ended(walked)
     }
 
     /// Runs a full collection.
     pub fn collect_garbage(self) -> Result<()> {
         jvmti!(self, 108 ForceGarbageCollection())
+    }
+}
+
+/// A walk of the heap: who visits, and what it came to grief of. A panic must not pass through the VM's code, which is C++.
+struct Walk<F> {
+    visit: F,
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl<F> Walk<F> {
+    fn visit(&mut self, visit: impl FnOnce(&mut F) -> jint) -> jint {
+        let Self { visit: visitor, panic } = self;
+        catch_unwind(AssertUnwindSafe(|| visit(visitor))).unwrap_or_else(|cause| {
+            *panic = Some(cause);
+            VISIT_ABORT
+        })
+    }
+
+    fn ended(self, walked: Result<()>) -> Result<()> {
+        match self.panic {
+            Some(cause) => resume_unwind(cause),
+            None => walked,
+        }
     }
 }
 
@@ -754,10 +728,10 @@ unsafe extern "system" fn on_object<F: FnMut(HeapObject)>(
     visit: *mut c_void,
 ) -> jint {
     // SAFETY: JVMTI hands over what `iterate` gave it, and a valid place.
-    let (visit, object) = unsafe {
-        (&mut *visit.cast::<F>(), HeapObject { size: size as u64, tag_at: tag.cast_const(), tag: &mut *tag })
+    let (walk, object) = unsafe {
+        (&mut *visit.cast::<Walk<F>>(), HeapObject { size: size as u64, tag_at: tag.cast_const(), tag: &mut *tag })
     };
-    guarded(None, VISIT_ABORT, || {
+    walk.visit(|visit| {
         visit(object);
         VISIT_OBJECTS
     })
@@ -789,9 +763,9 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
             _ => {}
         }
         let tag_at = tag.cast_const();
-        let (tag, visit, size) = (&mut *tag, &mut *visit.cast::<F>(), size as u64);
+        let (tag, walk, size) = (&mut *tag, &mut *visit.cast::<Walk<F>>(), size as u64);
         let reference =
             Reference { kind, index, local, class_tag, size, tag, tag_at, referrer_tag, referrer_tag_at, length };
-        guarded(None, VISIT_ABORT, || if visit(reference) { VISIT_OBJECTS } else { 0 })
+        walk.visit(|visit| if visit(reference) { VISIT_OBJECTS } else { 0 })
     }
 }

@@ -1,6 +1,6 @@
 //! Which ids objects still have, when ids are about to be used again.
 //!
-//! A walk of the heap finds them in the mark words ([`crate::heap::marks`]); objects whose mark words are locks are tagged, and
+//! A walk of the heap finds them in the mark words ([`et_jvm::mark_word`]); objects whose mark words are locks are tagged, and
 //! asked for their hashes behind it. Where mark words are not found, all objects are tagged and asked: JVMTI shows objects by
 //! their tags only. Objects that nobody can reach any more count as well: the collector may be about to find that out, but until then
 //! a reference may bring them back. Those that come to be meanwhile have ids of blocks that threads hold, or of the VM's.
@@ -8,9 +8,9 @@
 use rustc_hash::FxHashSet;
 
 use crate::heap;
-use crate::jvm::env::Env;
-use crate::jvm::jvmti::{Capability, Jvmti, JvmtiError};
 use crate::tracer::Tracer;
+use et_jvm::env::Env;
+use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 
 /// Tag of objects that are to be asked.
 const ASKED: i64 = 1;

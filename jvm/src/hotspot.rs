@@ -6,13 +6,21 @@ use std::ptr;
 
 use jni_sys::{JNIEnv, jint, jlong, jobject};
 
-use super::env::{Env, Object};
-use super::handles::Handles;
-use crate::writer::HeapUse;
+use crate::env::{Env, Object};
+use crate::handles::Handles;
 
 type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
 type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, u8) -> jobject;
 type Memory = unsafe extern "system" fn() -> jlong;
+
+/// Bytes of the Java heap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HeapUse {
+    /// In use, as of the last collection and what was made since.
+    pub used: u64,
+    /// Obtained from the system.
+    pub committed: u64,
+}
 
 /// Functions and data of the running libjvm.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,6 @@ use std::ffi::{CStr, c_void};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::jvmti::FieldId;
 use std::sync::OnceLock;
 
 use jni_sys::{
@@ -77,6 +76,10 @@ ids! {
     Method(jmethodID),
     /// A static method.
     StaticMethod(jmethodID),
+    /// A field of whatever kind, as JVMTI names it.
+    FieldId(jfieldID),
+    /// A method of whatever kind, as JVMTI names it.
+    MethodId(jmethodID),
 }
 
 /// The JNI environment of the current thread.

@@ -1,11 +1,14 @@
 //! The native methods of HeapProxy. The VM finds them by their names.
 #![allow(unsafe_code, reason = "entry points from the VM, with its raw pointers")]
 
+pub mod classes;
+
 use jni_sys::{JNIEnv, jclass, jint, jlong, jobject};
 
-use crate::agent::guarded;
-use crate::jvm::env::{Env, Object};
-use crate::{ids, slots, tracer};
+use crate::define::define;
+use crate::tracer::{self, guarded};
+use crate::{id_supply, slot_lookup, slots, threads};
+use et_jvm::env::{Env, Object};
 
 /// `HeapProxy.nextChunk(Thread, long)`.
 ///
@@ -22,7 +25,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_nextChunk(
     let (env, thread) = unsafe { (Env::new(env), Object::new(thread)) };
     guarded(env, 0, || match (tracer::get(), env, thread) {
         (_, _, None) => -1,
-        (Some(tracer), Some(env), Some(thread)) => tracer.next_chunk(env, thread, at as usize) as jlong,
+        (Some(tracer), Some(env), Some(thread)) => threads::next_chunk(tracer, env, thread, at as usize) as jlong,
         _ => 0,
     })
 }
@@ -36,7 +39,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_moreIds(env: *mut JNIEnv,
     // SAFETY: as the VM hands it over.
     let env = unsafe { Env::new(env) };
     guarded(env, 0, || match (tracer::get(), env) {
-        (Some(tracer), Some(env)) => ids::more(tracer, env).to_bits(),
+        (Some(tracer), Some(env)) => id_supply::more(tracer, env).to_bits(),
         _ => 0,
     })
 }
@@ -71,7 +74,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_defineClass0(env: *mut JN
     let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
     guarded(env, (), || {
         if let (Some(tracer), Some(env), Some(class)) = (tracer::get(), env, class) {
-            tracer.classes.define(tracer, env, class, false);
+            define(tracer, env, class, false);
         }
     });
 }
@@ -110,7 +113,7 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_layout0(
     let (env, class) = unsafe { (Env::new(env), Object::new(class)) };
     guarded(env, slots::no_layout() as jlong, || match (tracer::get(), env, class) {
         (_, _, None) => 0,
-        (Some(tracer), Some(env), Some(class)) => tracer.slots.layout_address(tracer, env, class) as jlong,
+        (Some(tracer), Some(env), Some(class)) => slot_lookup::layout_address(tracer, env, class) as jlong,
         _ => slots::no_layout() as jlong,
     })
 }
@@ -130,7 +133,42 @@ pub unsafe extern "system" fn Java_java_lang_HeapProxy_staticFieldAt0(
     // SAFETY: as the VM hands them over.
     let (env, mirror) = unsafe { (Env::new(env), Object::new(mirror)) };
     guarded(env, 0, || match (tracer::get(), env, mirror) {
-        (Some(tracer), Some(env), Some(mirror)) => tracer.slots.static_field_at(tracer, env, mirror, offset) as jint,
+        (Some(tracer), Some(env), Some(mirror)) => slot_lookup::static_field_at(tracer, env, mirror, offset) as jint,
         _ => 0,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    /// A `jboolean` is a byte, which native code may set to anything; a `bool` is 0 or 1, or all bets are off.
+    #[test]
+    fn nothing_that_c_calls_takes_a_bool() {
+        let sources = [
+            include_str!("../agent.rs"),
+            include_str!("../jni_table/mod.rs"),
+            include_str!("mod.rs"),
+            include_str!("../jni_table/define_class.rs"),
+            include_str!("classes.rs"),
+            include_str!("../../../jvm/src/jvmti.rs"),
+            include_str!("../../../jvm/src/listener.rs"),
+            include_str!("../../../jvm/src/threads.rs"),
+        ];
+        let mut functions = 0;
+        for source in sources {
+            for function in source.split("extern \"system\" fn").skip(1) {
+                let (mut depth, mut arguments) = (0, function);
+                if let Some(end) = function.find(|c| {
+                    depth += i32::from(c == '(') - i32::from(c == ')');
+                    c == ')' && depth == 0
+                }) {
+                    arguments = &function[..end];
+                }
+                assert!(!arguments.contains("bool"), "{arguments}");
+                functions += 1;
+            }
+            let made = source.split("\nmakers! {").nth(1).and_then(|makers| makers.split("\n}").next());
+            assert!(!made.is_some_and(|made| made.contains("bool")), "{made:?}");
+        }
+        assert!(functions > 30, "{functions}");
+    }
 }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock};
 
 use jni_sys::{JNIEnv, jint, jobject};
 
-use super::env::{Env, Global, Object};
+use crate::env::{Env, Global, Object};
 
 type SetArrayElement = unsafe extern "system" fn(*mut JNIEnv, jobject, jint, jobject);
 

@@ -1,0 +1,223 @@
+//! Who is told of events: an object for each environment of JVMTI's, so that several agents can live in one process, in one
+//! library even, and know nothing of each other.
+//!
+//! The VM calls plain functions, which get the environment that an event is for. What belongs to it is kept in the environment's
+//! local storage (JVMTI, `SetEnvironmentLocalStorage`), and so no agent needs a variable of the whole process.
+#![allow(unsafe_code, reason = "functions that the VM calls, with its raw pointers")]
+
+use std::any::Any;
+use std::ffi::{CStr, c_char, c_void};
+use std::mem;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr;
+
+use jni_sys::{JNIEnv, jclass, jint, jlong, jmethodID, jobject};
+
+use crate::env::{Env, MethodId, Object};
+use crate::jvmti::{EventKind, Jvmti, JvmtiError, OBJECT_FREE, RawEnv};
+
+/// First event that has a callback, and how many there are.
+const FIRST_EVENT: usize = 50;
+const EVENTS: usize = 39;
+
+/// Is told of the events of an environment, those that [`Jvmti::set_event`] has switched on. All methods may be called on any thread,
+/// several at once, up to the end of the process.
+///
+/// A panic in one of them goes no further than to [`panicked`](Self::panicked).
+#[allow(unused_variables, reason = "names for those who read this")]
+pub trait Listener: Sync {
+    /// The VM is up; the program has not run.
+    fn vm_init(&self, jvmti: Jvmti, env: Env, thread: Object) {}
+
+    /// The VM goes down: the last event.
+    fn vm_death(&self, env: Env) {}
+
+    /// The current thread has started.
+    fn thread_start(&self, env: Env, thread: Object) {}
+
+    /// The current thread has run its last Java code.
+    fn thread_end(&self, env: Env, thread: Object) {}
+
+    /// A class is about to be made of this class file, or of that which is returned. Before the VM has JNI (JVMTI's primordial phase)
+    /// nobody is told.
+    fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// A class was linked, on the current thread; nothing of it has run.
+    fn class_prepare(&self, env: Env, class: Object) {}
+
+    /// The current thread has come to a method with a breakpoint.
+    fn breakpoint(&self, env: Env, thread: Object, method: MethodId) {}
+
+    /// The world stands still for a collection: neither JNI nor JVMTI may be called.
+    fn garbage_collection_start(&self) {}
+
+    /// The collection is over. As above.
+    fn garbage_collection_finish(&self) {}
+
+    /// An object that had this tag is gone. As above.
+    fn object_free(&self, tag: i64) {}
+
+    /// One of the above has panicked, in these words. The VM and the program go on.
+    fn panicked(&self, env: Option<Env>, why: &str);
+}
+
+/// A class file on its way to the VM.
+#[derive(Clone, Copy, Debug)]
+pub struct ClassFile<'a> {
+    /// Whose class file it is to replace; none if the class is new.
+    pub class: Option<Object<'a>>,
+    /// None for the boot loader.
+    pub loader: Option<Object<'a>>,
+    /// In its internal form (`java/lang/String`), in modified UTF-8, if the VM knows it already.
+    pub name: Option<&'a CStr>,
+    /// The class file.
+    pub bytes: &'a [u8],
+}
+
+/// What a panic says.
+pub fn panic_text(cause: &(dyn Any + Send)) -> &str {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("unknown cause")
+}
+
+impl Jvmti {
+    /// From now on `listener` is told of the environment's events, and nobody else. Which events, [`set_event`](Self::set_event)
+    /// says.
+    pub fn listen(self, listener: &'static dyn Listener) -> Result<(), JvmtiError> {
+        // Never freed: a callback may be on its way on another thread, even when the environment is gone.
+        let place: &'static &'static dyn Listener = Box::leak(Box::new(listener));
+        self.set_local_storage(ptr::from_ref(place).cast())?;
+        let mut table = [ptr::null::<c_void>(); EVENTS];
+        for (event, function) in [
+            (EventKind::VmInit as jint, vm_init as *const c_void),
+            (EventKind::VmDeath as jint, vm_death as *const c_void),
+            (EventKind::ThreadStart as jint, thread_start as *const c_void),
+            (EventKind::ThreadEnd as jint, thread_end as *const c_void),
+            (EventKind::ClassFileLoadHook as jint, class_file_load_hook as *const c_void),
+            (EventKind::ClassPrepare as jint, class_prepare as *const c_void),
+            (EventKind::Breakpoint as jint, breakpoint as *const c_void),
+            (EventKind::GarbageCollectionStart as jint, garbage_collection_start as *const c_void),
+            (EventKind::GarbageCollectionFinish as jint, garbage_collection_finish as *const c_void),
+            (OBJECT_FREE, object_free as *const c_void),
+        ] {
+            table[event as usize - FIRST_EVENT] = function;
+        }
+        self.set_callbacks(&table, mem::size_of_val(&table))
+    }
+}
+
+/// Tells the listener of the environment, if it has one.
+fn told<'a, T>(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    fallback: T,
+    tell: impl FnOnce(&'static dyn Listener, Jvmti, Option<Env<'a>>) -> T,
+) -> T {
+    // SAFETY: as the VM hands them over: an environment of JVMTI's, and the thread's of JNI, or null.
+    let (jvmti, env) = unsafe { (Jvmti::from_raw(jvmti), Env::new(env)) };
+    let Some(jvmti) = jvmti else { return fallback };
+    // SAFETY: null, or what `listen` has put there, for good.
+    let listener = unsafe { jvmti.local_storage().cast::<&'static dyn Listener>().as_ref() };
+    let Some(listener) = listener else { return fallback };
+    catch_unwind(AssertUnwindSafe(|| tell(*listener, jvmti, env))).unwrap_or_else(|cause| {
+        // Not even a panic about a panic may leave a function that C has called.
+        let _ = catch_unwind(AssertUnwindSafe(|| listener.panicked(env, panic_text(&*cause))));
+        fallback
+    })
+}
+
+/// As [`told`], with JNI and an object, which are there.
+fn told_of(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    object: jobject,
+    tell: impl FnOnce(&'static dyn Listener, Jvmti, Env, Object),
+) {
+    told(jvmti, env, (), |listener, jvmti, env| {
+        // SAFETY: a local reference of the callback, or null.
+        if let (Some(env), Some(object)) = (env, unsafe { Object::new(object) }) {
+            tell(listener, jvmti, env, object);
+        }
+    });
+}
+
+unsafe extern "system" fn vm_init(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    told_of(jvmti, env, thread, |listener, jvmti, env, thread| listener.vm_init(jvmti, env, thread));
+}
+
+unsafe extern "system" fn vm_death(jvmti: *mut RawEnv, env: *mut JNIEnv) {
+    told(jvmti, env, (), |listener, _, env| _ = env.map(|env| listener.vm_death(env)));
+}
+
+unsafe extern "system" fn thread_start(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| listener.thread_start(env, thread));
+}
+
+unsafe extern "system" fn thread_end(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| listener.thread_end(env, thread));
+}
+
+unsafe extern "system" fn class_prepare(jvmti: *mut RawEnv, env: *mut JNIEnv, _thread: jobject, class: jclass) {
+    told_of(jvmti, env, class, |listener, _, env, class| listener.class_prepare(env, class));
+}
+
+unsafe extern "system" fn breakpoint(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    _location: jlong,
+) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| listener.breakpoint(env, thread, MethodId(method)));
+}
+
+unsafe extern "system" fn class_file_load_hook(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    redefined: jclass,
+    loader: jobject,
+    name: *const c_char,
+    _protection_domain: jobject,
+    length: jint,
+    bytes: *const u8,
+    new_length: *mut jint,
+    new_bytes: *mut *mut u8,
+) {
+    if bytes.is_null() {
+        return;
+    }
+    told(jvmti, env, (), |listener, jvmti, env| {
+        let Some(env) = env else { return };
+        // SAFETY: as the VM hands them over, until we return: references or null, a string or null, and so many bytes.
+        let file = unsafe {
+            ClassFile {
+                class: Object::new(redefined),
+                loader: Object::new(loader),
+                name: (!name.is_null()).then(|| CStr::from_ptr(name)),
+                bytes: std::slice::from_raw_parts(bytes, usize::try_from(length).unwrap_or(0)),
+            }
+        };
+        let Some(ours) = listener.class_file(env, file) else { return };
+        if let (Ok(length), Ok(memory)) = (jint::try_from(ours.len()), jvmti.allocate(&ours)) {
+            // SAFETY: the VM's places for the answer; it frees the memory.
+            unsafe {
+                *new_length = length;
+                *new_bytes = memory;
+            }
+        }
+    });
+}
+
+unsafe extern "system" fn garbage_collection_start(jvmti: *mut RawEnv) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| listener.garbage_collection_start());
+}
+
+unsafe extern "system" fn garbage_collection_finish(jvmti: *mut RawEnv) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| listener.garbage_collection_finish());
+}
+
+unsafe extern "system" fn object_free(jvmti: *mut RawEnv, tag: jlong) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| listener.object_free(tag));
+}
