@@ -10,7 +10,7 @@ use et_names::EventSet;
 use thiserror::Error;
 
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{self, Cost, Hold, LifetimesError, Limits, Played, Recording, Told};
+use crate::lifetimes::{self, AllKnown, Cost, Hold, Keeper, LifetimesError, Limits, Played, Recording, Told};
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::resolve::Outcome;
 use crate::text::{TextInputError, TextTrace};
@@ -249,6 +249,9 @@ impl Source {
         let mut ending = Ending::default();
         if self.deaths(reading.deaths) == Deaths::None {
             ending.outcome = lifetimes::each(trace, visit)?;
+        } else if let Some(known) = known(trace)? {
+            ending.outcome = lifetimes::replay_known(trace, known, visit)?;
+            ending.cost = cost_of_known(trace)?;
         } else {
             let mut to_the_end = Vec::new();
             let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, |told, _, step| {
@@ -257,26 +260,31 @@ impl Source {
                 }
             })?;
             ending.outcome = outcome;
-            let (cost, stopped) = replay_told(&recording, &to_the_end, &mut visit)?;
+            let mut keeper = Kept::of(trace);
+            let (cost, stopped) = replay_told(&recording, &to_the_end, |played| keeper.played(played), &mut visit)?;
             ending.cost = Some(cost);
             ending.outcome.stopped = stopped;
+            keeper.finish(trace, &ending);
         }
         ending.outcome.totals = counter.totals;
         Ok(ending)
     }
 }
 
-/// Calls `visit` with all that was taken down, and the deaths; what is held to the end is no step of its own. Says also whether it
-/// was broken off.
+/// Calls `visit` with all that was taken down, and the deaths; what is held to the end is no step of its own. `see` gets what is
+/// played before that. Says also whether it was broken off.
 pub(crate) fn replay_told(
     recording: &Recording,
     to_the_end: &[(u64, Hold)],
+    mut see: impl FnMut(&Played<'_>),
     mut visit: impl FnMut(&Told) -> ControlFlow<()>,
 ) -> Result<(Cost, bool), LifetimesError> {
     let mut to_the_end = to_the_end.iter().peekable();
     let mut stopped = false;
     let cost = recording.replay_steps(|played| {
+        see(&played);
         let flow = match played {
+            Played::Time(_) => ControlFlow::Continue(()),
             Played::Found(record) => visit(&Told::Record(*record)),
             Played::Step(number, step) => {
                 while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
@@ -306,6 +314,41 @@ impl From<TextTrace> for Source {
     }
 }
 
+/// What was found before, if that was kept.
+fn known(trace: &Trace) -> Result<Option<AllKnown<'_>>, LifetimesError> {
+    trace.lives.as_ref().map_or(Ok(None), |lives| lives.known()).map_err(LifetimesError::Known)
+}
+
+/// What was found at the end, without the cost.
+fn cost_of_known(trace: &Trace) -> Result<Option<Cost>, LifetimesError> {
+    let held = trace.lives.as_ref().map(|lives| lives.held_by_stacks()).transpose().map_err(LifetimesError::Known)?;
+    Ok(held.map(|held_by_stacks| Cost { held_by_stacks, ..Cost::default() }))
+}
+
+/// Who keeps what is found now, if anybody does.
+struct Kept(Option<Box<dyn Keeper>>);
+
+impl Kept {
+    fn of(trace: &Trace) -> Self {
+        Self(trace.lives.clone().and_then(|lives| lives.keeper(trace)))
+    }
+
+    #[inline]
+    fn played(&mut self, played: &Played<'_>) {
+        if let Some(keeper) = &mut self.0 {
+            keeper.played(played);
+        }
+    }
+
+    /// All of it was played, unless somebody broke off.
+    fn finish(self, trace: &Trace, ending: &Ending) {
+        let held = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
+        if let Some(keeper) = self.0.filter(|_| !ending.outcome.stopped) {
+            keeper.finish(trace, &ending.outcome, held);
+        }
+    }
+}
+
 /// [`Source::for_each`] of the runtime's file.
 pub fn for_each(
     trace: &Trace,
@@ -325,17 +368,35 @@ pub fn for_each(
             ending.warnings.extend(unknown);
         }
         Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
-        Deaths::Trace => {
-            let (recording, outcome) = lifetimes::record(trace, reading.limits)?;
-            ending.outcome = outcome;
-            let mut stopped = false;
-            ending.cost = Some(recording.replay(|record| {
-                let flow = visit(record);
-                stopped = flow.is_break();
-                flow
-            })?);
-            ending.outcome.stopped = stopped;
-        }
+        Deaths::Trace => match known(trace)? {
+            Some(known) => {
+                ending.outcome = lifetimes::replay_known(trace, known, |told| match told {
+                    Told::Record(record) => visit(record),
+                    Told::Hold(_) => ControlFlow::Continue(()),
+                })?;
+                ending.cost = cost_of_known(trace)?;
+            }
+            None => {
+                let (recording, outcome) = lifetimes::record(trace, reading.limits)?;
+                ending.outcome = outcome;
+                let mut stopped = false;
+                let mut keeper = Kept::of(trace);
+                ending.cost = Some(recording.replay_steps(|played| {
+                    keeper.played(&played);
+                    let flow = match played {
+                        Played::Time(_) => ControlFlow::Continue(()),
+                        Played::Found(record) => visit(record),
+                        Played::Step(_, step) => {
+                            step.record().map_or(ControlFlow::Continue(()), |record| visit(&record))
+                        }
+                    };
+                    stopped = flow.is_break();
+                    flow
+                })?);
+                ending.outcome.stopped = stopped;
+                keeper.finish(trace, &ending);
+            }
+        },
     }
     ending.outcome.totals = counter.totals;
     Ok(ending)

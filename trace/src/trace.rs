@@ -3,6 +3,7 @@
 use std::collections::hash_map::Entry;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use et_format::dynamic::DynamicClass;
 use et_format::event::{ObjectHash, Ticket};
@@ -16,6 +17,7 @@ use rustc_hash::FxHashMap;
 use crate::classes::{Class, Classes};
 use crate::dynamic;
 use crate::file::{ReadError, TraceFile};
+use crate::lifetimes::Lives;
 use crate::names::Names;
 use crate::record::Record;
 use crate::resolve::{self, Context, Outcome, StartFrame};
@@ -56,6 +58,8 @@ pub struct Trace {
     pub problems: Vec<Problem>,
     /// What all classes of the run have hooks for.
     pub events: EventSet,
+    /// Keeps the deaths from one reading to the next, if somebody does.
+    pub lives: Option<Arc<dyn Lives>>,
 }
 
 impl Trace {
@@ -91,7 +95,7 @@ impl Trace {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
-        Ok(Self { file, types, names, classes, threads, gcs, problems, events })
+        Ok(Self { file, types, names, classes, threads, gcs, problems, events, lives: None })
     }
 
     /// Calls `visit` for each initial object.

@@ -68,7 +68,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
     }
     let mut collections = Collections::new(trace, &said);
     let (mut reused, mut to_the_end) = (IdSet::default(), FxHashSet::default());
-    let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, ticket, step| {
+    let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, place, step| {
         match *told {
             Told::Hold(Hold::ToTheEnd { object }) => {
                 to_the_end.insert(object);
@@ -76,7 +76,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
             // Its ticket may be that of the end already.
             Told::Hold(_) => {}
             Told::Record(record) => {
-                collections.pass(ticket, step);
+                collections.pass(place.ticket, step);
                 if let Record::Alloc(Alloc { object, .. }) = record
                     && object.0 >> 31 != 0
                 {
@@ -188,6 +188,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn play(&mut self, played: Played<'_>) -> Result<(), ReadError> {
         let record = match played {
+            Played::Time(_) => return Ok(()),
             Played::Step(number, step) => {
                 while self.collections.has_begun(self.begun, number) {
                     self.collection()?;

@@ -11,6 +11,7 @@
 
 mod graph;
 mod hold;
+mod known;
 mod last_mention;
 mod recorder;
 mod recording;
@@ -18,6 +19,7 @@ mod spool;
 mod step;
 #[cfg(test)]
 mod tests;
+mod times;
 mod vm;
 
 use std::io;
@@ -26,11 +28,12 @@ use thiserror::Error;
 
 pub use graph::HeldByStack;
 pub use hold::{Hold, Told};
+pub use known::{AllKnown, Keeper, Known, Lives, replay_known};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};
 pub use spool::Limits;
 pub use step::Step;
-pub use vm::{each, record, record_seen};
+pub use vm::{Place, each, each_at, record, record_seen};
 
 use crate::file::ReadError;
 
@@ -43,4 +46,7 @@ pub enum LifetimesError {
     /// The disk is full, or worse.
     #[error("cannot keep the records in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Spool(#[from] io::Error),
+    /// What was kept of deaths cannot be read, or is of another trace.
+    #[error("cannot read the life table: {0} (--no-lives does without it)")]
+    Known(io::Error),
 }

@@ -1,11 +1,13 @@
 //! Takes down what happens to objects, and what no record says of what holds them.
 
+use et_format::Wall;
 use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
 use super::hold::{Hold, Told, WeakSlots};
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
+use super::times::Times;
 use super::{LifetimesError, Recording};
 use crate::model::Stacks;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
@@ -33,6 +35,7 @@ pub struct Recorder {
     weak: WeakSlots,
     held_at_end: FxHashSet<ObjectId>,
     stacks: Stacks,
+    times: Times,
     watcher: Watcher,
 }
 
@@ -45,6 +48,7 @@ impl Recorder {
             writer: SpoolWriter::new(limits),
             held_at_end: FxHashSet::default(),
             stacks: Stacks::default(),
+            times: Times::default(),
             watcher: Watcher::default(),
         }
     }
@@ -88,6 +92,12 @@ impl Recorder {
         self.writer.push(&step)
     }
 
+    /// When the events were made among which the next step is.
+    #[inline]
+    pub fn wall(&mut self, wall: Wall) {
+        self.times.note(self.writer.steps(), wall.begin);
+    }
+
     /// Number of the next step.
     pub fn steps(&self) -> u64 {
         self.writer.steps()
@@ -112,6 +122,6 @@ impl Recorder {
     /// Ends the taking down.
     pub fn finish(self) -> Result<Recording, LifetimesError> {
         // The stacks of threads that were cut off still hold what they held.
-        Recording::new(self.writer.finish()?, self.held_at_end, self.stacks.held(), self.watcher)
+        Recording::new(self.writer.finish()?, self.held_at_end, self.stacks.held(), self.times, self.watcher)
     }
 }

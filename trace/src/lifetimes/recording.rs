@@ -9,9 +9,11 @@ use super::graph::{Found, Graph, HeldByStack};
 use super::last_mention::LastMentions;
 use super::spool::Spool;
 use super::step::Step;
+use super::times::{Times, TimesIter};
 use crate::model::OnStack;
 use crate::record::{ObjectId, Record};
 use crate::watch::{Unit, Watcher};
+use et_format::Nanos;
 
 /// A trace taken down.
 #[derive(Debug)]
@@ -22,6 +24,7 @@ pub struct Recording {
     held_by_vm: Vec<ObjectId>,
     /// What stacks hold at the end.
     on_stacks: Vec<OnStack>,
+    times: Times,
     watcher: Watcher,
 }
 
@@ -38,6 +41,8 @@ pub enum Played<'a> {
     Step(u64, &'a Step),
     /// A record that was found: a death, or the clearing of a weak reference.
     Found(&'a Record),
+    /// What follows is of events that were made from that time on.
+    Time(Nanos),
 }
 
 /// What it took, and what it found at the end.
@@ -58,13 +63,14 @@ impl Recording {
         spool: Spool,
         held_by_vm: impl IntoIterator<Item = ObjectId>,
         on_stacks: Vec<OnStack>,
+        times: Times,
         watcher: Watcher,
     ) -> Result<Self, LifetimesError> {
         watcher.begin("finding last uses", Unit::Records, spool.steps());
         let held_by_vm: Vec<ObjectId> = held_by_vm.into_iter().collect();
         let held_at_end = held_by_vm.iter().copied().chain(on_stacks.iter().map(|held| held.object));
         let last = LastMentions::find(&spool, held_at_end, &watcher)?;
-        Ok(Self { spool, last, held_by_vm, on_stacks, watcher })
+        Ok(Self { spool, last, held_by_vm, on_stacks, times, watcher })
     }
 
     /// Calls `visit` with every record in order, those of deaths included, until it breaks off. One thread looks for the
@@ -73,6 +79,7 @@ impl Recording {
         self.replay_steps(|played| match played {
             Played::Step(_, step) => step.record().map_or(ControlFlow::Continue(()), |record| visit(&record)),
             Played::Found(record) => visit(record),
+            Played::Time(_) => ControlFlow::Continue(()),
         })
     }
 
@@ -84,8 +91,9 @@ impl Recording {
             let finder = scope.spawn(move || self.find(&send));
             let mut steps = Vec::new();
             let mut result = Ok(());
+            let mut times = self.times.iter();
             for window in &windows {
-                match self.merge(window, &mut steps, &mut visit) {
+                match self.merge(window, &mut steps, &mut times, &mut visit) {
                     Ok(ControlFlow::Continue(())) => {}
                     Ok(ControlFlow::Break(())) => break,
                     Err(error) => {
@@ -137,6 +145,7 @@ impl Recording {
         &self,
         window: Window,
         steps: &mut Vec<Step>,
+        times: &mut TimesIter<'_>,
         visit: &mut impl FnMut(Played<'_>) -> ControlFlow<()>,
     ) -> io::Result<ControlFlow<()>> {
         let mut extras = window.found.extras.into_iter().peekable();
@@ -145,6 +154,11 @@ impl Recording {
             self.spool.read(piece, steps)?;
             self.watcher.add(steps.len() as u64);
             for (number, step) in (self.spool.first(piece)..).zip(steps.iter_mut()) {
+                if let Some(time) = times.until(number)
+                    && visit(Played::Time(time)).is_break()
+                {
+                    return Ok(ControlFlow::Break(()));
+                }
                 if cleared.next_if_eq(&number).is_some()
                     && let Step::WeakUpdate { old, .. } = step
                 {

@@ -3,6 +3,7 @@
 
 use std::ops::ControlFlow;
 
+use et_format::Wall;
 use et_format::event::{ObjectHash, Ticket};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -20,16 +21,28 @@ pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), Lif
     record_seen(trace, limits, |_, _, _| {})
 }
 
-/// As [`record`]; `see` gets all that is told, its place in the order between threads, and the number of its step.
+/// Where something is told.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    /// Its place in the order between threads.
+    pub ticket: Ticket,
+    /// When the events were made that it is among; none if the trace does not say.
+    pub wall: Option<Wall>,
+}
+
+/// As [`record`]; `see` gets all that is told, where, and the number of its step.
 pub fn record_seen(
     trace: &Trace,
     limits: Limits,
-    mut see: impl FnMut(&Told, Ticket, u64),
+    mut see: impl FnMut(&Told, Place, u64),
 ) -> Result<(Recording, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
     recorder.watch(trace.file.watcher());
-    let outcome = each_at(trace, |told, ticket| {
-        see(told, ticket, recorder.steps());
+    let outcome = each_at(trace, |told, place| {
+        see(told, place, recorder.steps());
+        if let Some(wall) = place.wall {
+            recorder.wall(wall);
+        }
         match recorder.told(told) {
             true => ControlFlow::Continue(()),
             // Why shows in the end.
@@ -45,14 +58,16 @@ pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> R
     each_at(trace, |told, _| visit(told))
 }
 
-/// As [`each`], with the place of each record in the order between threads.
-fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Ticket) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
+/// As [`each`], with the place of each record.
+pub fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Place) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
     let mut vm = Vm::new(trace);
     let mut failed = None;
     let mut flow = ControlFlow::Continue(());
+    let mut place = Place { ticket: Ticket(u64::MAX), wall: None };
     let outcome = trace.for_each(|record, context| {
+        place = Place { ticket: context.ticket, wall: context.wall };
         // Who wants to break off here does so at the next record.
-        let mut hold = |hold| _ = visit(&Told::Hold(hold), context.ticket);
+        let mut hold = |hold| _ = visit(&Told::Hold(hold), place);
         let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
         if !is_initial && !vm.has_begun {
             failed = vm.begin(&mut hold).err();
@@ -61,9 +76,9 @@ fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Ticket) -> ControlFlow<()
         if let Record::Alloc(alloc) = record {
             vm.saw(alloc, is_initial);
         }
-        flow = if failed.is_none() { visit(&Told::Record(*record), context.ticket) } else { ControlFlow::Break(()) };
+        flow = if failed.is_none() { visit(&Told::Record(*record), place) } else { ControlFlow::Break(()) };
         if let (true, Record::Alloc(alloc)) = (context.is_constant && flow.is_continue(), record) {
-            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }), context.ticket);
+            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }), place);
         }
         flow
     })?;
@@ -71,7 +86,8 @@ fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Ticket) -> ControlFlow<()
         return Err(error);
     }
     if flow.is_continue() {
-        let mut hold = |hold| _ = visit(&Told::Hold(hold), Ticket(u64::MAX));
+        place.ticket = Ticket(u64::MAX);
+        let mut hold = |hold| _ = visit(&Told::Hold(hold), place);
         if !vm.has_begun {
             vm.begin(&mut hold)?;
         }

@@ -27,7 +27,7 @@ pub use slots::Slots;
 pub use thread::StartFrame;
 
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{InitialSlot, class_flags};
+use et_format::{InitialSlot, Wall, class_flags};
 use fields::Fields;
 use last_stores::LastStores;
 use objects::Objects;
@@ -50,6 +50,8 @@ pub struct Context<'a> {
     pub tick: Tick,
     /// Its place in the order between threads.
     pub ticket: Ticket,
+    /// When the events were made that it is among; none if the trace does not say.
+    pub wall: Option<Wall>,
     /// It tells of an object that a class holds: a constant.
     pub is_constant: bool,
 }
@@ -279,6 +281,10 @@ struct Resolver<'a, F> {
     stacks: Stacks,
     /// Stack on which each source's actions happen, from its first turn to its end.
     stack_of_source: Vec<Option<usize>>,
+    /// When the piece of events was filled that each source is in.
+    wall_of_source: Vec<Option<Wall>>,
+    /// That of the current segment.
+    wall: Option<Wall>,
     /// Stack of the current segment.
     current: usize,
     /// Of the record that is being made.
@@ -303,6 +309,8 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             fields: Fields::new(&trace.names),
             array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
             stack_of_source: vec![None; trace.threads.len()],
+            wall_of_source: vec![None; trace.threads.len()],
+            wall: None,
             stacks: Stacks::default(),
             current: 0,
             is_constant: false,
@@ -318,7 +326,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         }
         self.totals.count(&record);
         let (tick, is_constant) = (Tick(self.tick), self.is_constant);
-        let context = Context { trace: self.trace, tick, ticket: self.ticket, is_constant };
+        let context = Context { trace: self.trace, tick, ticket: self.ticket, wall: self.wall, is_constant };
         self.stopped = (self.visit)(&record, &context).is_break();
         self.tick += u64::from(record.ticks());
     }
@@ -666,7 +674,16 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
                 }
             }
             Action::OnStack(thread) => self.go_to(source, thread),
+            Action::Piece(number) => self.begin_piece(source, number),
         }
+    }
+
+    /// What the source does from here on is in a piece of its thread's events.
+    fn begin_piece(&mut self, source: usize, number: u32) {
+        let file = &self.trace.file;
+        let events = file.thread(self.trace.threads[source].index);
+        self.wall = events.and_then(|events| file.wall(events, number as usize));
+        self.wall_of_source[source] = self.wall;
     }
 
     /// What the source does from here on is on the stack of that thread.
@@ -695,6 +712,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'
             slots.tidy();
         }
         self.ticket = ticket;
+        self.wall = self.wall_of_source[source];
         match self.stack_of_source[source] {
             Some(stack) => self.current = stack,
             None => self.go_to(source, ThreadId(self.trace.threads[source].index)),

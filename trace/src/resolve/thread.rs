@@ -47,6 +47,8 @@ impl Subject {
 pub enum Action {
     /// What follows happens on that stack.
     OnStack(ThreadId),
+    /// What follows is of the piece of the thread's events with that number.
+    Piece(u32),
     /// A `known` object has its record already; if it has none after all, it gets one.
     New {
         site: SiteId,
@@ -241,6 +243,7 @@ impl<'a> ThreadSource<'a> {
                     shared.lost.undecodable_pieces += 1;
                     shared.lost.undecodable_bytes += file.event_bytes(events, number);
                 }
+                self.reader.act(Action::Piece(number as u32));
             }
             None => {
                 self.ended = true;

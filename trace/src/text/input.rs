@@ -259,10 +259,15 @@ impl TextTrace {
         })?;
         let replay = |error: LifetimesError| SourceError::from(error);
         let recording = recorder.finish().map_err(replay)?;
-        let replayed = replay_told(&recording, &to_the_end, |told| {
-            let tick = counter.told(told);
-            visit(told, &At { types: &types, tick })
-        });
+        let replayed = replay_told(
+            &recording,
+            &to_the_end,
+            |_| {},
+            |told| {
+                let tick = counter.told(told);
+                visit(told, &At { types: &types, tick })
+            },
+        );
         let (cost, stopped) = replayed.map_err(replay)?;
         ending.cost = Some(cost);
         ending.outcome.stopped = stopped;

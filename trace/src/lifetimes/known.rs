@@ -1,0 +1,103 @@
+//! Deaths that were worked out before, and who keeps those that are worked out now.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::graph::HeldByStack;
+use super::hold::{Hold, Told};
+use super::recording::Played;
+use super::{LifetimesError, vm};
+use crate::record::{ObjectId, Record};
+use crate::resolve::Outcome;
+use crate::trace::Trace;
+
+/// What was found when deaths were worked out. Steps are counted from 0: records that are not found, and of what holds objects
+/// [`Hold::Initial`] and [`Hold::Until`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    /// The step with that number updates a weak slot whose old target had died: the slot held null.
+    Cleared {
+        /// The step.
+        at: u64,
+    },
+    /// A record that no hook reported: a death, or the clearing of a weak reference.
+    Found {
+        /// The step that it stands behind.
+        after: u64,
+        /// The record.
+        record: Record,
+    },
+}
+
+/// All that was found, in order of its steps.
+pub type AllKnown<'a> = Box<dyn Iterator<Item = io::Result<Known>> + 'a>;
+
+/// What keeps the deaths of a trace from one reading to the next.
+pub trait Lives: Debug + Send + Sync {
+    /// What was found before; `None` if nothing was kept.
+    fn known(&self) -> io::Result<Option<AllKnown<'_>>>;
+    /// What only stacks hold at the end, if [`known`](Self::known) is there.
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
+    /// Takes what is worked out now; `None` if nobody wants it.
+    fn keeper(self: Arc<Self>, trace: &Trace) -> Option<Box<dyn Keeper>>;
+}
+
+/// Takes what is worked out.
+pub trait Keeper {
+    /// What comes next.
+    fn played(&mut self, played: &Played<'_>);
+    /// That was all of it.
+    fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]);
+}
+
+/// Calls `visit` with all that is told and what is known to have been found, until it breaks off or the trace ends.
+pub fn replay_known(
+    trace: &Trace,
+    mut known: AllKnown<'_>,
+    mut visit: impl FnMut(&Told) -> ControlFlow<()>,
+) -> Result<Outcome, LifetimesError> {
+    let mut next = known.next().transpose().map_err(LifetimesError::Known)?;
+    let mut failed = None;
+    let mut number = 0;
+    let outcome = vm::each(trace, |told| {
+        let mut told = *told;
+        if matches!(told, Told::Hold(Hold::ToTheEnd { .. })) {
+            return visit(&told);
+        }
+        let mut advance = |next: &mut Option<Known>| match known.next().transpose() {
+            Ok(found) => {
+                *next = found;
+                ControlFlow::Continue(())
+            }
+            Err(error) => {
+                failed = Some(error);
+                ControlFlow::Break(())
+            }
+        };
+        if next == Some(Known::Cleared { at: number })
+            && let Told::Record(Record::Update { old, .. }) = &mut told
+        {
+            *old = ObjectId::NULL;
+            advance(&mut next)?;
+        }
+        visit(&told)?;
+        while let Some(Known::Found { after, record }) = next
+            && after == number
+        {
+            visit(&Told::Record(record))?;
+            advance(&mut next)?;
+        }
+        number += 1;
+        ControlFlow::Continue(())
+    })?;
+    if let Some(error) = failed {
+        return Err(LifetimesError::Known(error));
+    }
+    if next.is_some() && !outcome.stopped {
+        let what = "it has deaths behind records that are not in the trace";
+        return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,62 @@
+//! When steps were made: the time of the newest chunk of events that had been begun by then.
+
+use std::iter::Peekable;
+use std::slice::Iter;
+
+use et_format::Nanos;
+
+/// Times are noted so far apart at least, whatever the threads do: an hour takes 6 MB.
+const BETWEEN: u64 = 10_000_000;
+
+/// From which step on which time holds.
+#[derive(Debug, Default)]
+pub struct Times(Vec<(u64, Nanos)>);
+
+impl Times {
+    /// The step with that number is of events that were made from that time on.
+    #[inline]
+    pub fn note(&mut self, step: u64, time: Nanos) {
+        if self.0.last().is_none_or(|(_, last)| time.0 >= last.0 + BETWEEN) {
+            self.0.push((step, time));
+        }
+    }
+
+    /// All of it, in order.
+    pub fn iter(&self) -> TimesIter<'_> {
+        TimesIter(self.0.iter().peekable())
+    }
+}
+
+/// Goes through [`Times`].
+#[derive(Debug)]
+pub struct TimesIter<'a>(Peekable<Iter<'a, (u64, Nanos)>>);
+
+impl TimesIter<'_> {
+    /// The time that has come up to that step since the last call, if there is a new one.
+    #[inline]
+    pub fn until(&mut self, step: u64) -> Option<Nanos> {
+        let mut time = None;
+        while let Some(&(_, next)) = self.0.next_if(|(from, _)| *from <= step) {
+            time = Some(next);
+        }
+        time
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_apart_and_never_go_back() {
+        let mut times = Times::default();
+        for (step, time) in [(0, 5), (3, BETWEEN), (4, BETWEEN + 5), (5, 7), (9, 3 * BETWEEN)] {
+            times.note(step, Nanos(time));
+        }
+        let mut iter = times.iter();
+        assert_eq!(iter.until(3), Some(Nanos(5)));
+        assert_eq!(iter.until(3), None);
+        assert_eq!(iter.until(20), Some(Nanos(3 * BETWEEN)));
+        assert_eq!(times.0.len(), 3);
+    }
+}
