@@ -5,8 +5,10 @@ use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use et_lives::LifeTable;
 use et_names::escape::{Json, Lines, OneLine};
 use serde::Serialize;
 
@@ -50,7 +52,8 @@ Examples:
   et-trace compare-deaths app.ettrace          its deaths against those that the collector told of
   et-trace recover cut.ettrace -o app.ettrace  a killed run's trace and buffers in one file
 
-Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where.
+Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where. What is found is kept in a folder
+beside the trace, the life table, for the next command (and as Parquet files for other tools): see --lives.
 
 Exit codes: 0 all went well; 1 bad input, or `validate` or `compare-deaths` found something; 2 wrong usage;
 3 the trace is cut off (killed program, full disk): what there is was read and printed;
@@ -95,11 +98,25 @@ struct InputArgs {
     /// Where deaths come from
     #[arg(long, value_enum, default_value = "trace")]
     deaths: DeathsArg,
+    /// Where the life table is or will be: what became of each object, worked out once [default: TRACE.lives]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_lives")]
+    lives: Option<PathBuf>,
+    /// Neither use nor make a life table: deaths are worked out for this command only
+    #[arg(long)]
+    no_lives: bool,
 }
 
 impl InputArgs {
-    fn open(&self, bar: &Bar) -> Result<Source, CliError> {
-        open(&self.trace, self.with_names.as_deref(), bar)
+    fn open(&self, bar: &Bar) -> Result<(Source, Option<Arc<LifeTable>>), CliError> {
+        let mut source = open(&self.trace, self.with_names.as_deref(), bar)?;
+        let deaths = source.deaths(self.deaths.into());
+        let lives = match &mut source {
+            Source::Trace(trace) if deaths != Deaths::None && !self.no_lives => {
+                et_lives::attach(trace, self.lives.as_deref())
+            }
+            _ => None,
+        };
+        Ok((source, lives))
     }
 
     fn reading(&self, clock: ClockArg) -> Reading {
@@ -360,6 +377,13 @@ fn lost_events(source: &Source) -> u64 {
     }
 }
 
+/// Tells why there is no life table. What was asked for came all the same.
+fn warn_of_lives(lives: Option<&LifeTable>) {
+    if let Some(trouble) = lives.and_then(LifeTable::trouble) {
+        say(format_args!("note: {trouble}"));
+    }
+}
+
 /// Tells what is odd in a text.
 fn warn(source: &Source, warnings: &[String]) {
     for warning in warnings {
@@ -380,9 +404,10 @@ fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<Strin
 
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
-    let source = args.input.open(&bar)?;
+    let (source, lives) = args.input.open(&bar)?;
     let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
     drop(bar);
+    warn_of_lives(lives.as_deref());
     if args.json {
         print_json(&summary)?;
     } else if args.long {
@@ -398,7 +423,7 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let input = &args.input.trace;
     // A terminal that shows the records shows how far they are.
     let bar = Bar::new(args.output.is_some() || !io::stdout().is_terminal());
-    let source = args.input.open(&bar)?;
+    let (source, lives) = args.input.open(&bar)?;
     if args.names.is_some() && matches!(source, Source::Text(_)) {
         return Err(CliError::NoNames { path: input.clone() });
     }
@@ -437,15 +462,17 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     }
     output.map_or(Ok(()), Output::finish)?;
     drop(bar);
+    warn_of_lives(lives.as_deref());
     warn(&source, &ending.warnings);
     Ok(completeness(&source, ending.outcome.lost))
 }
 
 fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
-    let source = args.input.open(&bar)?;
+    let (source, lives) = args.input.open(&bar)?;
     let report = validate::validate(&source, args.input.deaths.into(), args.limit)?;
     drop(bar);
+    warn_of_lives(lives.as_deref());
     // What is lost is among the violations.
     let cut_off = completeness(&source, Lost::default());
     let mut out = String::new();

@@ -1,0 +1,205 @@
+//! The life table of a trace: what became of each object, worked out once and kept beside the trace as Parquet files, for
+//! et-trace and for whatever else reads Parquet. `docs/inside/lives.md` has the columns.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let mut trace = et_trace::Trace::open("app.ettrace".as_ref())?;
+//! let lives = et_lives::attach(&mut trace, None);
+//! // Whoever reads deaths from the trace now makes the table, or uses it.
+//! # Ok(())
+//! # }
+//! ```
+
+mod folder;
+mod held;
+mod known;
+mod maker;
+mod names;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use et_trace::Trace;
+use et_trace::lifetimes::{AllKnown, HeldByStack, Keeper, Lives, Played};
+use et_trace::resolve::Outcome;
+
+use folder::There;
+pub use folder::{Entry, MANIFEST, Manifest, beside};
+use maker::Maker;
+
+/// The table of objects.
+pub const OBJECTS: &str = "objects.parquet";
+/// Weak references that were cleared, for reading deaths again.
+pub const CLEARINGS: &str = "clearings.parquet";
+const CONTEXTS: &str = "contexts.parquet";
+const CLASSES: &str = "classes.parquet";
+const SITES: &str = "sites.parquet";
+const METHODS: &str = "methods.parquet";
+const THREADS: &str = "threads.parquet";
+const HELD: &str = "held.parquet";
+
+/// The life table of one trace, there or to be made.
+#[derive(Debug)]
+pub struct LifeTable {
+    folder: PathBuf,
+    /// What there is, once it was looked at.
+    manifest: Mutex<Option<Manifest>>,
+    /// Why there is none, or none that is kept.
+    trouble: Mutex<Option<String>>,
+}
+
+/// Has whoever reads the deaths of the trace use its life table, and make it if there is none: in `folder`, or beside the trace.
+/// `None`: a trace that is cut off, or no file, has none.
+pub fn attach(trace: &mut Trace, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
+    let path = trace.file.path();
+    if trace.file.end().is_none() || trace.file.lost_events() > 0 || !path.is_file() {
+        return None;
+    }
+    let folder = folder.map_or_else(|| beside(path), Path::to_owned);
+    let found = folder::look(&folder, &trace.file);
+    let trouble = matches!(found, There::Other)
+        .then(|| format!("{} is there already and is no life table: none is kept", folder.display()));
+    let manifest = if let There::Fits(manifest) = found { Some(manifest) } else { None };
+    let table = Arc::new(LifeTable { folder, manifest: Mutex::new(manifest), trouble: Mutex::new(trouble) });
+    trace.lives = Some(table.clone());
+    Some(table)
+}
+
+impl LifeTable {
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// What it says of itself, if it is there.
+    pub fn manifest(&self) -> Option<Manifest> {
+        self.manifest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Why it could not be kept, on one line. It only costs time.
+    pub fn trouble(&self) -> Option<String> {
+        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// One of its files, whole.
+    pub fn open(&self, name: &str) -> io::Result<File> {
+        match self.manifest() {
+            Some(manifest) => folder::open(&self.folder, &manifest, name),
+            None => Err(io::ErrorKind::NotFound.into()),
+        }
+    }
+
+    /// What was kept with it under that name, if the table is there.
+    pub fn kept(&self, name: &str) -> Option<Vec<u8>> {
+        self.manifest().and_then(|_| folder::kept(&self.folder, name))
+    }
+
+    /// Keeps something with it that was worked out from the trace, if the table is there.
+    pub fn keep(&self, name: &str, body: &[u8]) {
+        if self.manifest().is_some()
+            && let Err(error) = folder::keep(&self.folder, name, body)
+        {
+            self.complain(&error);
+        }
+    }
+
+    fn complain(&self, error: &io::Error) {
+        let why = format!("no life table is kept in {}: {error}", self.folder.display());
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
+    }
+
+    fn forget(&self) {
+        *self.manifest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+/// A handle on the table that the keeper keeps.
+#[derive(Debug)]
+struct Making {
+    table: Arc<LifeTable>,
+    maker: Maker,
+}
+
+impl Lives for LifeTable {
+    fn known(&self) -> io::Result<Option<AllKnown<'_>>> {
+        if self.manifest().is_none() {
+            return Ok(None);
+        }
+        let opened = self.open(HELD).and_then(|_| known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?));
+        match opened {
+            Ok(known) => Ok(Some(Box::new(known))),
+            // Damaged: it is made anew.
+            Err(_) => {
+                self.forget();
+                Ok(None)
+            }
+        }
+    }
+
+    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
+        held::read(self.open(HELD)?)
+    }
+
+    fn keeper(self: Arc<Self>, _trace: &Trace) -> Option<Box<dyn Keeper>> {
+        if self.trouble().is_some() {
+            return None;
+        }
+        let files = folder::nameless(&self.folder).and_then(|lives| Ok((lives, folder::nameless(&self.folder)?)));
+        match files {
+            Ok((lives, clearings)) => Some(Box::new(Making { table: self, maker: Maker::new(lives, clearings) })),
+            Err(error) => {
+                self.complain(&error);
+                None
+            }
+        }
+    }
+}
+
+impl Keeper for Making {
+    #[inline]
+    fn played(&mut self, played: &Played<'_>) {
+        self.maker.played(played);
+    }
+
+    fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]) {
+        // What is missing may be there another time, in a file of the same length.
+        if outcome.lost.total() > 0 {
+            return;
+        }
+        let Self { table, maker } = *self;
+        match publish(&table.folder, trace, maker, held_by_stacks) {
+            Ok(manifest) => *table.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(manifest),
+            Err(error) => table.complain(&error),
+        }
+    }
+}
+
+fn publish(folder: &Path, trace: &Trace, maker: Maker, held_by_stacks: &[HeldByStack]) -> io::Result<Manifest> {
+    let made = maker.finish()?;
+    let file = || folder::nameless(folder);
+    let tables = [
+        (CONTEXTS, names::contexts(file()?, &made.contexts)?),
+        (CLASSES, names::classes(file()?, trace, &made.used)?),
+        (SITES, names::sites(file()?, trace, &made.used)?),
+        (METHODS, names::methods(file()?, trace, &made.contexts, &made.used)?),
+        (THREADS, names::threads(file()?, trace)?),
+        (HELD, held::write(file()?, held_by_stacks)?),
+    ];
+    let all: Vec<(&str, &table::Written)> = [(OBJECTS, &made.lives), (CLEARINGS, &made.clearings)]
+        .into_iter()
+        .chain(tables.iter().map(|(name, table)| (*name, table)))
+        .collect();
+    let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();
+    let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), entries);
+    folder::publish(folder, &trace.file, &manifest, &all)?;
+    // Another command may have been quicker: its tables are as good, but their bytes may differ.
+    match folder::look(folder, &trace.file) {
+        There::Fits(there) => Ok(there),
+        _ => Ok(manifest),
+    }
+}

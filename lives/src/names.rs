@@ -1,0 +1,84 @@
+//! What the numbers in a life table mean, as tables beside it.
+
+use std::fs::File;
+use std::io;
+
+use et_names::{MethodId, SiteId};
+use et_trace::Trace;
+use et_trace::model::Contexts;
+use et_trace::types::{TypeId, for_people};
+use parquet::data_type::ByteArray;
+
+use crate::maker::Used;
+use crate::table::{Column, TableWriter, Values, Written};
+
+fn text(text: &str) -> ByteArray {
+    text.into()
+}
+
+fn write(name: &'static str, file: File, columns: Vec<Column>) -> io::Result<Written> {
+    let writer = TableWriter::new(name, file, &columns);
+    writer.push(columns);
+    writer.finish()
+}
+
+/// `class`, `name`: classes by their numbers in this table.
+pub fn classes(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+    let mut classes: Vec<TypeId> = used.classes.iter().copied().collect();
+    classes.sort_unstable_by_key(|class| class.0);
+    let name = |class: &TypeId| text(&for_people(trace.types.descriptor(*class)));
+    let columns = vec![
+        ("class", Values::Number(classes.iter().map(|class| class.0.into()).collect())),
+        ("name", Values::Text(classes.iter().map(name).collect())),
+    ];
+    write("classes", file, columns)
+}
+
+/// `site`, `method`, `name`: sites by their ids.
+pub fn sites(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+    let mut sites: Vec<SiteId> = used.sites.iter().copied().collect();
+    sites.sort_unstable_by_key(|site| site.0);
+    let method = |site: &SiteId| trace.names.site(*site).map(|(table, site)| i64::from(table.method_id(site.method).0));
+    let columns = vec![
+        ("site", Values::Number(sites.iter().map(|site| site.0.into()).collect())),
+        ("method", Values::Maybe(sites.iter().map(method).collect())),
+        ("name", Values::Text(sites.iter().map(|site| text(&trace.names.site_text(*site))).collect())),
+    ];
+    write("sites", file, columns)
+}
+
+/// `context`, `caller`, `method`, `depth`: the tree of calling contexts, callers before those they call; 0 is the empty one.
+pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
+    let columns = vec![
+        ("context", Values::Number(contexts.iter().map(|(id, _)| id.0.into()).collect())),
+        ("caller", Values::Number(contexts.iter().map(|(_, context)| context.caller.0.into()).collect())),
+        ("method", Values::Number(contexts.iter().map(|(_, context)| context.method.0.into()).collect())),
+        ("depth", Values::Number(contexts.iter().map(|(_, context)| context.depth.into()).collect())),
+    ];
+    write("contexts", file, columns)
+}
+
+/// `method`, `name`: the methods of contexts and sites by their ids.
+pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Used) -> io::Result<Written> {
+    let of_sites =
+        used.sites.iter().filter_map(|site| trace.names.site(*site).map(|(table, site)| table.method_id(site.method)));
+    let mut methods: Vec<MethodId> =
+        contexts.iter().skip(1).map(|(_, context)| context.method).chain(of_sites).collect();
+    methods.sort_unstable();
+    methods.dedup();
+    let columns = vec![
+        ("method", Values::Number(methods.iter().map(|method| method.0.into()).collect())),
+        ("name", Values::Text(methods.iter().map(|method| text(&trace.names.method_text(*method))).collect())),
+    ];
+    write("methods", file, columns)
+}
+
+/// `thread`, `name`, `is_daemon`: the threads of the run.
+pub fn threads(file: File, trace: &Trace) -> io::Result<Written> {
+    let columns = vec![
+        ("thread", Values::Number(trace.threads.iter().map(|thread| thread.index.into()).collect())),
+        ("name", Values::Text(trace.threads.iter().map(|thread| text(&thread.name)).collect())),
+        ("is_daemon", Values::Flag(trace.threads.iter().map(|thread| thread.is_daemon).collect())),
+    ];
+    write("threads", file, columns)
+}
