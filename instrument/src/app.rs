@@ -10,18 +10,77 @@ use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
+use thiserror::Error;
 
-use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{AlreadyInstrumented, ArtifactError, Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::class_path::ClassPath;
 use crate::container::class_file;
 use crate::container::folder::{self, Folder};
-use crate::container::jar::{Findings, Jar};
+use crate::container::jar::{Findings, Jar, JarError};
 use crate::container::zip::Packed;
-use crate::error::Error;
-use crate::input::Input;
+use crate::files::{FileError, absolute, create_folder, write_file};
+use crate::input::{Input, InputError};
+use crate::interrupt::Interrupted;
 use crate::memory::Budget;
 use crate::report::{ArtifactReport, Report, Skip};
-use crate::staging::{MARKS, Staging, absolute};
+use crate::staging::{MARKS, Staging, StagingError, refuse_entangled};
+
+/// Why inputs were not instrumented.
+#[derive(Debug, Error)]
+pub enum AppError {
+    /// Nothing was given.
+    #[error("no input: give a jar, a class file or a folder")]
+    NoInput,
+    /// One would take the place of the other.
+    #[error("two inputs are named {name}: instrument them one by one")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+    /// An input that is no class, jar or folder of them.
+    #[error("{path}: {why}")]
+    Unusable {
+        /// The input.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// An input of ours.
+    #[error(transparent)]
+    AlreadyInstrumented(#[from] AlreadyInstrumented),
+    /// A jar that is not rewritten.
+    #[error(transparent)]
+    Jar(#[from] JarError),
+    /// Classes that are not rewritten.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The output cannot be put in its place.
+    #[error(transparent)]
+    Staging(#[from] StagingError),
+    /// Something that is read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Something that is read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Ctrl-C.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+impl AppError {
+    /// Whether what was asked for makes no sense.
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::NoInput | Self::SameName { .. })
+    }
+
+    fn explained(self, staging: &Staging) -> Self {
+        match self {
+            Self::File(error) => Self::File(staging.explain(error)),
+            other => other,
+        }
+    }
+}
 
 /// Instruments the inputs. One input makes `output`, or lands in it if that is an existing folder; several make
 /// a folder of that name.
@@ -31,12 +90,12 @@ pub fn run(
     force: bool,
     id_base: Option<u32>,
     settings: &Settings,
-) -> Result<Report, Error> {
+) -> Result<Report, AppError> {
     if inputs.is_empty() {
-        return Err(Error::Usage("no input: give a jar, a class file or a folder".into()));
+        return Err(AppError::NoInput);
     }
     for input in inputs {
-        fs::metadata(input).map_err(Error::io("read", input))?;
+        fs::metadata(input).map_err(FileError::at("read", input))?;
     }
     let output = destination(inputs, output)?;
     for input in inputs {
@@ -45,14 +104,17 @@ pub fn run(
     let mut job = Job { settings, blocks: Blocks::new(id_base), report: Report::default(), class_paths: Vec::new() };
     let staging = Staging::new(&output, force)?;
     let table = beside(staging.path());
-    let done = job.all(inputs, staging.path()).map_err(|error| staging.explain(error)).and_then(|()| {
-        job.report.checked(staging.check(settings, inputs)?);
+    let done = job.all(inputs, staging.path()).map_err(|error| error.explained(&staging)).and_then(|()| {
+        job.report.checked(staging.check(settings, inputs)?.map(|verdict| verdict.summary()));
         for class_path in &job.class_paths {
             job.report.warnings.extend(class_path.note(&staging));
         }
         let target = beside(staging.target());
         staging.commit()?;
-        if table.is_file() { fs::rename(&table, &target).map_err(Error::io("write", &target)) } else { Ok(()) }
+        if table.is_file() {
+            fs::rename(&table, &target).map_err(FileError::at("write", &target))?;
+        }
+        Ok(())
     });
     if let Err(error) = done {
         let _ = fs::remove_file(&table);
@@ -74,41 +136,22 @@ fn beside(class: &Path) -> PathBuf {
 }
 
 /// The name as given: a link's own, not that of what it leads to, since class paths speak of the link.
-fn file_name(path: &Path) -> Result<OsString, Error> {
-    let given = std::path::absolute(path).map_err(Error::io("find", path))?;
+fn file_name(path: &Path) -> Result<OsString, AppError> {
+    let given = std::path::absolute(path).map_err(FileError::at("find", path))?;
     // `..` has none.
     let named = if given.file_name().is_some() { given } else { absolute(path)? };
-    named.file_name().map(OsString::from).ok_or_else(|| Error::Input { path: named.clone(), why: "has no name".into() })
+    named
+        .file_name()
+        .map(OsString::from)
+        .ok_or_else(|| AppError::Unusable { path: named.clone(), why: "has no name".into() })
 }
 
 /// A single file goes into an existing folder under its own name, as with `cp`.
-fn destination(inputs: &[PathBuf], output: &Path) -> Result<PathBuf, Error> {
+fn destination(inputs: &[PathBuf], output: &Path) -> Result<PathBuf, AppError> {
     match inputs {
         [input] if input.is_file() && output.is_dir() => Ok(output.join(file_name(input)?)),
         _ => Ok(output.to_owned()),
     }
-}
-
-fn refuse_entangled(input: &Path, output: &Path) -> Result<(), Error> {
-    let (from, to) = (absolute(input)?, absolute(output)?);
-    let how = if from == to {
-        "is the same as"
-    } else if to.starts_with(&from) {
-        "lies inside"
-    } else if from.starts_with(&to) {
-        "contains"
-    } else {
-        return Ok(());
-    };
-    Err(Error::Entangled { output: output.to_owned(), how, input: input.to_owned() })
-}
-
-pub(crate) fn create_folder(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(Error::io("create", path))
-}
-
-pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    fs::write(path, bytes).map_err(Error::io("write", path))
 }
 
 struct Job<'a> {
@@ -119,7 +162,7 @@ struct Job<'a> {
 }
 
 impl Job<'_> {
-    fn all(&mut self, inputs: &[PathBuf], output: &Path) -> Result<(), Error> {
+    fn all(&mut self, inputs: &[PathBuf], output: &Path) -> Result<(), AppError> {
         if let [input] = inputs {
             return self.any(input, output);
         }
@@ -128,16 +171,15 @@ impl Job<'_> {
         for input in inputs {
             let name = file_name(input)?;
             if names.contains(&name) {
-                let name = name.to_string_lossy();
-                return Err(Error::Usage(format!("two inputs are named {name}: instrument them one by one")));
+                return Err(AppError::SameName { name: name.to_string_lossy().into_owned() });
             }
             self.any(input, &output.join(&name))?;
             names.push(name);
         }
-        create_folder(&output.join(MARKS[0]))
+        Ok(create_folder(&output.join(MARKS[0]))?)
     }
 
-    fn any(&mut self, input: &Path, output: &Path) -> Result<(), Error> {
+    fn any(&mut self, input: &Path, output: &Path) -> Result<(), AppError> {
         if input.is_dir() {
             return self.folder(input, output);
         }
@@ -151,10 +193,10 @@ impl Job<'_> {
     }
 
     /// A class by itself: nothing is left to copy if it cannot be rewritten, so that is an error.
-    fn class(&mut self, input: &Path, bytes: &[u8], output: &Path) -> Result<(), Error> {
+    fn class(&mut self, input: &Path, bytes: &[u8], output: &Path) -> Result<(), AppError> {
         let name = display_name(input);
         if bytes.is_empty() {
-            return Err(Error::Input { path: input.to_owned(), why: "the file is empty".into() });
+            return Err(AppError::Unusable { path: input.to_owned(), why: "the file is empty".into() });
         }
         let class = [ClassInput { label: name.clone(), bytes: Ok(Cow::Borrowed(bytes)) }];
         let done =
@@ -164,7 +206,7 @@ impl Job<'_> {
             Outcome::Same => bytes,
             Outcome::Skipped => {
                 let why = done.report.skipped.first().map_or("not a class file", |skip| &skip.reason).to_owned();
-                return Err(Error::Input { path: input.to_owned(), why });
+                return Err(AppError::Unusable { path: input.to_owned(), why });
             }
         };
         write_file(output, out)?;
@@ -177,11 +219,12 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn jar(&mut self, input: &Path, bytes: &[u8], name: &str, output: &Path) -> Result<ArtifactReport, Error> {
+    fn jar(&mut self, input: &Path, bytes: &[u8], name: &str, output: &Path) -> Result<ArtifactReport, AppError> {
         let mut findings = Findings::new(self.settings.memory);
         let jar = Jar::scan(bytes, &input.display().to_string(), &mut findings)?;
         if let (true, Some(skip)) = (self.settings.strict, findings.skipped.first()) {
-            return Err(Error::Strict { place: format!("{name}: {}", skip.entry), why: skip.reason.clone() });
+            let place = format!("{name}: {}", skip.entry);
+            return Err(ArtifactError::Strict { place, why: skip.reason.clone() }.into());
         }
         let classes = jar.classes(&mut findings);
         let methods = jar.methods(findings.classes);
@@ -191,7 +234,7 @@ impl Job<'_> {
             })?;
         self.report.bytes_in += bytes.len() as u64;
         if jar.touched(&done.outcomes) {
-            let file = File::create(output).map_err(Error::io("create", output))?;
+            let file = File::create(output).map_err(FileError::at("create", output))?;
             let entry = jar.names_entry(&display_name(input));
             let written = jar
                 .write(BufWriter::with_capacity(1 << 20, file), &done.outcomes, Some((&entry, done.names.encode())))
@@ -214,13 +257,13 @@ impl Job<'_> {
         Ok(done.report)
     }
 
-    fn folder(&mut self, input: &Path, output: &Path) -> Result<(), Error> {
+    fn folder(&mut self, input: &Path, output: &Path) -> Result<(), AppError> {
         if input.join(ENTRY_IN_JAR).exists() || MARKS.iter().any(|mark| input.join(mark).exists()) {
-            return Err(Error::AlreadyInstrumented { place: input.display().to_string() });
+            return Err(AlreadyInstrumented { place: input.display().to_string() }.into());
         }
         let content = Folder::list(input)?;
         if let (true, Some(skip)) = (self.settings.strict, content.left_out.first()) {
-            return Err(Error::Strict { place: skip.entry.clone(), why: skip.reason.clone() });
+            return Err(ArtifactError::Strict { place: skip.entry.clone(), why: skip.reason.clone() }.into());
         }
         create_folder(output)?;
         for folder in &content.folders {
@@ -242,16 +285,11 @@ impl Job<'_> {
             let bytes = Input::open(&from)?;
             match self.jar(&from, &bytes, &jar.display().to_string(), &to) {
                 Ok(artifact) => jars.push(artifact),
-                // What is no jar, and a JDK's own java.base in the middle of an application.
-                Err(error @ (Error::Zip { .. } | Error::Input { .. })) if !self.settings.strict => {
+                Err(AppError::Jar(error)) if !self.settings.strict => {
+                    let reason = error.as_it_is().ok_or(error)?;
                     let size = folder::copy(&from, &to)?;
                     self.report.bytes_in += size;
                     self.report.bytes_out += size;
-                    let reason = match error {
-                        Error::Zip { source, .. } => source.to_string(),
-                        Error::Input { why, .. } => why,
-                        other => other.to_string(),
-                    };
                     loose.skipped.push(Skip { entry: jar.display().to_string(), reason });
                 }
                 Err(error) => return Err(error),
@@ -264,7 +302,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn loose_classes(&mut self, input: &Path, content: &Folder, output: &Path) -> Result<ArtifactReport, Error> {
+    fn loose_classes(&mut self, input: &Path, content: &Folder, output: &Path) -> Result<ArtifactReport, AppError> {
         let name = display_name(input);
         if content.classes.is_empty() {
             return Ok(ArtifactReport { name, ..ArtifactReport::default() });
@@ -272,10 +310,10 @@ impl Job<'_> {
         let mut budget = self.settings.memory;
         let read = |path: &PathBuf| {
             let from = input.join(path);
-            let bytes = class_bytes(&from, &mut budget).map_err(Error::io("read", &from))?;
+            let bytes = class_bytes(&from, &mut budget).map_err(FileError::at("read", &from))?;
             Ok(ClassInput { label: path.display().to_string(), bytes: bytes.map(Cow::Owned) })
         };
-        let classes = content.classes.iter().map(read).collect::<Result<Vec<_>, Error>>()?;
+        let classes = content.classes.iter().map(read).collect::<Result<Vec<_>, AppError>>()?;
         let done =
             instrument(&classes, &name, ArtifactKind::Application, self.settings, &mut self.blocks, |_, bytes| bytes)?;
         for ((path, class), outcome) in content.classes.iter().zip(&classes).zip(&done.outcomes) {
@@ -327,9 +365,9 @@ fn display_name(path: &Path) -> String {
     file_name(path).map_or_else(|_| path.display().to_string(), |name| name.to_string_lossy().into_owned())
 }
 
-fn unless_interrupted(output: &Path, source: io::Error) -> Error {
+fn unless_interrupted(output: &Path, source: io::Error) -> AppError {
     match crate::interrupt::check() {
-        Err(interrupted) => interrupted,
-        Ok(()) => Error::io("write", output)(source),
+        Err(interrupted) => interrupted.into(),
+        Ok(()) => FileError::at("write", output)(source).into(),
     }
 }

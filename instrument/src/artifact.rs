@@ -12,13 +12,59 @@ use et_names::{
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
 use rayon::prelude::*;
+use thiserror::Error;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::error::Error;
-use crate::interrupt;
+use crate::interrupt::{self, Interrupted};
 use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::report::{ArtifactReport, ShortfallReport, Skip};
+
+/// Why an artifact was not rewritten.
+#[derive(Debug, Error)]
+pub enum ArtifactError {
+    /// A class that cannot be rewritten, where that is fatal.
+    #[error("{place}: {source}")]
+    Class {
+        /// Container and entry.
+        place: String,
+        /// The reason.
+        source: ClassError,
+    },
+    /// Something was skipped under `--strict`.
+    #[error("{place}: {why} (without --strict this is reported, and no failure)")]
+    Strict {
+        /// Container and entry.
+        place: String,
+        /// Why it would have been skipped.
+        why: String,
+    },
+    /// The id space has no room.
+    #[error("{artifact} needs {needed} ids from {base}, and ids end at {limit}: {advice}")]
+    Ids {
+        /// The artifact.
+        artifact: String,
+        /// How many.
+        needed: u64,
+        /// First id.
+        base: u32,
+        /// Bound.
+        limit: u32,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// Ctrl-C.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// An artifact that this tool has made.
+#[derive(Debug, Error)]
+#[error("{place}: already instrumented: instrument the original instead")]
+pub struct AlreadyInstrumented {
+    /// Container.
+    pub place: String,
+}
 
 /// What holds for a whole command.
 #[derive(Debug)]
@@ -59,13 +105,13 @@ impl Blocks {
         Self { forced, taken: Vec::new() }
     }
 
-    fn take(&mut self, name: &str, hash: u64, size: u64, kind: ArtifactKind) -> Result<u32, Error> {
+    fn take(&mut self, name: &str, hash: u64, size: u64, kind: ArtifactKind) -> Result<u32, ArtifactError> {
         let limit = match kind {
             ArtifactKind::Jdk if self.forced.is_none() => JDK_LIMIT,
             ArtifactKind::Jdk | ArtifactKind::Application => DYNAMIC_BASE,
             ArtifactKind::Dynamic | ArtifactKind::Redefined => ID_LIMIT,
         };
-        let fail = |base, advice| Error::Ids { artifact: name.to_owned(), needed: size, base, limit, advice };
+        let fail = |base, advice| ArtifactError::Ids { artifact: name.to_owned(), needed: size, base, limit, advice };
         let fits = |base: u32| u64::from(base) + size <= u64::from(limit);
         let mut base = match (self.forced, kind) {
             (Some(base), _) => base,
@@ -137,7 +183,7 @@ pub fn instrument<T: Send>(
     settings: &Settings,
     blocks: &mut Blocks,
     pack: impl Fn(usize, Vec<u8>) -> T + Sync,
-) -> Result<Instrumented<T>, Error> {
+) -> Result<Instrumented<T>, ArtifactError> {
     let Settings { progress, filter, strict, .. } = settings;
     progress.stage(format!("rewriting {name}"));
     progress.expect(classes.len());
@@ -152,13 +198,13 @@ pub fn instrument<T: Send>(
         interrupt::check()?;
         match plan(class, filter, settings.memory, &options) {
             Ok(planned) => match planned {
-                Planned::Skipped(why) if *strict => Err(Error::Strict { place: place(class), why }),
+                Planned::Skipped(why) if *strict => Err(ArtifactError::Strict { place: place(class), why }),
                 planned => Ok(planned),
             },
-            Err(source) => Err(Error::Class { place: place(class), source }),
+            Err(source) => Err(ArtifactError::Class { place: place(class), source }),
         }
     });
-    let plans: Vec<Planned<'_>> = plans.collect::<Result<_, Error>>()?;
+    let plans: Vec<Planned<'_>> = plans.collect::<Result<_, ArtifactError>>()?;
 
     let (firsts, size) = number(&plans);
     let base = blocks.take(name, hash, size, kind)?;
@@ -170,11 +216,11 @@ pub fn instrument<T: Send>(
         let written = write(class, index, planned, first.above(base), &options, &pack);
         progress.done();
         match &written.skipped {
-            Some(why) if *strict => Err(Error::Strict { place: place(class), why: why.clone() }),
+            Some(why) if *strict => Err(ArtifactError::Strict { place: place(class), why: why.clone() }),
             _ => Ok(written),
         }
     });
-    let written: Vec<Written<T>> = work.collect::<Result<_, Error>>()?;
+    let written: Vec<Written<T>> = work.collect::<Result<_, ArtifactError>>()?;
 
     let mut names = NamesTable::new(Artifact {
         hash,

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use et_names::class_path::decoded;
+use et_names::units::counted;
 
 use crate::container::zip::Archive;
 use crate::container::{class_file, jar};
 use crate::input::Input;
-use crate::report::counted;
 use crate::staging::Staging;
 
 /// What a jar's manifest names.

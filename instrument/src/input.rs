@@ -3,11 +3,26 @@
 
 use std::fs::{self, File};
 use std::ops::Deref;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memmap2::Mmap;
+use thiserror::Error;
 
-use crate::error::Error;
+use crate::files::FileError;
+
+/// Why a file cannot be read.
+#[derive(Debug, Error)]
+pub enum InputError {
+    /// A pipe or a device.
+    #[error("{path}: neither a file nor a folder")]
+    NoFile {
+        /// As given.
+        path: PathBuf,
+    },
+    /// The operating system refused it.
+    #[error(transparent)]
+    File(#[from] FileError),
+}
 
 /// The bytes of a file, mapped rather than read: images and jars are large and mostly copied.
 #[derive(Debug)]
@@ -15,20 +30,20 @@ pub struct Input(Option<Mmap>);
 
 impl Input {
     /// Maps a file.
-    pub fn open(path: &Path) -> Result<Self, Error> {
+    pub fn open(path: &Path) -> Result<Self, InputError> {
         // Before it is opened: a pipe would keep us waiting for somebody to write to it.
-        if !fs::metadata(path).map_err(Error::io("read", path))?.is_file() {
-            return Err(Error::Input { path: path.to_owned(), why: "neither a file nor a folder".into() });
+        if !fs::metadata(path).map_err(FileError::at("read", path))?.is_file() {
+            return Err(InputError::NoFile { path: path.to_owned() });
         }
-        let file = File::open(path).map_err(Error::io("read", path))?;
-        let metadata = file.metadata().map_err(Error::io("read", path))?;
+        let file = File::open(path).map_err(FileError::at("read", path))?;
+        let metadata = file.metadata().map_err(FileError::at("read", path))?;
         if metadata.len() == 0 {
             // An empty file cannot be mapped.
             return Ok(Self(None));
         }
         // SAFETY: the map is read-only and private to us. Nothing can stop another process from shortening the
         // file meanwhile (we would get SIGBUS); we write only to new files, and refuse output = input.
-        let map = unsafe { Mmap::map(&file) }.map_err(Error::io("read", path))?;
+        let map = unsafe { Mmap::map(&file) }.map_err(FileError::at("read", path))?;
         Ok(Self(Some(map)))
     }
 }

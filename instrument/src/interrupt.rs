@@ -18,8 +18,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
 use signal_hook::iterator::exfiltrator::WithOrigin;
 use signal_hook::iterator::{Handle, SignalsInfo};
-
-use crate::error::Error;
+use thiserror::Error;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The program that runs for us, 0 if there is none.
@@ -140,9 +139,14 @@ fn hand_on(child: Pid, signal: i32) {
     }
 }
 
+/// The user asked to stop.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("interrupted, nothing was written")]
+pub struct Interrupted;
+
 /// An error once the user asked to stop.
-pub fn check() -> Result<(), Error> {
-    if INTERRUPTED.load(Ordering::SeqCst) { Err(Error::Interrupted) } else { Ok(()) }
+pub fn check() -> Result<(), Interrupted> {
+    if INTERRUPTED.load(Ordering::SeqCst) { Err(Interrupted) } else { Ok(()) }
 }
 
 /// As long as this lives, signals go to a program.

@@ -6,7 +6,7 @@ pub mod cache;
 mod class_path;
 pub mod cli;
 pub mod container;
-pub mod error;
+mod files;
 pub mod input;
 pub mod interrupt;
 pub mod jdk;

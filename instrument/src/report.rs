@@ -3,11 +3,9 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use et_names::units;
+use et_names::units::{self, number};
 use et_rewriter::rewrite::HookCounts;
 use serde::{Deserialize, Serialize};
-
-use crate::verify::Verdict;
 
 /// Everything a command did.
 #[derive(Debug, Default, Serialize)]
@@ -108,10 +106,8 @@ impl Report {
     }
 
     /// Notes what `--check` looked at.
-    pub fn checked(&mut self, verdict: Option<Verdict>) {
-        if let Some(verdict) = verdict {
-            self.notes.push(format!("checked: {}", verdict.summary()));
-        }
+    pub fn checked(&mut self, summary: Option<String>) {
+        self.notes.extend(summary.map(|summary| format!("checked: {summary}")));
     }
 
     /// The summary for people.
@@ -123,19 +119,19 @@ impl Report {
 
         let _ = writeln!(out, "wrote {}", self.output);
         let classes = sum(|artifact| artifact.classes);
-        let _ = write!(out, "  classes    {}", grouped(classes));
+        let _ = write!(out, "  classes    {}", number(classes));
         match sum(|artifact| artifact.excluded) {
             0 => {}
-            excluded => _ = write!(out, " ({} of them without hooks, as asked)", grouped(excluded)),
+            excluded => _ = write!(out, " ({} of them without hooks, as asked)", number(excluded)),
         }
         match self.artifacts.len() {
             0 | 1 => {}
             count => _ = write!(out, " in {count} artifacts"),
         }
-        let _ = writeln!(out, "\n  methods    {}", grouped(sum(|artifact| artifact.methods)));
+        let _ = writeln!(out, "\n  methods    {}", number(sum(|artifact| artifact.methods)));
         let kinds = hooks.named().filter(|(_, count)| *count > 0);
-        let kinds = kinds.map(|(name, count)| format!("{name} {}", grouped(count))).collect::<Vec<_>>().join(", ");
-        let _ = writeln!(out, "  hooks      {}{}", grouped(hooks.total()), wrap(&kinds));
+        let kinds = kinds.map(|(name, count)| format!("{name} {}", number(count))).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "  hooks      {}{}", number(hooks.total()), wrap(&kinds));
         let class_bytes = sum(|artifact| artifact.class_bytes_in);
         let _ = writeln!(
             out,
@@ -210,12 +206,12 @@ impl List {
         if self.lines.is_empty() {
             return;
         }
-        let _ = writeln!(out, "{} {}:", grouped(self.lines.len() as u64), self.title);
+        let _ = writeln!(out, "{} {}:", number(self.lines.len() as u64), self.title);
         for line in self.lines.iter().take(most) {
             let _ = writeln!(out, "  {line}");
         }
         if self.lines.len() > most {
-            let more = grouped((self.lines.len() - most) as u64);
+            let more = number((self.lines.len() - most) as u64);
             let _ = writeln!(out, "  … and {more} more; --report json lists all");
         }
     }
@@ -223,8 +219,8 @@ impl List {
     /// The first stands for all.
     pub fn line(&self) -> Option<String> {
         let (first, rest) = self.lines.split_first()?;
-        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", grouped(rest.len() as u64)) };
-        Some(format!("{} {}: {first}{more}", grouped(self.lines.len() as u64), self.title))
+        let more = if rest.is_empty() { String::new() } else { format!(", and {} more", number(rest.len() as u64)) };
+        Some(format!("{} {}: {first}{more}", number(self.lines.len() as u64), self.title))
     }
 }
 
@@ -232,37 +228,9 @@ fn wrap(kinds: &str) -> String {
     if kinds.is_empty() { String::new() } else { format!(" ({kinds})") }
 }
 
-/// `1 class`, `2 classes`, `1,234 methods`.
-pub(crate) fn counted(count: u64, what: &str) -> String {
-    let ending = match what.as_bytes() {
-        _ if count == 1 => "",
-        [.., b's' | b'h' | b'x'] => "es",
-        _ => "s",
-    };
-    format!("{} {what}{ending}", grouped(count))
-}
-
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!([0, 999, 1000, 1234567].map(grouped), ["0", "999", "1,000", "1,234,567"]);
-    }
 
     #[test]
     fn the_summary_says_what_was_skipped_and_json_says_all_of_it() {

@@ -5,13 +5,82 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use et_names::units::counted;
+use thiserror::Error;
+
 use crate::artifact::Settings;
-use crate::error::Error;
-use crate::interrupt::Unfinished;
-use crate::verify::{self, Verdict};
+use crate::files::{FileError, absolute};
+use crate::interrupt::{Interrupted, Unfinished};
+use crate::verify::{self, Finding, Verdict, VerifyError};
 
 /// Every folder that this tool makes holds this folder, so that `--force` can tell what it may replace.
 pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"];
+
+/// Why an output was not put in its place.
+#[derive(Debug, Error)]
+pub enum StagingError {
+    /// The output is there.
+    #[error("{path} exists: choose another -o, or pass --force to replace it")]
+    Exists {
+        /// The output.
+        path: PathBuf,
+    },
+    /// `--force` would delete a folder that this tool did not make.
+    #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
+    NotOurs {
+        /// The output.
+        path: PathBuf,
+    },
+    /// It was not when this run began.
+    #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
+    Overtaken {
+        /// The output.
+        path: PathBuf,
+    },
+    /// Output and input are entangled.
+    #[error("output {output} {how} input {input}: choose another -o")]
+    Entangled {
+        /// The output.
+        output: PathBuf,
+        /// `is the same as`, `lies inside`, `contains`.
+        how: &'static str,
+        /// The input.
+        input: PathBuf,
+    },
+    /// `--check` found something.
+    #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
+        counted(findings.len() as u64, "finding"))]
+    Check {
+        /// The output.
+        output: PathBuf,
+        /// What was found.
+        findings: Vec<Finding>,
+    },
+    /// The check itself failed.
+    #[error(transparent)]
+    Verify(#[from] VerifyError),
+    /// A file of the output.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Ctrl-C.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
+
+/// Refuses an output that is its input, or lies in it, or the other way round.
+pub fn refuse_entangled(input: &Path, output: &Path) -> Result<(), StagingError> {
+    let (from, to) = (absolute(input)?, absolute(output)?);
+    let how = if from == to {
+        "is the same as"
+    } else if to.starts_with(&from) {
+        "lies inside"
+    } else if from.starts_with(&to) {
+        "contains"
+    } else {
+        return Ok(());
+    };
+    Err(StagingError::Entangled { output: output.to_owned(), how, input: input.to_owned() })
+}
 
 /// An output being built. Dropped without [`commit`](Self::commit), it leaves nothing behind.
 #[derive(Debug)]
@@ -35,25 +104,25 @@ enum There {
 
 impl Staging {
     /// Takes the place beside `target`, which must not exist unless `force`. Missing parents are made at the end.
-    pub fn new(target: &Path, force: bool) -> Result<Self, Error> {
+    pub fn new(target: &Path, force: bool) -> Result<Self, StagingError> {
         let target = absolute(target)?;
         let existing = fs::symlink_metadata(&target).ok();
         let there = match &existing {
             None => There::Nothing,
             Some(metadata) if metadata.is_dir() => {
-                let empty = fs::read_dir(&target).map_err(Error::io("read", &target))?.next().is_none();
+                let empty = fs::read_dir(&target).map_err(FileError::at("read", &target))?.next().is_none();
                 if !empty && !force {
-                    return Err(Error::Exists { path: target });
+                    return Err(StagingError::Exists { path: target });
                 }
                 if !empty && !MARKS.iter().any(|mark| target.join(mark).is_dir()) {
-                    return Err(Error::NotOurs { path: target });
+                    return Err(StagingError::NotOurs { path: target });
                 }
                 if empty { There::EmptyFolder } else { There::Folder }
             }
-            Some(_) if !force => return Err(Error::Exists { path: target }),
+            Some(_) if !force => return Err(StagingError::Exists { path: target }),
             Some(metadata) if metadata.is_file() || metadata.is_symlink() => There::File,
             // A device, a pipe: nothing that an output could take the place of.
-            Some(_) => return Err(Error::NotOurs { path: target }),
+            Some(_) => return Err(StagingError::NotOurs { path: target }),
         };
         let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut beside = target.parent().unwrap_or(Path::new("/"));
@@ -61,7 +130,7 @@ impl Staging {
             // Said before the work, not at its end.
             if beside.symlink_metadata().is_ok() {
                 let why = io::Error::other(format!("{} is no folder", beside.display()));
-                return Err(Error::Io { what: "write", path: target.clone(), source: why });
+                return Err(FileError { what: "write", path: target, source: why }.into());
             }
             match beside.parent() {
                 Some(parent) => beside = parent,
@@ -85,23 +154,18 @@ impl Staging {
     }
 
     /// Puts the target's name into an error that speaks of the temporary one.
-    pub fn explain(&self, error: Error) -> Error {
-        match error {
-            Error::Io { what, path, source } if path.starts_with(self.path()) => {
-                let path = match path.strip_prefix(self.path()) {
-                    Ok(rest) if rest.as_os_str().is_empty() => self.target.clone(),
-                    Ok(rest) => self.target.join(rest),
-                    Err(_) => path,
-                };
-                Error::Io { what, path, source }
-            }
-            other => other,
-        }
+    pub fn explain(&self, error: FileError) -> FileError {
+        let path = match error.path.strip_prefix(self.path()) {
+            Ok(rest) if rest.as_os_str().is_empty() => self.target.clone(),
+            Ok(rest) => self.target.join(rest),
+            Err(_) => return error,
+        };
+        FileError { path, ..error }
     }
 
     /// Verifies what was built, if that is wanted. What is wrong with the inputs already was copied as it is, and is
     /// no finding.
-    pub fn check(&self, settings: &Settings, inputs: &[PathBuf]) -> Result<Option<Verdict>, Error> {
+    pub fn check(&self, settings: &Settings, inputs: &[PathBuf]) -> Result<Option<Verdict>, StagingError> {
         if !settings.check {
             return Ok(None);
         }
@@ -109,8 +173,8 @@ impl Staging {
         let mut verdict = match verify::run(&[self.path().to_owned()], &options) {
             Ok(verdict) => verdict,
             // Nothing was rewritten, so there is nothing to check; the report says that.
-            Err(Error::Input { .. }) => return Ok(None),
-            Err(error) => return Err(error),
+            Err(VerifyError::NoClasses { .. } | VerifyError::NotInstrumented { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
         };
         if !verdict.findings.is_empty() {
             let before = verify::run(inputs, &options).map(|verdict| verdict.findings).unwrap_or_default();
@@ -126,15 +190,15 @@ impl Staging {
                 finding.place = format!("{target}{rest}");
             }
         }
-        Err(Error::Check { output: self.target.clone(), findings: verdict.findings })
+        Err(StagingError::Check { output: self.target.clone(), findings: verdict.findings })
     }
 
     /// Moves it into place.
-    pub fn commit(self) -> Result<(), Error> {
+    pub fn commit(self) -> Result<(), StagingError> {
         crate::interrupt::check()?;
         let target = &self.target;
         if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).map_err(Error::io("create", parent))?;
+            fs::create_dir_all(parent).map_err(FileError::at("create", parent))?;
         }
         match self.there {
             // What another run has put there meanwhile is not ours to replace.
@@ -145,7 +209,7 @@ impl Staging {
     }
 
     /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
-    fn swap(&self) -> Result<(), Error> {
+    fn swap(&self) -> Result<(), StagingError> {
         let target = &self.target;
         let mut old = self.path().as_os_str().to_owned();
         old.push("-old");
@@ -153,7 +217,7 @@ impl Staging {
         match fs::rename(target, &old) {
             // Somebody has removed it, or is just replacing it.
             Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(self.path(), target),
-            done => done.map_err(Error::io("replace", target))?,
+            done => done.map_err(FileError::at("replace", target))?,
         }
         if let Err(error) = rename(self.path(), target) {
             match fs::rename(&old, target) {
@@ -162,29 +226,29 @@ impl Staging {
             }
             return Err(error);
         }
-        fs::remove_dir_all(&old).map_err(Error::io("remove", &old))
+        Ok(fs::remove_dir_all(&old).map_err(FileError::at("remove", &old))?)
     }
 }
 
 /// Replaces a file or an empty folder; a folder that somebody else has filled is an error of its own.
-fn rename(from: &Path, to: &Path) -> Result<(), Error> {
+fn rename(from: &Path, to: &Path) -> Result<(), StagingError> {
     fs::rename(from, to).map_err(|error| match error.kind() {
         io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists | io::ErrorKind::IsADirectory => {
-            Error::Overtaken { path: to.to_owned() }
+            StagingError::Overtaken { path: to.to_owned() }
         }
-        _ => Error::io("write", to)(error),
+        _ => FileError::at("write", to)(error).into(),
     })
 }
 
-fn rename_to_nothing(from: &Path, to: &Path) -> Result<(), Error> {
+fn rename_to_nothing(from: &Path, to: &Path) -> Result<(), StagingError> {
     use rustix::fs::{CWD, RenameFlags, renameat_with};
     use rustix::io::Errno;
     match renameat_with(CWD, from, CWD, to, RenameFlags::NOREPLACE) {
         Ok(()) => Ok(()),
-        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(Error::Overtaken { path: to.to_owned() }),
+        Err(Errno::EXIST | Errno::NOTEMPTY) => Err(StagingError::Overtaken { path: to.to_owned() }),
         // Not every file system has it.
         Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => rename(from, to),
-        Err(error) => Err(Error::io("write", to)(error.into())),
+        Err(error) => Err(FileError::at("write", to)(error.into()).into()),
     }
 }
 
@@ -212,25 +276,6 @@ fn remove_orphans(folder: &Path, prefix: &str) {
 fn remove(path: &Path) {
     // Best effort: it is gone already after a commit, and there is nobody to tell in a drop.
     let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
-}
-
-/// An absolute path without links in the part of it that exists.
-pub fn absolute(path: &Path) -> Result<PathBuf, Error> {
-    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
-    let mut rest = Vec::new();
-    let mut head = whole.as_path();
-    loop {
-        if let Ok(real) = fs::canonicalize(head) {
-            return Ok(rest.iter().rev().fold(real, |path, name| path.join(name)));
-        }
-        match (head.parent(), head.file_name()) {
-            (Some(parent), Some(name)) => {
-                rest.push(name.to_owned());
-                head = parent;
-            }
-            _ => return Ok(whole),
-        }
-    }
 }
 
 #[cfg(test)]
@@ -293,9 +338,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
         fs::create_dir_all(target.join("precious")).unwrap();
-        assert!(matches!(Staging::new(&target, false), Err(Error::Exists { .. })));
-        assert!(matches!(Staging::new(&target, true), Err(Error::NotOurs { .. })));
-        assert!(matches!(Staging::new(Path::new("/dev/null"), true), Err(Error::NotOurs { .. })));
+        assert!(matches!(Staging::new(&target, false), Err(StagingError::Exists { .. })));
+        assert!(matches!(Staging::new(&target, true), Err(StagingError::NotOurs { .. })));
+        assert!(matches!(Staging::new(Path::new("/dev/null"), true), Err(StagingError::NotOurs { .. })));
         fs::create_dir_all(target.join(MARKS[0])).unwrap();
         let staging = Staging::new(&target, true).unwrap();
         fs::create_dir(staging.path()).unwrap();

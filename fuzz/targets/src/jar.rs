@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use et_instrument::app::AppError;
 use et_instrument::artifact::{Blocks, Settings, instrument};
-use et_instrument::container::jar::{Findings, Jar};
+use et_instrument::container::jar::{Findings, Jar, JarError};
 use et_instrument::container::zip::{Archive, DEFLATED, Packed, STORED, Writer};
-use et_instrument::error::Error;
 use et_instrument::memory::Budget;
 use et_instrument::progress::Progress;
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
@@ -30,7 +30,7 @@ pub(crate) fn settings() -> Settings {
 }
 
 /// The jar as the command line would write it; `None` if it is copied as it is.
-fn rewrite(data: &[u8]) -> Result<Option<Vec<u8>>, Error> {
+fn rewrite(data: &[u8]) -> Result<Option<Vec<u8>>, AppError> {
     let settings = settings();
     let mut findings = Findings::new(settings.memory);
     let jar = Jar::scan(data, "fuzz.jar", &mut findings)?;
@@ -57,7 +57,7 @@ fn run(data: &[u8]) {
     let again = rewrite(data).expect("it was rewritten a moment ago");
     assert!(again.as_ref() == Some(&out), "the same input makes the same output");
     let twice = rewrite(&out).map(drop);
-    assert!(matches!(twice, Err(Error::AlreadyInstrumented { .. })), "{twice:?}");
+    assert!(matches!(twice, Err(AppError::Jar(JarError::AlreadyInstrumented(_)))), "{twice:?}");
     contents(data, &out);
 }
 

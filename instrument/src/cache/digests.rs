@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::stamp::{Digest, Stamp, metadata};
-use super::write_beside;
-use crate::error::Error;
+use crate::files::{FileError, write_beside};
+use crate::input::InputError;
 
 /// What is remembered, in one file of the cache.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Digests {
     }
 
     /// The digest of a file's content.
-    pub fn of(&mut self, path: &Path) -> Result<Digest, Error> {
+    pub fn of(&mut self, path: &Path) -> Result<Digest, InputError> {
         let metadata = metadata(path)?;
         let name = path.to_string_lossy().into_owned();
         if let Some(known) = self.known.get(&name).filter(|known| known.stamp == Stamp::of(&metadata)) {
@@ -45,7 +45,7 @@ impl Digests {
     }
 
     /// Writes down what is new.
-    pub fn save(&self) -> Result<(), Error> {
+    pub fn save(&self) -> Result<(), FileError> {
         if !self.changed {
             return Ok(());
         }

@@ -7,8 +7,9 @@ use std::time::SystemTime;
 use et_rewriter::rewrite::{EventSet, Witness};
 use serde::{Deserialize, Serialize};
 
+use super::{beside, seals};
 use crate::artifact::Settings;
-use crate::error::Error;
+use crate::files::{FileError, remove_any, write_beside};
 
 /// Ends of the names of lock files, which stay when an entry goes: another process may be waiting for them.
 pub(super) const USE: &str = "use";
@@ -46,7 +47,7 @@ impl About {
     }
 
     pub(super) fn of(folder: &Path) -> Self {
-        let text = fs::read(lock_path(folder, ABOUT)).ok();
+        let text = fs::read(beside(folder, ABOUT)).ok();
         text.and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default()
     }
 }
@@ -63,11 +64,11 @@ pub struct Entry {
 pub struct Update(#[allow(dead_code)] File);
 
 impl Entry {
-    pub(super) fn open(parent: &Path, key: &str) -> Result<Self, Error> {
+    pub(super) fn open(parent: &Path, key: &str) -> Result<Self, FileError> {
         let folder = parent.join(key);
-        let path = lock_path(&folder, USE);
+        let path = beside(&folder, USE);
         let in_use = open_lock(&path)?;
-        in_use.lock_shared().map_err(Error::io("lock", &path))?;
+        in_use.lock_shared().map_err(FileError::at("lock", &path))?;
         // Its time tells when the entry was used last; if that cannot be noted, it is only removed too early.
         let _ = in_use.set_modified(SystemTime::now());
         Ok(Self { folder, _in_use: in_use })
@@ -79,61 +80,53 @@ impl Entry {
     }
 
     /// Notes what it was made of, if that is not noted yet.
-    pub fn note(&self, about: &About) -> Result<(), Error> {
-        if About::of(&self.folder) == *about && lock_path(&self.folder, ABOUT).exists() {
+    pub fn note(&self, about: &About) -> Result<(), FileError> {
+        if About::of(&self.folder) == *about && beside(&self.folder, ABOUT).exists() {
             return Ok(());
         }
-        super::write_beside(&lock_path(&self.folder, ABOUT), &serde_json::to_vec(about).unwrap_or_default())
+        write_beside(&beside(&self.folder, ABOUT), &serde_json::to_vec(about).unwrap_or_default())
     }
 
     /// Waits until nobody else changes the entry. `waiting` is called if that takes time.
-    pub fn update(&self, waiting: impl FnOnce()) -> Result<Update, Error> {
-        let path = lock_path(&self.folder, UPDATE);
+    pub fn update(&self, waiting: impl FnOnce()) -> Result<Update, FileError> {
+        let path = beside(&self.folder, UPDATE);
         let file = open_lock(&path)?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 waiting();
-                file.lock().map_err(Error::io("lock", &path))?;
+                file.lock().map_err(FileError::at("lock", &path))?;
             }
-            Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+            Err(TryLockError::Error(error)) => return Err(FileError::at("lock", &path)(error)),
         }
         Ok(Update(file))
     }
 }
 
 /// Removes an entry's folder unless it is in use. Says whether it is gone.
-pub(super) fn remove(folder: &Path) -> Result<bool, Error> {
-    let path = lock_path(folder, USE);
+pub(super) fn remove(folder: &Path) -> Result<bool, FileError> {
+    let path = beside(folder, USE);
     let lock = open_lock(&path)?;
     match lock.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => return Ok(false),
-        Err(TryLockError::Error(error)) => return Err(Error::io("lock", &path)(error)),
+        Err(TryLockError::Error(error)) => return Err(FileError::at("lock", &path)(error)),
     }
     // Under its own name it is whole or not there, also if this is interrupted.
-    let gone = lock_path(folder, GONE);
-    super::remove_any(&gone)?;
+    let gone = beside(folder, GONE);
+    remove_any(&gone)?;
     match fs::rename(folder, &gone).and_then(|()| fs::remove_dir_all(&gone)) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", folder)(error)),
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(FileError::at("remove", folder)(error)),
         _ => {
-            super::remove_any(&lock_path(folder, ABOUT))?;
-            super::seals::forget(folder).map(|()| true)
+            remove_any(&beside(folder, ABOUT))?;
+            seals::forget(folder).map(|()| true)
         }
     }
 }
 
-/// Beside the folder.
-pub(super) fn lock_path(folder: &Path, end: &str) -> PathBuf {
-    let mut name = folder.as_os_str().to_owned();
-    name.push(".");
-    name.push(end);
-    name.into()
-}
-
-fn open_lock(path: &Path) -> Result<File, Error> {
+fn open_lock(path: &Path) -> Result<File, FileError> {
     let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    file.map_err(Error::io("write", path))
+    file.map_err(FileError::at("write", path))
 }
 
 #[cfg(test)]

@@ -6,9 +6,9 @@ use std::time::{Duration, SystemTime};
 
 use walkdir::WalkDir;
 
-use super::entry::{self, About, USE, lock_path};
-use super::{Cache, Kind};
-use crate::error::Error;
+use super::entry::{self, About, USE};
+use super::error::CacheError;
+use super::{Cache, Kind, beside};
 
 /// An entry that has not been used for this long is removed when another is made.
 const UNUSED: Duration = Duration::from_secs(60 * 24 * 3600);
@@ -56,7 +56,7 @@ impl Cache {
                 items.filter(|item| item.file_type().is_ok_and(|kind| kind.is_dir())).map(|item| item.path()).collect();
             folders.sort();
             found.extend(folders.into_iter().map(|folder| {
-                let used = fs::metadata(lock_path(&folder, USE)).and_then(|lock| lock.modified()).ok();
+                let used = fs::metadata(beside(&folder, USE)).and_then(|lock| lock.modified()).ok();
                 Listed { kind, bytes: bytes(&folder), used, about: About::of(&folder), folder }
             }));
         }
@@ -64,22 +64,23 @@ impl Cache {
     }
 
     /// Removes all that is not in use.
-    pub fn clear(&self) -> Result<Cleared, Error> {
+    pub fn clear(&self) -> Result<Cleared, CacheError> {
         self.remove(|_| true)
     }
 
     /// Removes entries, named by their folders, the names of these, or what only one of these begins with.
-    pub fn remove_entries(&self, names: &[String]) -> Result<Cleared, Error> {
+    pub fn remove_entries(&self, names: &[String]) -> Result<Cleared, CacheError> {
         let entries = self.entries();
-        let wanted = names.iter().map(|name| self.find_entry(&entries, name)).collect::<Result<Vec<_>, Error>>()?;
+        let wanted =
+            names.iter().map(|name| self.find_entry(&entries, name)).collect::<Result<Vec<_>, CacheError>>()?;
         self.remove(|entry| wanted.contains(&entry.folder))
     }
 
-    fn find_entry(&self, entries: &[Listed], name: &str) -> Result<PathBuf, Error> {
+    fn find_entry(&self, entries: &[Listed], name: &str) -> Result<PathBuf, CacheError> {
         let path = std::path::absolute(name).unwrap_or_default();
         let exact = entries.iter().find(|entry| entry.folder == path || entry.name() == name);
         let begun: Vec<&Listed> = entries.iter().filter(|entry| entry.name().starts_with(name)).collect();
-        let fail = |why: &str| Error::NoEntry { name: name.to_owned(), cache: self.root.clone(), why: why.to_owned() };
+        let fail = |why: &'static str| CacheError::NoEntry { name: name.to_owned(), cache: self.root.clone(), why };
         match (exact, begun.as_slice()) {
             (Some(entry), _) => Ok(entry.folder.clone()),
             (None, [entry]) if !name.is_empty() => Ok(entry.folder.clone()),
@@ -94,7 +95,7 @@ impl Cache {
         let _ = self.remove(|entry| entry.used.is_some_and(|used| used < long_ago));
     }
 
-    fn remove(&self, wanted: impl Fn(&Listed) -> bool) -> Result<Cleared, Error> {
+    fn remove(&self, wanted: impl Fn(&Listed) -> bool) -> Result<Cleared, CacheError> {
         let mut cleared = Cleared::default();
         for listed in self.entries().into_iter().filter(wanted) {
             if entry::remove(&listed.folder)? {

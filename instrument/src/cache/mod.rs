@@ -13,20 +13,21 @@
 
 pub mod digests;
 pub mod entry;
+mod error;
 pub mod list;
 pub mod program;
 pub mod seals;
 pub mod stamp;
 
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::{fs, io};
 
 use etcetera::BaseStrategy;
 
-use crate::error::Error;
-use crate::staging::absolute;
+use crate::files::{FileError, absolute, write_beside};
 use digests::Digests;
 use entry::Entry;
+pub use error::CacheError;
 
 /// The folder's name below the user's cache folder.
 const NAME: &str = "elephant-tracks";
@@ -62,12 +63,12 @@ pub struct Cache {
 
 impl Cache {
     /// The folder given, else `elephant-tracks` in the user's cache folder (`XDG_CACHE_HOME`, or `~/.cache`).
-    pub fn find(given: Option<&Path>) -> Result<Self, Error> {
+    pub fn find(given: Option<&Path>) -> Result<Self, CacheError> {
         let root = match given {
             Some(folder) => folder.to_owned(),
             None => match etcetera::base_strategy::Xdg::new() {
                 Ok(xdg) => xdg.cache_dir().join(NAME),
-                Err(_) => return Err(Error::NoCacheFolder),
+                Err(_) => return Err(CacheError::NoFolder),
             },
         };
         Ok(Self { root: absolute(&root)? })
@@ -79,17 +80,20 @@ impl Cache {
     }
 
     /// Makes the folder if it is not there.
-    pub fn create(&self) -> Result<(), Error> {
+    pub fn create(&self) -> Result<(), CacheError> {
         for folder in Kind::ALL.map(Kind::folder).into_iter().chain(["digests"]) {
             let folder = self.root.join(folder);
-            fs::create_dir_all(&folder).map_err(Error::io("create the cache folder", &folder))?;
+            fs::create_dir_all(&folder).map_err(FileError::at("create the cache folder", &folder))?;
         }
         let tag = self.root.join("CACHEDIR.TAG");
-        if tag.exists() { Ok(()) } else { write_beside(&tag, TAG.as_bytes()) }
+        if !tag.exists() {
+            write_beside(&tag, TAG.as_bytes())?;
+        }
+        Ok(())
     }
 
     /// What is kept under a key, and is kept from being removed as long as the entry lives.
-    pub fn entry(&self, kind: Kind, key: &str) -> Result<Entry, Error> {
+    pub fn entry(&self, kind: Kind, key: &str) -> Result<Entry, FileError> {
         Entry::open(&self.root.join(kind.folder()), key)
     }
 
@@ -100,31 +104,10 @@ impl Cache {
     }
 }
 
-/// Writes a file so that others see all of it or nothing.
-pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    replace(path, |part| fs::write(part, bytes))
-}
-
-/// The same with `write`, which makes the file under another name.
-pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), Error> {
-    let mut part = path.as_os_str().to_owned();
-    part.push(format!(".part-{}", std::process::id()));
-    let part = PathBuf::from(part);
-    write(&part).and_then(|()| fs::rename(&part, path)).map_err(|error| {
-        let _ = fs::remove_file(&part);
-        Error::io("write", path)(error)
-    })
-}
-
-/// Removes whatever lies at a path; a link, not what it leads to.
-pub(crate) fn remove_any(path: &Path) -> Result<(), Error> {
-    let removed = match fs::symlink_metadata(path) {
-        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
-        Ok(_) => fs::remove_file(path),
-        Err(error) => Err(error),
-    };
-    match removed {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", path)(error)),
-        _ => Ok(()),
-    }
+/// A file beside an entry's folder that has to do with it: `KEY.use`, `KEY.seals`.
+fn beside(folder: &Path, end: &str) -> PathBuf {
+    let mut name = folder.as_os_str().to_owned();
+    name.push(".");
+    name.push(end);
+    name.into()
 }

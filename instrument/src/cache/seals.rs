@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use walkdir::WalkDir;
 
 use super::stamp::Seal;
-use super::write_beside;
-use crate::error::Error;
+use crate::files::{FileError, remove_any, write_beside};
 
 /// End of the name of the file, which lies beside the entry's folder.
 const END: &str = "seals";
@@ -20,7 +19,7 @@ pub struct Seals(BTreeMap<String, Seal>);
 
 impl Seals {
     /// Notes all files of a folder, beside it.
-    pub fn note(folder: &Path) -> Result<(), Error> {
+    pub fn note(folder: &Path) -> Result<(), FileError> {
         let mut seals = Self::default();
         for item in WalkDir::new(folder).into_iter().flatten().filter(|item| item.file_type().is_file()) {
             // A name that is no text cannot be noted; no JDK has one.
@@ -44,12 +43,12 @@ impl Seals {
 }
 
 /// What is noted of a folder goes with it.
-pub(super) fn forget(folder: &Path) -> Result<(), Error> {
-    super::remove_any(&file(folder))
+pub(super) fn forget(folder: &Path) -> Result<(), FileError> {
+    remove_any(&file(folder))
 }
 
 fn file(folder: &Path) -> PathBuf {
-    super::entry::lock_path(folder, END)
+    super::beside(folder, END)
 }
 
 #[cfg(test)]

@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
-use crate::error::Error;
-use crate::input::Input;
+use crate::files::FileError;
+use crate::input::{Input, InputError};
 
 /// Clocks of file systems are coarse: a file written twice within this time may show one time for both.
 const COARSE: Duration = Duration::from_millis(100);
@@ -48,7 +48,7 @@ pub struct Seal {
 
 impl Seal {
     /// Of a file that was just made.
-    pub fn of(path: &Path) -> Result<Self, Error> {
+    pub fn of(path: &Path) -> Result<Self, FileError> {
         Ok(Self::told(&metadata(path)?))
     }
 
@@ -73,7 +73,7 @@ impl Digest {
     }
 
     /// Of a file's content.
-    pub fn of_file(path: &Path) -> Result<Self, Error> {
+    pub fn of_file(path: &Path) -> Result<Self, InputError> {
         Ok(Self::of(&Input::open(path)?))
     }
 }
@@ -123,8 +123,8 @@ impl Digester {
 }
 
 /// The metadata of what is to be a file or folder.
-pub fn metadata(path: &Path) -> Result<Metadata, Error> {
-    fs::metadata(path).map_err(Error::io("read", path))
+pub fn metadata(path: &Path) -> Result<Metadata, FileError> {
+    fs::metadata(path).map_err(FileError::at("read", path))
 }
 
 #[cfg(test)]

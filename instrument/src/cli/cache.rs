@@ -7,13 +7,12 @@ use std::time::SystemTime;
 
 use clap::{Args, Subcommand};
 use et_names::escape::{Json, Lines, OneLine};
-use et_names::units;
+use et_names::units::{self, counted};
 
+use super::error::Error;
 use crate::cache::entry::About;
 use crate::cache::list::Cleared;
 use crate::cache::{Cache, Kind};
-use crate::error::Error;
-use crate::report::counted;
 
 /// What `cache` takes.
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The command line. [`main`] is all that the binary calls.
 
 mod cache;
+mod error;
 mod mistakes;
 mod prepare;
 mod program;
@@ -20,13 +21,13 @@ use et_names::escape::{Json, Lines, OneLine};
 
 use crate::app;
 use crate::artifact::Settings;
-use crate::error::Error;
 use crate::jdk::JdkJob;
 use crate::memory::Budget;
 use crate::progress::Progress;
 use crate::report::Report;
 use crate::verify::{self, Verdict};
 use cache::CacheArgs;
+use error::Error;
 use prepare::PrepareArgs;
 use run::RunArgs;
 use shared::{HookArgs, Rule, RuntimeArgs, Threads, rules};
@@ -209,9 +210,8 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
     match execute(&cli, &rules) {
         Ok(code) => code,
         Err(error) => {
-            if let Error::Check { findings, .. } = &error {
-                findings.iter().take(verify::LISTED).for_each(|finding| say(format_args!("{finding}")));
-            }
+            let error = error.unless_interrupted();
+            error.findings().iter().take(verify::LISTED).for_each(|finding| say(format_args!("{finding}")));
             say(format_args!("et-instrument: {error}"));
             let is_run = matches!(cli.command, Some(Command::Run(_)));
             ExitCode::from(if is_run { RunArgs::exit_code(&error) } else { error.exit_code() })
@@ -271,10 +271,10 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
     match &cli.command {
         None => {
             let output = cli.app.output.as_ref().ok_or_else(|| Error::Usage("say where to write: -o OUT".into()))?;
-            app::run(&cli.app.inputs, output, common.force, common.id_base, settings)
+            Ok(app::run(&cli.app.inputs, output, common.force, common.id_base, settings)?)
         }
-        Some(Command::Jdk { jdk, no_cds, .. }) => job(jdk, !no_cds).copy(settings),
-        Some(Command::Patch { jdk, modules, .. }) => job(jdk, false).patch(modules, settings),
+        Some(Command::Jdk { jdk, no_cds, .. }) => Ok(job(jdk, !no_cds).copy(settings)?),
+        Some(Command::Patch { jdk, modules, .. }) => Ok(job(jdk, false).patch(modules, settings)?),
         Some(Command::Verify { .. } | Command::Run(_) | Command::Prepare(_) | Command::Cache(_)) => {
             Err(Error::Usage("this command writes no output".into()))
         }

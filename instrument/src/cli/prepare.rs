@@ -8,9 +8,9 @@ use std::time::Instant;
 use clap::Args;
 use et_names::escape::{Json, Lines};
 
+use super::error::Error;
 use super::program::ProgramArgs;
 use super::{Format, Rule};
-use crate::error::Error;
 use crate::progress::Progress;
 use crate::run::PrepareJob;
 

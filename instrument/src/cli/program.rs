@@ -4,10 +4,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::error::Error;
 use super::shared::{HookArgs, Rule, RuntimeArgs, Threads};
 use crate::artifact::Settings;
-use crate::error::Error;
 use crate::progress::Progress;
+use crate::run::RunError;
 
 /// How a program is to be rewritten, and where that is kept.
 #[derive(Debug, Args)]
@@ -29,11 +30,11 @@ impl ProgramArgs {
         &self,
         rules: &[Rule],
         progress: Progress,
-        job: impl FnOnce(&Settings) -> Result<T, Error> + Send,
+        job: impl FnOnce(&Settings) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
         let settings = self.hooks.settings(rules, progress.clone())?;
         let done = self.threads.pool()?.install(|| job(&settings));
         progress.finish();
-        done
+        Ok(done?)
     }
 }

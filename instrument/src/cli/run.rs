@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::{Args, ValueHint};
 
+use super::error::Error;
 use super::program::ProgramArgs;
 use super::{Rule, mistakes};
-use crate::error::Error;
 use crate::progress::Progress;
 use crate::run::RunJob;
 

@@ -6,8 +6,8 @@ use clap::{ArgMatches, Args};
 use et_rewriter::filter::{self, Filter};
 use et_rewriter::rewrite::{EventSet, Witness};
 
+use super::error::Error;
 use crate::artifact::Settings;
-use crate::error::Error;
 use crate::memory::Budget;
 use crate::progress::Progress;
 

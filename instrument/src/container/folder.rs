@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use super::{class_file, jar};
-use crate::error::Error;
+use crate::files::FileError;
 use crate::report::Skip;
 
 /// A folder's content as paths relative to it, sorted.
@@ -26,7 +26,7 @@ pub struct Folder {
 
 impl Folder {
     /// Lists a folder. Links are followed: the copy must not change what lies outside of it.
-    pub fn list(root: &Path) -> Result<Self, Error> {
+    pub fn list(root: &Path) -> Result<Self, FileError> {
         let mut folder = Self::default();
         for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {
             let item = match item {
@@ -39,7 +39,7 @@ impl Folder {
                         continue;
                     }
                     let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("links in a circle"));
-                    return Err(Error::io("read", &path)(why));
+                    return Err(FileError::at("read", &path)(why));
                 }
             };
             let path = item.path().strip_prefix(root).unwrap_or(item.path()).to_owned();
@@ -65,12 +65,12 @@ impl Folder {
 }
 
 /// Copies a file with its mode and time. Returns its size.
-pub fn copy(from: &Path, to: &Path) -> Result<u64, Error> {
+pub fn copy(from: &Path, to: &Path) -> Result<u64, FileError> {
     // `fs::copy` names neither file in its error.
     if let Err(error) = fs::File::open(from) {
-        return Err(Error::io("read", from)(error));
+        return Err(FileError::at("read", from)(error));
     }
-    let size = fs::copy(from, to).map_err(Error::io("write", to))?;
+    let size = fs::copy(from, to).map_err(FileError::at("write", to))?;
     like(from, to);
     Ok(size)
 }

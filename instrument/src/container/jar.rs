@@ -7,11 +7,11 @@ use std::sync::Arc;
 
 use et_names::{ENTRY_IN_JAR, PATH_IN_JDK};
 use rayon::prelude::*;
+use thiserror::Error;
 
 use super::zip::{Archive, DEFLATED, Entry, Packed, STORED, Writer, ZipError};
 use super::{class_file, manifest};
-use crate::artifact::{ClassInput, Outcome};
-use crate::error::Error;
+use crate::artifact::{AlreadyInstrumented, ClassInput, Outcome};
 use crate::memory::{self, Budget};
 use crate::report::Skip;
 
@@ -19,6 +19,42 @@ use crate::report::Skip;
 const MAX_DEPTH: usize = 3;
 /// Where the end record of an archive begins at the earliest, from its end: the record and the longest comment.
 const END_RECORD: usize = 22 + 0xffff;
+
+/// Why a jar is not rewritten.
+#[derive(Debug, Error)]
+pub enum JarError {
+    /// It cannot be read.
+    #[error("{place}: {source}")]
+    Zip {
+        /// The jar, and the entry if it lies in another.
+        place: String,
+        /// The reason.
+        source: ZipError,
+    },
+    /// It is the jmod of java.base.
+    #[error("{place}: {JAVA_BASE}")]
+    JavaBase {
+        /// The jar.
+        place: String,
+    },
+    /// It is one of ours, or holds one.
+    #[error(transparent)]
+    AlreadyInstrumented(#[from] AlreadyInstrumented),
+}
+
+const JAVA_BASE: &str = "java.base is instrumented with its JDK only: et-instrument jdk --java-home …";
+
+impl JarError {
+    /// Why it is to be copied as it is, if it may be: what is no jar, and a JDK's own java.base in the middle of an
+    /// application.
+    pub fn as_it_is(&self) -> Option<String> {
+        match self {
+            Self::Zip { source, .. } => Some(source.to_string()),
+            Self::JavaBase { .. } => Some(JAVA_BASE.to_owned()),
+            Self::AlreadyInstrumented(_) => None,
+        }
+    }
+}
 
 /// The bytes of an archive. One that is stored in another is a part of that.
 #[derive(Clone, Debug)]
@@ -93,15 +129,14 @@ impl Findings {
 
 impl<'a> Jar<'a> {
     /// Reads the directory of a jar and of the jars inside.
-    pub fn scan(bytes: &'a [u8], place: &str, findings: &mut Findings) -> Result<Self, Error> {
-        let fail = |source| Error::Zip { place: place.to_owned(), source };
+    pub fn scan(bytes: &'a [u8], place: &str, findings: &mut Findings) -> Result<Self, JarError> {
+        let fail = |source| JarError::Zip { place: place.to_owned(), source };
         let archive = Archive::read(bytes).map_err(fail)?;
         if archive.entries.iter().any(|entry| is_names_table(&entry.name)) {
-            return Err(Error::AlreadyInstrumented { place: place.to_owned() });
+            return Err(AlreadyInstrumented { place: place.to_owned() }.into());
         }
         if is_jmod(bytes) && archive.entries.iter().any(|entry| entry.name == "classes/java/lang/Object.class") {
-            let why = "java.base is instrumented with its JDK only: et-instrument jdk --java-home …".into();
-            return Err(Error::Input { path: place.into(), why });
+            return Err(JarError::JavaBase { place: place.to_owned() });
         }
         if let Some(manifest) = manifest_of(&archive, bytes) {
             let named = manifest::main_attribute(&manifest, "Class-Path").unwrap_or_default();
@@ -250,7 +285,7 @@ fn scan<'a>(
     prefix: &str,
     depth: usize,
     findings: &mut Findings,
-) -> Result<Jar<'a>, Error> {
+) -> Result<Jar<'a>, JarError> {
     let mut roles = Vec::with_capacity(archive.entries.len());
     let libraries = Libraries::of(&archive, &bytes);
     for entry in &archive.entries {
@@ -295,7 +330,7 @@ fn nested<'a>(
     label: &str,
     depth: usize,
     findings: &mut Findings,
-) -> Result<Result<Jar<'a>, String>, Error> {
+) -> Result<Result<Jar<'a>, String>, JarError> {
     if !is_library {
         return Ok(Err("an archive that is data, not a library (BOOT-INF/lib, WEB-INF/lib, lib)".into()));
     }
@@ -323,7 +358,7 @@ fn nested<'a>(
         }
     };
     if archive.entries.iter().any(|entry| is_names_table(&entry.name)) {
-        return Err(Error::AlreadyInstrumented { place: format!("{place}: {label}") });
+        return Err(AlreadyInstrumented { place: format!("{place}: {label}") }.into());
     }
     scan(bytes, archive, place, &format!("{label}!/"), depth + 1, findings).map(Ok)
 }

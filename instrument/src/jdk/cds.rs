@@ -18,8 +18,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::args_file;
+use super::error::JdkError;
 use super::seed::MovedSeed;
-use crate::error::Error;
+use crate::files::FileError;
 
 /// What the JVM logs when an archive gets no heap objects.
 const NO_HEAP: &str = "Archived java heap is not supported";
@@ -54,7 +55,7 @@ const OBJECTS_FROM: u16 = 21;
 
 /// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique. `proxies` are
 /// the runtime's classes.
-pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Archive>, Error> {
+pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Archive>, JdkError> {
     let start = Instant::now();
     edit_class_list(home, proxies)?;
     if let Some(_until_dumped) = (feature >= OBJECTS_FROM).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten() {
@@ -69,7 +70,7 @@ pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Arch
         let log = match run(home, feature, collector) {
             Ok(log) => log,
             // Not every build has ZGC.
-            Err(Error::Cds { .. }) if attempt > 0 => return Ok(None),
+            Err(JdkError::Cds { .. }) if attempt > 0 => return Ok(None),
             Err(error) => return Err(error),
         };
         let Some(path) = dumped(home) else { continue };
@@ -77,7 +78,7 @@ pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Arch
             let for_default_collector = *collector != "Z";
             return Ok(Some(Archive { path, for_default_collector, time: start.elapsed() }));
         }
-        fs::remove_file(&path).map_err(Error::io("remove", &path))?;
+        fs::remove_file(&path).map_err(FileError::at("remove", &path))?;
     }
     Ok(None)
 }
@@ -90,12 +91,12 @@ fn dumped(home: &Path) -> Option<PathBuf> {
 
 /// Takes what is made at the dump out of the JDK's list of classes to archive, and adds what the runtime needs. A list given
 /// by option would not do: JDK 21 reads its own beside it, for the forms of method handles.
-fn edit_class_list(home: &Path, proxies: &[String]) -> Result<(), Error> {
+fn edit_class_list(home: &Path, proxies: &[String]) -> Result<(), FileError> {
     let path = home.join("lib/classlist");
     let Ok(list) = fs::read_to_string(&path) else { return Ok(()) };
     // The original has the same file, by a hard link.
-    fs::remove_file(&path).map_err(Error::io("remove", &path))?;
-    fs::write(&path, without_made(&list) + &listed(proxies)).map_err(Error::io("write", &path))
+    fs::remove_file(&path).map_err(FileError::at("remove", &path))?;
+    fs::write(&path, without_made(&list) + &listed(proxies)).map_err(FileError::at("write", &path))
 }
 
 /// Classes stand in the list by their names, what is made at the dump behind an `@`.
@@ -109,8 +110,8 @@ fn listed(proxies: &[String]) -> String {
     names.flat_map(|name| [name, "\n"]).collect()
 }
 
-fn run(home: &Path, feature: u16, collector: &str) -> Result<String, Error> {
-    let fail = |why: String| Error::Cds { why };
+fn run(home: &Path, feature: u16, collector: &str) -> Result<String, JdkError> {
+    let fail = |why: String| JdkError::Cds { why };
     let mut command = Command::new(home.join("bin/java"));
     command.args(args_file::flags(feature));
     command.args([&format!("-XX:+Use{collector}GC"), "-Xshare:dump", "-Xlog:cds*"]);

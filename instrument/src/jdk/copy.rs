@@ -5,8 +5,9 @@ use std::path::Path;
 
 use walkdir::WalkDir;
 
+use super::error::JdkError;
 use crate::container::folder;
-use crate::error::Error;
+use crate::files::FileError;
 use crate::report::Skip;
 
 /// Smaller files are copied: they may be texts that somebody edits, and save nothing.
@@ -27,7 +28,7 @@ pub struct Copied {
 
 /// Copies `home` (canonical) to `to` without what will be made anew: the image and the CDS archives. Links are
 /// resolved, since distributions spread a JDK over the file system. Large files that nobody edits are hard linked.
-pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, Error> {
+pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, JdkError> {
     let mut copied = Copied::default();
     let walk = WalkDir::new(home).follow_links(true).min_depth(1);
     for item in walk {
@@ -49,7 +50,7 @@ pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, Error> {
         let path = item.path().strip_prefix(home).unwrap_or(item.path());
         let target = to.join(path);
         if item.file_type().is_dir() {
-            fs::create_dir_all(&target).map_err(Error::io("create", &target))?;
+            fs::create_dir_all(&target).map_err(FileError::at("create", &target))?;
         } else if item.file_type().is_file() && !is_made_anew(path) {
             copied.file(home, path, &target)?;
         }
@@ -62,11 +63,11 @@ fn is_made_anew(path: &Path) -> bool {
 }
 
 impl Copied {
-    fn file(&mut self, home: &Path, path: &Path, target: &Path) -> Result<(), Error> {
+    fn file(&mut self, home: &Path, path: &Path, target: &Path) -> Result<(), FileError> {
         let from = home.join(path);
         // What is edited in place, in the copy, must not change in the original; and what lies outside the home belongs to
         // others.
-        let real = fs::canonicalize(&from).map_err(Error::io("read", &from))?;
+        let real = fs::canonicalize(&from).map_err(FileError::at("read", &from))?;
         let is_large = fs::metadata(&real).is_ok_and(|about| about.len() >= SHARED_FROM);
         let is_settings = path.starts_with("conf") || path.starts_with("lib/security");
         let shared = real.starts_with(home) && is_large && !is_settings;
@@ -81,7 +82,7 @@ impl Copied {
                 self.skipped.push(Skip { entry: path.display().to_string(), reason: error.to_string() });
                 return Ok(());
             }
-            Err(error) => return Err(Error::io("read", &real)(error)),
+            Err(error) => return Err(FileError::at("read", &real)(error)),
         }
         self.bytes += folder::copy(&real, target)?;
         self.copied += 1;

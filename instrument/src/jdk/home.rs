@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::JdkError;
 use crate::container::class_file;
-use crate::error::Error;
 
 /// A JDK or Java runtime on disk.
 #[derive(Debug)]
@@ -26,8 +26,8 @@ pub enum Layout {
 
 impl JdkHome {
     /// Looks at what is there.
-    pub fn find(home: &Path) -> Result<Self, Error> {
-        let fail = |why: String| Error::Jdk { home: home.to_owned(), why };
+    pub fn find(home: &Path) -> Result<Self, JdkError> {
+        let fail = |why: String| JdkError::Home { home: home.to_owned(), why };
         let path = fs::canonicalize(home).map_err(|error| fail(error.to_string()))?;
         let image = path.join("lib/modules");
         if image.is_file() {

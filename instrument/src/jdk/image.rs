@@ -7,21 +7,22 @@ use std::path::Path;
 use et_names::{ArtifactKind, PATH_IN_JDK};
 use rayon::prelude::*;
 
-use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, usage};
-use crate::app::{create_folder, write_file};
-use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use super::{
+    ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, usage,
+};
+use crate::artifact::{AlreadyInstrumented, Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::container::jimage::{Image, ImageError, ImageWriter, Resource};
-use crate::error::Error;
+use crate::files::{FileError, create_folder, write_file};
 use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
 
 /// An image that may be rewritten, and which release it is of.
-pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16), Error> {
-    let fail = |source| Error::Image { path: path.to_owned(), source };
+pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16), JdkError> {
+    let fail = |source| JdkError::Image { path: path.to_owned(), source };
     let image = Image::read(bytes).map_err(fail)?;
     if image.find("/java.base/java/lang/HeapProxy.class").map_err(fail)?.is_some() {
-        return Err(Error::AlreadyInstrumented { place: path.display().to_string() });
+        return Err(AlreadyInstrumented { place: path.display().to_string() }.into());
     }
     let object = image.find("/java.base/java/lang/Object.class").map_err(fail)?;
     let object = object.ok_or_else(|| fail(ImageError::Damaged("it holds no java.lang.Object")))?;
@@ -45,8 +46,8 @@ pub(super) fn copy(
     runtime: &RuntimeDir,
     staging: &Staging,
     settings: &Settings,
-) -> Result<Report, Error> {
-    let fail = |source| Error::Image { path: image_path.to_owned(), source };
+) -> Result<Report, JdkError> {
+    let fail = |source| JdkError::Image { path: image_path.to_owned(), source };
     let bytes = Input::open(image_path)?;
     let (image, feature) = open(&bytes, image_path)?;
     let proxies = runtime.classes(feature)?;
@@ -78,11 +79,11 @@ pub(super) fn copy(
         writer.add_class("java.base", RUNTIME_PACKAGE, &class, bytes).map_err(fail)?;
     }
     let modules = out.join("lib/modules");
-    let file = File::create(&modules).map_err(Error::io("create", &modules))?;
+    let file = File::create(&modules).map_err(FileError::at("create", &modules))?;
     let mut file = BufWriter::with_capacity(1 << 20, file);
     let written = writer.write(&mut file).map_err(fail)?.and_then(|size| file.flush().map(|()| size));
     crate::interrupt::check()?;
-    let size = written.map_err(Error::io("write", &modules))?;
+    let size = written.map_err(FileError::at("write", &modules))?;
 
     let names = done.names.encode();
     write_file(&out.join(PATH_IN_JDK), &names)?;

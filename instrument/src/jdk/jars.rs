@@ -7,12 +7,11 @@ use std::path::Path;
 use et_names::{ArtifactKind, PATH_IN_JDK};
 use rayon::prelude::*;
 
-use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home, quoted};
-use crate::app::{create_folder, write_file};
+use super::{ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home, quoted};
 use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
 use crate::container::class_file;
 use crate::container::zip::{Archive, Entry, Packed, STORED, Writer};
-use crate::error::Error;
+use crate::files::{FileError, create_folder, write_file};
 use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
@@ -40,18 +39,17 @@ pub(super) fn prepend(
     runtime: &RuntimeDir,
     staging: &Staging,
     settings: &Settings,
-) -> Result<Report, Error> {
+) -> Result<Report, JdkError> {
     let mut jars = Vec::new();
     for name in BOOT_JARS {
         let path = lib.join(format!("{name}.jar"));
         if path.is_file() {
             let bytes = Input::open(&path)?;
-            let archive =
-                Archive::read(&bytes).map_err(|source| Error::Zip { place: path.display().to_string(), source })?;
+            let archive = Archive::read(&bytes).map_err(|source| JdkError::Zip { path: path.clone(), source })?;
             jars.push(BootJar { name, bytes, archive });
         }
     }
-    let feature = release(&jars).ok_or_else(|| Error::Jdk {
+    let feature = release(&jars).ok_or_else(|| JdkError::Home {
         home: job.home.clone(),
         why: "its rt.jar holds no readable java/lang/Object.class".into(),
     })?;
@@ -80,7 +78,7 @@ pub(super) fn prepend(
     for jar in &jars {
         let file_name = format!("{}-et.jar", jar.name);
         let path = out.join(&file_name);
-        let file = File::create(&path).map_err(Error::io("create", &path))?;
+        let file = File::create(&path).map_err(FileError::at("create", &path))?;
         let write = || {
             // Classes only: resources and services would be found twice.
             let mut writer = Writer::new(BufWriter::new(file));
@@ -99,7 +97,7 @@ pub(super) fn prepend(
             file.flush().map(|()| size)
         };
         report.bytes_in += jar.bytes.len() as u64;
-        report.bytes_out += write().map_err(Error::io("write", &path))?;
+        report.bytes_out += write().map_err(FileError::at("write", &path))?;
         boot.push(':');
         boot.push_str(&staging.target().join(&file_name).display().to_string());
     }

@@ -3,6 +3,7 @@
 mod args_file;
 mod cds;
 mod copy;
+mod error;
 mod home;
 mod image;
 mod jars;
@@ -14,13 +15,13 @@ mod seed;
 use std::path::{Path, PathBuf};
 
 pub(crate) use args_file::quoted as argument_quoted;
+pub use error::JdkError;
 pub use home::{JdkHome, Layout};
 pub use runtime_dir::RuntimeDir;
 
-use crate::artifact::Settings;
-use crate::error::Error;
+use crate::artifact::{AlreadyInstrumented, Settings};
 use crate::report::Report;
-use crate::staging::{MARKS, Staging, absolute};
+use crate::staging::{MARKS, Staging, refuse_entangled};
 
 /// The classes of the runtime lie here.
 const RUNTIME_PACKAGE: &str = "java/lang";
@@ -48,7 +49,7 @@ pub struct JdkJob {
 
 impl JdkJob {
     /// An instrumented copy of the JDK; for a JDK 8, rewritten boot jars.
-    pub fn copy(&self, settings: &Settings) -> Result<Report, Error> {
+    pub fn copy(&self, settings: &Settings) -> Result<Report, JdkError> {
         let (home, runtime, staging) = self.start()?;
         let done = match &home.layout {
             Layout::Image(image) => image::copy(self, &home, image, &runtime, &staging, settings),
@@ -58,7 +59,7 @@ impl JdkJob {
     }
 
     /// Patches for modules of the JDK.
-    pub fn patch(&self, modules: &[String], settings: &Settings) -> Result<Report, Error> {
+    pub fn patch(&self, modules: &[String], settings: &Settings) -> Result<Report, JdkError> {
         let (home, runtime, staging) = self.start()?;
         let done = match &home.layout {
             Layout::Image(image) => patch::patch(self, &home, image, modules, &runtime, &staging, settings),
@@ -67,31 +68,30 @@ impl JdkJob {
         self.finish(staging, done, settings)
     }
 
-    fn finish(&self, staging: Staging, done: Result<Report, Error>, settings: &Settings) -> Result<Report, Error> {
-        let mut report = done.map_err(|error| staging.explain(error))?;
-        report.checked(staging.check(settings, std::slice::from_ref(&self.home))?);
+    fn finish(
+        &self,
+        staging: Staging,
+        done: Result<Report, JdkError>,
+        settings: &Settings,
+    ) -> Result<Report, JdkError> {
+        let mut report = done.map_err(|error| match error {
+            JdkError::File(error) => JdkError::File(staging.explain(error)),
+            other => other,
+        })?;
+        let verdict = staging.check(settings, std::slice::from_ref(&self.home))?;
+        report.checked(verdict.map(|verdict| verdict.summary()));
         report.warnings.extend(settings.filter.unused());
         report.output = staging.target().display().to_string();
         staging.commit()?;
         Ok(report)
     }
 
-    fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), Error> {
+    fn start(&self) -> Result<(JdkHome, RuntimeDir, Staging), JdkError> {
         let home = JdkHome::find(&self.home)?;
         if is_instrumented(&home.path) {
-            return Err(Error::AlreadyInstrumented { place: self.home.display().to_string() });
+            return Err(AlreadyInstrumented { place: self.home.display().to_string() }.into());
         }
-        let output = absolute(&self.output)?;
-        let entangled = |how| Error::Entangled { output: self.output.clone(), how, input: self.home.clone() };
-        if output == home.path {
-            return Err(entangled("is the same as"));
-        }
-        if output.starts_with(&home.path) {
-            return Err(entangled("lies inside"));
-        }
-        if home.path.starts_with(&output) {
-            return Err(entangled("contains"));
-        }
+        refuse_entangled(&self.home, &self.output)?;
         Ok((home, RuntimeDir::find(self.runtime_dir.as_deref())?, Staging::new(&self.output, self.force)?))
     }
 }

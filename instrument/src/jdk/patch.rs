@@ -6,12 +6,11 @@ use std::path::Path;
 
 use et_names::{ArtifactKind, PATH_IN_JDK};
 
-use super::{ARGS_FILE, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, image, usage};
-use crate::app::{create_folder, write_file};
+use super::{ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, image, usage};
 use crate::artifact::{Blocks, Outcome, Settings, instrument};
 use crate::container::jimage::Resource;
 use crate::container::zip::{Packed, STORED, Writer};
-use crate::error::Error;
+use crate::files::{FileError, create_folder, write_file};
 use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
@@ -26,11 +25,11 @@ pub(super) fn patch(
     runtime: &RuntimeDir,
     staging: &Staging,
     settings: &Settings,
-) -> Result<Report, Error> {
+) -> Result<Report, JdkError> {
     let bytes = Input::open(image_path)?;
     let (image, feature) = image::open(&bytes, image_path)?;
     let proxies = runtime.classes(feature)?;
-    let fail = |source| Error::Image { path: image_path.to_owned(), source };
+    let fail = |source| JdkError::Image { path: image_path.to_owned(), source };
     let resources = image.resources().map_err(fail)?;
     image.refuse_cut_off(&resources).map_err(fail)?;
 
@@ -38,10 +37,7 @@ pub(super) fn patch(
     let mut wanted = vec![BASE];
     for module in modules {
         if !resources.iter().any(|resource| resource.module == *module) {
-            return Err(Error::Usage(format!(
-                "{} has no module {module}: see java --list-modules",
-                job.home.display()
-            )));
+            return Err(JdkError::NoModule { home: job.home.clone(), module: module.clone() });
         }
         if !wanted.contains(&module.as_str()) {
             wanted.push(module);
@@ -65,7 +61,7 @@ pub(super) fn patch(
     let mut options = Vec::new();
     for module in &wanted {
         let path = out.join(format!("{module}.jar"));
-        let file = File::create(&path).map_err(Error::io("create", &path))?;
+        let file = File::create(&path).map_err(FileError::at("create", &path))?;
         let write = || {
             let mut writer = Writer::new(BufWriter::new(file));
             for (resource, outcome) in selected.iter().zip(&done.outcomes) {
@@ -84,7 +80,7 @@ pub(super) fn patch(
             let (mut file, size) = writer.finish(&[])?;
             file.flush().map(|()| size)
         };
-        report.bytes_out += write().map_err(Error::io("write", &path))?;
+        report.bytes_out += write().map_err(FileError::at("write", &path))?;
         let target = staging.target().join(format!("{module}.jar"));
         options.push(format!("--patch-module={module}={}", target.display()));
     }

@@ -4,9 +4,10 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
+use super::error::JdkError;
 use super::proxy_class;
 use crate::container::zip::Archive;
-use crate::error::Error;
+use crate::files::FileError;
 use crate::input::Input;
 
 /// The stub that the JVM loads.
@@ -26,7 +27,7 @@ pub type RuntimeClass = (String, Vec<u8>);
 
 impl RuntimeDir {
     /// The folder given, else that of `ET_RUNTIME_DIR`, else the one installed beside this program.
-    pub fn find(given: Option<&Path>) -> Result<Self, Error> {
+    pub fn find(given: Option<&Path>) -> Result<Self, JdkError> {
         let installed = || {
             let program = std::env::current_exe().ok()?;
             Some(program.parent()?.parent()?.join("lib/elephant-tracks"))
@@ -47,44 +48,45 @@ impl RuntimeDir {
     }
 
     /// Everything in it that gets into an instrumented JDK.
-    pub fn files(&self) -> Result<Vec<PathBuf>, Error> {
+    pub fn files(&self) -> Result<Vec<PathBuf>, JdkError> {
         let names = [NATIVE_LIBRARY].into_iter().chain([8, 11, 12, 21].map(variant));
         names.map(|name| self.file(name)).collect()
     }
 
-    fn file(&self, name: &str) -> Result<PathBuf, Error> {
+    fn file(&self, name: &str) -> Result<PathBuf, JdkError> {
         let path = self.folder.join(name);
         if path.is_file() {
             Ok(path)
         } else {
-            Err(Error::Runtime { folder: self.folder.clone(), missing: name.to_owned() })
+            Err(JdkError::NoRuntime { folder: self.folder.clone(), missing: name.to_owned() })
         }
     }
 
     /// The classes for a feature release.
-    pub fn classes(&self, feature: u16) -> Result<Vec<RuntimeClass>, Error> {
+    pub fn classes(&self, feature: u16) -> Result<Vec<RuntimeClass>, JdkError> {
         let path = self.file(variant(feature))?;
         let bytes = Input::open(&path)?;
-        let fail = |source| Error::Zip { place: path.display().to_string(), source };
+        let fail = |source| JdkError::Zip { path: path.clone(), source };
         let archive = Archive::read(&bytes).map_err(fail)?;
         let mut classes = Vec::new();
         for entry in &archive.entries {
             let name = entry.name.strip_prefix("java/lang/").and_then(|name| name.strip_suffix(".class"));
             if let Some(name) = name.filter(|name| !name.contains('/')) {
-                let class = proxy_class::adapt(&entry.content(&bytes).map_err(fail)?)
-                    .map_err(|error| Error::Input { path: path.clone(), why: format!("{}: {error}", entry.name) })?;
+                let class = proxy_class::adapt(&entry.content(&bytes).map_err(fail)?).map_err(|error| {
+                    JdkError::Runtime { path: path.clone(), why: format!("{}: {error}", entry.name) }
+                })?;
                 classes.push((name.to_owned(), class));
             }
         }
         if classes.iter().any(|(name, _)| name == "HeapProxy") {
             Ok(classes)
         } else {
-            Err(Error::Input { path, why: "holds no java/lang/HeapProxy.class: build the runtime again".into() })
+            Err(JdkError::Runtime { path, why: "holds no java/lang/HeapProxy.class: build the runtime again".into() })
         }
     }
 
     /// Copies the native library into `folder`, where it finds the reader of traces by a link, if that is installed.
-    pub fn copy_native(&self, folder: &Path) -> Result<u64, Error> {
+    pub fn copy_native(&self, folder: &Path) -> Result<u64, JdkError> {
         if let Ok(reader) = self.folder.join("../../bin").join(READER).canonicalize() {
             let link = folder.join(READER);
             let _ = fs::remove_file(&link);
@@ -92,7 +94,7 @@ impl RuntimeDir {
             let _ = symlink(reader, link);
         }
         let to = folder.join(NATIVE_LIBRARY);
-        fs::copy(self.file(NATIVE_LIBRARY)?, &to).map_err(Error::io("write", &to))
+        Ok(fs::copy(self.file(NATIVE_LIBRARY)?, &to).map_err(FileError::at("write", &to))?)
     }
 }
 

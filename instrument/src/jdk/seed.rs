@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use et_names::hashes::{SEED, before};
 
-use crate::error::Error;
+use crate::files::FileError;
 
 /// More than a dump draws, which is some ten thousand for symbols and hashes together.
 const DISTANCE: u32 = 1 << 24;
@@ -24,16 +24,16 @@ pub struct MovedSeed {
 
 impl MovedSeed {
     /// None if the seed is not found in the library, whose place is not written to then.
-    pub fn in_jdk(home: &Path) -> Result<Option<Self>, Error> {
+    pub fn in_jdk(home: &Path) -> Result<Option<Self>, FileError> {
         let library = home.join("lib/server/libjvm.so");
-        let mut bytes = fs::read(&library).map_err(Error::io("read", &library))?;
+        let mut bytes = fs::read(&library).map_err(FileError::at("read", &library))?;
         let Some(at) = place_of_seed(&bytes) else { return Ok(None) };
         bytes[at..at + 4].copy_from_slice(&before(SEED, DISTANCE).to_le_bytes());
         // Renamed, not copied: it may be a hard link to the original.
         let own = library.with_extension("so.own");
-        fs::rename(&library, &own).map_err(Error::io("rename", &library))?;
+        fs::rename(&library, &own).map_err(FileError::at("rename", &library))?;
         let moved = Self { library, own };
-        fs::write(&moved.library, &bytes).map_err(Error::io("write", &moved.library))?;
+        fs::write(&moved.library, &bytes).map_err(FileError::at("write", &moved.library))?;
         Ok(Some(moved))
     }
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::error::RunError;
 use super::launcher::{Launcher, Surroundings};
 use super::prepare::Workplace;
 use super::{excluded, paths, program, variable};
 use crate::artifact::Settings;
 use crate::cache::program::Programs;
-use crate::error::Error;
+use crate::files::FileError;
 use crate::jdk::{self, JdkHome};
 
 /// What to prepare.
@@ -62,7 +63,7 @@ pub struct Entry {
 
 impl PrepareJob {
     /// Brings the copies of the JDK and of the class path up to date.
-    pub fn run(&self, settings: &Settings) -> Result<Ready, Error> {
+    pub fn run(&self, settings: &Settings) -> Result<Ready, RunError> {
         // What is cheap to find out comes before what takes seconds.
         let (home, entries) = (self.home()?, self.entries()?);
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
@@ -75,7 +76,7 @@ impl PrepareJob {
             let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
             Ok(Entry { original, copy })
         };
-        let class_path = entries.iter().map(place).collect::<Result<_, Error>>()?;
+        let class_path = entries.iter().map(place).collect::<Result<_, RunError>>()?;
         let mut done = programs.finish()?;
         done.notes.extend(
             done.warnings().into_iter().chain(settings.filter.unused_includes()).chain(settings.filter.of_jdk()),
@@ -93,20 +94,20 @@ impl PrepareJob {
         })
     }
 
-    fn entries(&self) -> Result<Vec<PathBuf>, Error> {
+    fn entries(&self) -> Result<Vec<PathBuf>, RunError> {
         match self.class_path.as_deref().map(|list| (list, list.strip_prefix('@'))) {
             None => Ok(Vec::new()),
             Some((_, Some(file))) => {
-                let list = fs::read_to_string(file).map_err(Error::io("read the class path", Path::new(file)))?;
+                let list = fs::read_to_string(file).map_err(FileError::at("read the class path", Path::new(file)))?;
                 Ok(paths::class_path(list.trim_end_matches('\n')))
             }
             Some((list, None)) => Ok(paths::class_path(list)),
         }
     }
 
-    fn home(&self) -> Result<JdkHome, Error> {
+    fn home(&self) -> Result<JdkHome, RunError> {
         match &self.java_home {
-            Some(home) => JdkHome::find(home),
+            Some(home) => Ok(JdkHome::find(home)?),
             None => {
                 let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
                 let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };

@@ -10,7 +10,6 @@ use std::process::{Command, ExitStatus};
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, getpid, getppid, set_parent_process_death_signal, waitid};
 
 use super::error::RunError;
-use crate::error::Error;
 use crate::interrupt;
 
 /// How a program ended.
@@ -23,7 +22,7 @@ pub struct Ended {
 }
 
 /// Runs a program to its end.
-pub fn run(command: &mut Command) -> Result<Ended, Error> {
+pub fn run(command: &mut Command) -> Result<Ended, RunError> {
     let path = PathBuf::from(command.get_program());
     let start = |command: &mut Command| {
         refuse_foreign(command)?;

@@ -5,6 +5,12 @@ use std::path::PathBuf;
 
 use thiserror::Error;
 
+use crate::cache::CacheError;
+use crate::files::FileError;
+use crate::input::InputError;
+use crate::interrupt::Interrupted;
+use crate::jdk::JdkError;
+
 /// Why a program was not run.
 #[derive(Debug, Error)]
 pub enum RunError {
@@ -66,12 +72,36 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// Nothing was given, or options of `java` without `java`.
+    #[error("{0}")]
+    Usage(String),
+    /// The JDK cannot be instrumented.
+    #[error(transparent)]
+    Jdk(#[from] JdkError),
+    /// The program cannot be rewritten, or what it is rewritten to cannot be kept.
+    #[error(transparent)]
+    Cache(#[from] CacheError),
+    /// Something that is read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Something that is read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Ctrl-C.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
 }
 
 impl RunError {
-    /// As `env` and shells have it: what is not found is told from what cannot be run.
+    /// As `env` and shells have it: what is not found is told from what cannot be run, and 1 is all else.
     pub fn exit_code(&self) -> u8 {
         match self {
+            RunError::Usage(_) => 2,
+            RunError::Jdk(_)
+            | RunError::Cache(_)
+            | RunError::Input(_)
+            | RunError::File(_)
+            | RunError::Interrupted(_) => 1,
             RunError::NotFound { .. } | RunError::NoLauncher { .. } | RunError::NoFile { .. } => 127,
             _ => 126,
         }

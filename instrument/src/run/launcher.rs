@@ -6,8 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::error::RunError;
-use crate::error::Error;
-use crate::jdk::{self, JdkHome};
+use crate::jdk::{self, JdkError, JdkHome};
 
 /// A launcher of a JDK.
 #[derive(Debug)]
@@ -29,7 +28,7 @@ pub struct Surroundings<'a> {
 
 impl Launcher {
     /// Finds the program that a shell would run, or the one in `JAVA_HOME`, and its JDK.
-    pub fn find(program: &OsStr, surroundings: &Surroundings<'_>) -> Result<Self, Error> {
+    pub fn find(program: &OsStr, surroundings: &Surroundings<'_>) -> Result<Self, RunError> {
         let found = if Path::new(program).components().count() > 1 {
             PathBuf::from(program)
         } else {
@@ -45,7 +44,7 @@ impl Launcher {
         let read = File::open(&path).and_then(|mut file| file.read_exact(&mut start));
         let no_launcher = |why: &str| RunError::NotALauncher { path: path.clone(), why: why.into() };
         if read.is_ok() && start == *b"#!" {
-            return Err(RunError::Script { path }.into());
+            return Err(RunError::Script { path });
         }
         // bin/java, and jre/bin/java of a JDK 8.
         let home = path.parent().filter(|bin| bin.ends_with("bin")).and_then(Path::parent);
@@ -55,8 +54,8 @@ impl Launcher {
             _ => home,
         };
         let jdk = JdkHome::find(home).map_err(|error| match error {
-            Error::Jdk { home, why } => no_launcher(&format!("{}: {why}", home.display())).into(),
-            other => other,
+            JdkError::Home { home, why } => no_launcher(&format!("{}: {why}", home.display())),
+            other => other.into(),
         })?;
         let path = path.strip_prefix(&jdk.path).unwrap_or(&path).to_owned();
         Ok(Self { jdk, path })
@@ -69,7 +68,7 @@ impl Launcher {
 }
 
 /// What was meant by a program that cannot be run: a jar, a source file or a class without `java` before it.
-pub fn meant(program: &OsStr) -> Option<Error> {
+pub fn meant(program: &OsStr) -> Option<RunError> {
     let program = program.to_str()?;
     let words = match Path::new(program).extension().and_then(OsStr::to_str) {
         Some("jar") => format!("-jar {}", jdk::quoted(program)),
@@ -78,7 +77,7 @@ pub fn meant(program: &OsStr) -> Option<Error> {
         _ if is_class_name(program) => jdk::quoted(program),
         _ => return None,
     };
-    Some(RunError::NoLauncher { program: program.to_owned(), words }.into())
+    Some(RunError::NoLauncher { program: program.to_owned(), words })
 }
 
 /// As classes are named that can be run: `Main`, `com.acme.Main`.

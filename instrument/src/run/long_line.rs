@@ -4,8 +4,9 @@ use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::error::RunError;
 use super::java_line::JavaLine;
-use crate::error::Error;
+use crate::files::FileError;
 use crate::jdk;
 
 /// Linux takes 128 KB for one argument, and 2 MB for all and the environment.
@@ -23,7 +24,7 @@ impl Drop for ArgumentFile {
 }
 
 /// The arguments of a line; those of the launcher in a file in `folder` if they are too long.
-pub fn arguments(line: JavaLine, folder: &Path) -> Result<(Vec<OsString>, Option<ArgumentFile>), Error> {
+pub fn arguments(line: JavaLine, folder: &Path) -> Result<(Vec<OsString>, Option<ArgumentFile>), RunError> {
     let lengths = || line.options.iter().map(|option| option.value.as_ref().map_or(0, String::len));
     if lengths().all(|length| length < LONGEST) && lengths().sum::<usize>() < LONGEST_TOGETHER {
         return Ok((line.arguments(), None));
@@ -31,7 +32,7 @@ pub fn arguments(line: JavaLine, folder: &Path) -> Result<(Vec<OsString>, Option
     let options = line.options.iter().cloned().flat_map(|option| option.arguments());
     let text: String = options.flat_map(|word| [jdk::argument_quoted(&word), "\n".into()]).collect();
     let path = folder.join(format!("args-{}", std::process::id()));
-    fs::write(&path, text).map_err(Error::io("write", &path))?;
+    fs::write(&path, text).map_err(FileError::at("write", &path))?;
     let mut at = OsString::from("@");
     at.push(&path);
     let rest = JavaLine { options: Vec::new(), ..line }.arguments();

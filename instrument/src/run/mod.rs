@@ -37,7 +37,6 @@ use trace_file::TraceFile;
 
 use crate::artifact::Settings;
 use crate::cache::entry::Entry;
-use crate::error::Error;
 
 /// What to run, and how.
 #[derive(Debug)]
@@ -68,12 +67,12 @@ struct Assembled {
 
 impl RunJob {
     /// Runs it and returns its exit code.
-    pub fn run(&self, settings: &Settings) -> Result<u8, Error> {
+    pub fn run(&self, settings: &Settings) -> Result<u8, RunError> {
         let (name, arguments) =
-            self.command.split_first().ok_or_else(|| Error::Usage("say what to run: java …".into()))?;
+            self.command.split_first().ok_or_else(|| RunError::Usage("say what to run: java …".into()))?;
         if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
             let why = format!("{option} is no program: put java before it: et-instrument run -- java {option} …");
-            return Err(Error::Usage(why));
+            return Err(RunError::Usage(why));
         }
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
@@ -124,7 +123,7 @@ impl RunJob {
         options: Vec<String>,
         workplace: &Workplace,
         settings: &Settings,
-    ) -> Result<Assembled, Error> {
+    ) -> Result<Assembled, RunError> {
         let Workplace { cache, tool, .. } = workplace;
         let mut line = program::Line::of(arguments, given_options(true))?;
         let mut entry = None;

@@ -13,7 +13,7 @@ use crate::cache::entry::{About, Entry};
 use crate::cache::seals::Seals;
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
-use crate::error::Error;
+use crate::files::{FileError, remove_any};
 use crate::jdk::{self, JdkHome, JdkJob, Layout, RuntimeDir};
 
 /// A JDK to run on.
@@ -45,7 +45,7 @@ pub struct Workplace {
 
 impl Workplace {
     /// The cache, made if it is not there, and the runtime; where they are, if said.
-    pub fn find(cache_dir: Option<&Path>, runtime_dir: Option<&Path>) -> Result<Self, Error> {
+    pub fn find(cache_dir: Option<&Path>, runtime_dir: Option<&Path>) -> Result<Self, RunError> {
         let cache = Cache::find(cache_dir)?;
         cache.create()?;
         let runtime = RuntimeDir::find(runtime_dir)?;
@@ -53,7 +53,7 @@ impl Workplace {
     }
 
     /// A JDK to run on: this one if it is instrumented already, else its instrumented copy.
-    pub fn jdk(&self, home: &JdkHome, settings: &Settings, say: &dyn Fn(&str)) -> Result<Prepared, Error> {
+    pub fn jdk(&self, home: &JdkHome, settings: &Settings, say: &dyn Fn(&str)) -> Result<Prepared, RunError> {
         match at_hand(home)? {
             Some(prepared) => Ok(prepared),
             None => prepare(&self.cache, home, self.runtime.folder(), self.tool, settings, say),
@@ -62,8 +62,8 @@ impl Workplace {
 }
 
 /// This program and the runtime: whatever decides how classes are rewritten.
-fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, Error> {
-    let program = std::env::current_exe().map_err(Error::io("find", Path::new("this program")))?;
+fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, RunError> {
+    let program = std::env::current_exe().map_err(FileError::at("find", Path::new("this program")))?;
     let mut digests = cache.digests(runtime.folder());
     let mut digester = Digester::default();
     for file in std::iter::once(program).chain(runtime.files()?) {
@@ -74,7 +74,7 @@ fn tool(cache: &Cache, runtime: &RuntimeDir) -> Result<Digest, Error> {
 }
 
 /// What a JDK holds.
-fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, Error> {
+fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, RunError> {
     let mut digests = cache.digests(&home.path);
     let mut digester = Digester::default();
     let files = WalkDir::new(&home.path).follow_links(true).sort_by_file_name().into_iter().flatten();
@@ -102,7 +102,7 @@ fn prepare(
     tool: Digest,
     settings: &Settings,
     say: &dyn Fn(&str),
-) -> Result<Prepared, Error> {
+) -> Result<Prepared, RunError> {
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(content(cache, home)?.to_string());
     let key = key.digest().to_string();
@@ -121,7 +121,7 @@ fn prepare(
             }
             if !is_ours {
                 // Whatever else bears the name, is no JDK.
-                crate::cache::remove_any(&folder)?;
+                remove_any(&folder)?;
             }
             let job = JdkJob {
                 home: home.path.clone(),
@@ -143,7 +143,7 @@ fn prepare(
 }
 
 /// A JDK that is instrumented already.
-fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, Error> {
+fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, RunError> {
     if !jdk::is_instrumented(&home.path) {
         return Ok(None);
     }
@@ -151,7 +151,7 @@ fn at_hand(home: &JdkHome) -> Result<Option<Prepared>, Error> {
     Ok(Some(Prepared { home: home.path.clone(), options, _entry: None }))
 }
 
-fn options(home: &Path) -> Result<Vec<String>, Error> {
+fn options(home: &Path) -> Result<Vec<String>, RunError> {
     let text = fs::read_to_string(home.join(jdk::ARGS_FILE));
     let text = text.map_err(|_| RunError::NoArguments { home: home.to_owned() })?;
     Ok(argfile::words(&text))

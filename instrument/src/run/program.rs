@@ -10,8 +10,7 @@ use crate::artifact::Settings;
 use crate::cache::entry::{About, Entry};
 use crate::cache::program::{Done, Programs};
 use crate::cache::stamp::{Digest, Digester};
-use crate::cache::{Cache, Kind};
-use crate::error::Error;
+use crate::cache::{Cache, CacheError, Kind};
 
 /// A command line of `java` and what comes before it.
 #[derive(Debug)]
@@ -50,7 +49,7 @@ impl Line {
 }
 
 /// Puts copies in place of all that is named; makes those that are missing or old.
-pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings) -> Result<(Entry, Done), Error> {
+pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings) -> Result<(Entry, Done), CacheError> {
     let entry = entry(cache, tool, settings)?;
     let mut work = Work { programs: Programs::new(&entry, cache.root(), settings), names: Vec::new() };
     work.line(line)?;
@@ -59,7 +58,7 @@ pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings
 }
 
 /// The entry of the cache for what is rewritten with this tool and these settings.
-pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<Entry, Error> {
+pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<Entry, CacheError> {
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
     let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16])?;
@@ -74,7 +73,7 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    fn line(&mut self, line: &mut Line) -> Result<(), Error> {
+    fn line(&mut self, line: &mut Line) -> Result<(), CacheError> {
         if let Main::Jar(jar) = &line.java.main {
             if let Some(copy) = self.programs.place(&real(Path::new(jar)))? {
                 line.java.main = Main::Jar(copy.into());
@@ -105,9 +104,9 @@ impl Work<'_> {
     }
 
     /// Copies where there are some, originals elsewhere; `None` if there are none at all.
-    fn copies(&mut self, entries: &[PathBuf]) -> Result<Option<Vec<PathBuf>>, Error> {
+    fn copies(&mut self, entries: &[PathBuf]) -> Result<Option<Vec<PathBuf>>, CacheError> {
         let copies: Vec<Option<PathBuf>> =
-            entries.iter().map(|entry| self.programs.place(entry)).collect::<Result<_, Error>>()?;
+            entries.iter().map(|entry| self.programs.place(entry)).collect::<Result<_, CacheError>>()?;
         if copies.iter().all(Option::is_none) {
             return Ok(None);
         }
@@ -115,7 +114,7 @@ impl Work<'_> {
     }
 
     /// Options that add up: each stands for itself.
-    fn option(&mut self, option: &mut JavaOption) -> Result<(), Error> {
+    fn option(&mut self, option: &mut JavaOption) -> Result<(), CacheError> {
         let (role, Some(value)) = (option.role(), &option.value) else { return Ok(()) };
         let (before, list, after) = match role {
             Role::BootClassPath => ("", value.as_str(), ""),

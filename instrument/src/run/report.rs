@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 
 use et_format::trace_path;
 
-use crate::error::Error;
+use super::error::RunError;
+use crate::files::FileError;
 
 /// A file for one run, removed after it.
 #[derive(Debug)]
@@ -15,11 +16,11 @@ pub struct Report(PathBuf);
 
 impl Report {
     /// An empty one, in a folder of ours.
-    pub fn new(folder: &Path) -> Result<Self, Error> {
+    pub fn new(folder: &Path) -> Result<Self, RunError> {
         let path =
             folder.join(format!("report-{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()));
         let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        made.map_err(Error::io("write", &path))?;
+        made.map_err(FileError::at("write", &path))?;
         Ok(Self(path))
     }
 

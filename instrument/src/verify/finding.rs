@@ -2,10 +2,8 @@
 
 use std::fmt;
 
-use et_names::units;
+use et_names::units::{self, counted};
 use serde::Serialize;
-
-use crate::report::counted;
 
 /// Something that is not as it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use et_names::{ENTRY_IN_JAR, NamesTable, PATH_IN_JDK};
 use rayon::prelude::*;
+use thiserror::Error;
 use walkdir::WalkDir;
 
 pub use finding::{Finding, LISTED, Verdict};
@@ -23,8 +24,9 @@ pub use finding::{Finding, LISTED, Verdict};
 use crate::container::class_file;
 use crate::container::jar::{is_archive, is_names_table};
 use crate::container::jimage::{Image, Resource};
-use crate::error::Error;
-use crate::input::Input;
+use crate::files::FileError;
+use crate::input::{Input, InputError};
+use crate::interrupt::Interrupted;
 use crate::memory::Budget;
 use crate::progress::Progress;
 
@@ -34,6 +36,32 @@ use artifact::Artifact;
 const MAX_DEPTH: usize = 3;
 /// The same words whatever its size, so that a fault of the input is known again in the output.
 const TOO_LARGE: &str = "it is not looked into: it is larger, unpacked, than what may be held at once";
+
+/// Why nothing was verified.
+#[derive(Debug, Error)]
+pub enum VerifyError {
+    /// There is nothing to check.
+    #[error("{path}: it holds no classes")]
+    NoClasses {
+        /// As given.
+        path: PathBuf,
+    },
+    /// Nor is there, unless all classes are to be checked.
+    #[error("{path}: nothing in it is instrumented, so there is nothing to verify; --all checks all the same")]
+    NotInstrumented {
+        /// As given.
+        path: PathBuf,
+    },
+    /// A file cannot be read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Nor a folder.
+    #[error(transparent)]
+    File(#[from] FileError),
+    /// Ctrl-C.
+    #[error(transparent)]
+    Interrupted(#[from] Interrupted),
+}
 
 /// How to verify.
 #[derive(Clone, Debug)]
@@ -47,7 +75,7 @@ pub struct Options {
 }
 
 /// Verifies jars, folders, class files, JDKs, images, jmods.
-pub fn run(inputs: &[PathBuf], options: &Options) -> Result<Verdict, Error> {
+pub fn run(inputs: &[PathBuf], options: &Options) -> Result<Verdict, VerifyError> {
     let start = Instant::now();
     let mut job = Job { options, verdict: Verdict::default() };
     for input in inputs {
@@ -55,12 +83,10 @@ pub fn run(inputs: &[PathBuf], options: &Options) -> Result<Verdict, Error> {
     }
     if job.verdict.classes == 0 && job.verdict.findings.is_empty() {
         let path = inputs.first().cloned().unwrap_or_default();
-        let why = if job.verdict.unmarked > 0 {
-            "nothing in it is instrumented, so there is nothing to verify; --all checks all the same".into()
-        } else {
-            "it holds no classes".into()
-        };
-        return Err(Error::Input { path, why });
+        return Err(match job.verdict.unmarked {
+            0 => VerifyError::NoClasses { path },
+            _ => VerifyError::NotInstrumented { path },
+        });
     }
     let verdict = &mut job.verdict;
     verdict.seconds = start.elapsed().as_secs_f64();
@@ -107,8 +133,8 @@ struct Place<'p> {
 }
 
 impl Job<'_> {
-    fn path(&mut self, path: &Path) -> Result<(), Error> {
-        let metadata = fs::metadata(path).map_err(Error::io("read", path))?;
+    fn path(&mut self, path: &Path) -> Result<(), VerifyError> {
+        let metadata = fs::metadata(path).map_err(FileError::at("read", path))?;
         if metadata.is_dir() {
             return self.folder(path);
         }
@@ -139,7 +165,7 @@ impl Job<'_> {
         });
     }
 
-    fn folder(&mut self, root: &Path) -> Result<(), Error> {
+    fn folder(&mut self, root: &Path) -> Result<(), VerifyError> {
         let place = root.display().to_string();
         let jdk_names = fs::read(root.join(PATH_IN_JDK)).ok();
         let image = root.join("lib/modules");
@@ -161,7 +187,7 @@ impl Job<'_> {
             let item = item.map_err(|error| {
                 let path = error.path().unwrap_or(root).to_owned();
                 let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("links in a circle"));
-                Error::io("read", &path)(why)
+                FileError::at("read", &path)(why)
             })?;
             let path = item.into_path();
             if !path.is_file() {
@@ -169,13 +195,13 @@ impl Job<'_> {
             }
             let relative = path.strip_prefix(root).unwrap_or(&path).display().to_string();
             if class_file::has_class_name(&path) {
-                let size = fs::metadata(&path).map_err(Error::io("read", &path))?.len();
+                let size = fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
                 let read_start = || -> io::Result<Vec<u8>> {
                     let mut start = Vec::new();
                     fs::File::open(&path)?.take(class_file::MAGIC.len() as u64).read_to_end(&mut start)?;
                     Ok(start)
                 };
-                let start = read_start().map_err(Error::io("read", &path))?;
+                let start = read_start().map_err(FileError::at("read", &path))?;
                 if !class_file::is_class(&start) {
                     loose.push(Found {
                         entry: relative,
@@ -216,7 +242,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn image(&mut self, path: &Path, bytes: &[u8], names: Option<&[u8]>) -> Result<(), Error> {
+    fn image(&mut self, path: &Path, bytes: &[u8], names: Option<&[u8]>) -> Result<(), VerifyError> {
         let place = path.display().to_string();
         let read = Image::read(bytes).and_then(|image| {
             let resources = image.resources()?;
@@ -248,7 +274,7 @@ impl Job<'_> {
     }
 
     /// An archive with what is nested in it. `names`: a table from elsewhere.
-    fn archive(&mut self, place: &str, bytes: &[u8], names: Option<&[u8]>) -> Result<(), Error> {
+    fn archive(&mut self, place: &str, bytes: &[u8], names: Option<&[u8]>) -> Result<(), VerifyError> {
         let listing = match archive::list(bytes) {
             Ok(listing) => listing,
             Err(what) => {
@@ -275,7 +301,7 @@ impl Job<'_> {
         prefix: &str,
         depth: usize,
         budget: &mut Budget,
-    ) -> Result<(), Error> {
+    ) -> Result<(), VerifyError> {
         let label = |name: &str| format!("{prefix}{name}");
         let is_class = |file: &archive::File| class_file::has_class_name(file.name.as_ref());
         for (name, what) in listing.faults {
@@ -324,8 +350,8 @@ impl Job<'_> {
         place: &str,
         names: Option<&[u8]>,
         wants_names: bool,
-        check: impl FnOnce(&mut Self, &mut Place<'_>) -> Result<(), Error>,
-    ) -> Result<(), Error> {
+        check: impl FnOnce(&mut Self, &mut Place<'_>) -> Result<(), VerifyError>,
+    ) -> Result<(), VerifyError> {
         self.options.progress.stage(format!("verifying {place}"));
         self.verdict.artifacts += 1;
         let table = match names.map(NamesTable::decode) {
@@ -346,7 +372,7 @@ impl Job<'_> {
     }
 
     /// Checks classes, as many at once as may be held.
-    fn classes(&mut self, place: &mut Place<'_>, classes: Vec<Found<'_>>) -> Result<(), Error> {
+    fn classes(&mut self, place: &mut Place<'_>, classes: Vec<Found<'_>>) -> Result<(), VerifyError> {
         self.options.progress.expect(classes.len());
         let mut rest = classes.as_slice();
         while !rest.is_empty() {
@@ -361,7 +387,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn some_classes(&mut self, place: &mut Place<'_>, classes: &[Found<'_>]) -> Result<(), Error> {
+    fn some_classes(&mut self, place: &mut Place<'_>, classes: &[Found<'_>]) -> Result<(), VerifyError> {
         let all = self.options.all;
         let table = place.table;
         let each = classes.par_iter().map(|found| {
@@ -384,7 +410,7 @@ impl Job<'_> {
             self.options.progress.done();
             Ok(Some((result, found)))
         });
-        let each: Vec<Option<_>> = each.collect::<Result<_, Error>>()?;
+        let each: Vec<Option<_>> = each.collect::<Result<_, VerifyError>>()?;
         for (result, found) in each.into_iter().flatten() {
             let verdict = &mut self.verdict;
             let (checked, size) = match result {

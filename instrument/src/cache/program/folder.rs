@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::{AsIs, Listing};
 use super::{Item, Programs, Slot};
-use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{ArtifactError, Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::cache::CacheError;
 use crate::cache::stamp::{Digest, Seal, Stamp};
-use crate::cache::{remove_any, write_beside};
-use crate::error::Error;
+use crate::files::{FileError, create_folder, remove_any, write_beside};
 use crate::input::Input;
 use crate::report::{ShortfallReport, Skip};
 
@@ -85,7 +85,7 @@ impl FolderItem {
 
 impl Programs<'_> {
     /// Whether there is a rewritten copy, brought up to date now if need be.
-    pub(super) fn folder(&mut self, original: &Path, slot: &Slot) -> Result<bool, Error> {
+    pub(super) fn folder(&mut self, original: &Path, slot: &Slot) -> Result<bool, CacheError> {
         let listing = match Listing::of(original, self.cache) {
             Ok(listing) => listing,
             Err(why) => return self.folder_as_is(original, slot, why),
@@ -115,7 +115,7 @@ impl Programs<'_> {
     }
 
     /// A link stands for the copy, for jars to name.
-    fn folder_as_is(&mut self, original: &Path, slot: &Slot, why: AsIs) -> Result<bool, Error> {
+    fn folder_as_is(&mut self, original: &Path, slot: &Slot, why: AsIs) -> Result<bool, CacheError> {
         if why == AsIs::TooLarge {
             self.done.notes.push(format!("{}: too much for a folder of classes, run as it is", original.display()));
         }
@@ -133,9 +133,9 @@ impl Programs<'_> {
         copy: &Path,
         listing: &Listing,
         known: FolderItem,
-    ) -> Result<FolderItem, Error> {
+    ) -> Result<FolderItem, CacheError> {
         remove_stale(copy, listing, &known)?;
-        fs::create_dir_all(copy).map_err(Error::io("create", copy))?;
+        create_folder(copy)?;
         let mut item =
             FolderItem { links: listing.links.clone(), decided: known.decided.clone(), ..FolderItem::default() };
         let settings = self.own_settings();
@@ -151,7 +151,7 @@ impl Programs<'_> {
                 item.classes.insert(name.clone(), old.clone());
                 continue;
             }
-            let metadata = fs::metadata(&from).map_err(Error::io("read", &from))?;
+            let metadata = fs::metadata(&from).map_err(FileError::at("read", &from))?;
             let bytes = Input::open(&from)?;
             let (stamp, digest) = (Stamp::lasting(&metadata), Digest::of(&bytes));
             let made = match old.filter(|old| old.digest == digest) {
@@ -165,23 +165,34 @@ impl Programs<'_> {
     }
 
     /// Rewrites a class; one that cannot be is linked.
-    fn class(&mut self, name: &str, bytes: &[u8], from: &Path, to: &Path, settings: &Settings) -> Result<Made, Error> {
+    fn class(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        from: &Path,
+        to: &Path,
+        settings: &Settings,
+    ) -> Result<Made, CacheError> {
         let input = [ClassInput { label: name.to_owned(), bytes: Ok(Cow::Borrowed(bytes)) }];
         let mut blocks = Blocks::new(Some(self.next_id()));
         let done = instrument(&input, name, ArtifactKind::Application, settings, &mut blocks, |_, bytes| bytes);
         let done = match done {
             Ok(done) => done,
             // Instrumented already.
-            Err(Error::Class { .. }) => return link(from, to).map(|()| Made::Link(None)),
-            Err(Error::Ids { .. }) => return Err(Error::CacheIds),
-            Err(error) => return Err(error),
+            Err(ArtifactError::Class { .. }) => {
+                link(from, to)?;
+                return Ok(Made::Link(None));
+            }
+            Err(ArtifactError::Ids { .. }) => return Err(CacheError::NoIds),
+            Err(error) => return Err(error.into()),
         };
         let content = match &done.outcomes[0] {
             Outcome::New(content) => content,
             Outcome::Same => bytes,
             Outcome::Skipped => {
                 let why = done.report.skipped.into_iter().next().map(|skip| skip.reason);
-                return link(from, to).map(|()| Made::Link(why));
+                link(from, to)?;
+                return Ok(Made::Link(why));
             }
         };
         self.take_ids(done.report.id_base.saturating_add(done.report.id_count))?;
@@ -202,22 +213,22 @@ fn beside(class: &Path) -> std::path::PathBuf {
     name.into()
 }
 
-fn parents(path: &Path) -> Result<(), Error> {
+fn parents(path: &Path) -> Result<(), FileError> {
     let folder = path.parent().unwrap_or(path);
-    fs::create_dir_all(folder).map_err(Error::io("create", folder))
+    create_folder(folder)
 }
 
-fn link(from: &Path, to: &Path) -> Result<(), Error> {
+fn link(from: &Path, to: &Path) -> Result<(), FileError> {
     if fs::read_link(to).is_ok_and(|target| target == from) {
         return Ok(());
     }
     remove_any(to)?;
     parents(to)?;
-    symlink(from, to).map_err(Error::io("create", to))
+    symlink(from, to).map_err(FileError::at("create", to))
 }
 
 /// Removes what the original has no longer, and folders that are left empty.
-fn remove_stale(copy: &Path, listing: &Listing, known: &FolderItem) -> Result<(), Error> {
+fn remove_stale(copy: &Path, listing: &Listing, known: &FolderItem) -> Result<(), FileError> {
     let classes = known.classes.keys().filter(|name| !listing.classes.contains_key(*name));
     let links = known.links.iter().filter(|name| !listing.links.contains(*name));
     for name in classes.chain(links) {

@@ -7,12 +7,14 @@ use et_names::class_path::decoded;
 use serde::{Deserialize, Serialize};
 
 use super::{Item, Programs, Slot, above, relink, unique};
-use crate::app;
-use crate::cache::remove_any;
+use crate::app::{self, AppError};
+use crate::artifact::ArtifactError;
+use crate::cache::CacheError;
 use crate::cache::stamp::{Digest, Seal, Stamp};
+use crate::container::jar::JarError;
 use crate::container::manifest;
 use crate::container::zip::Archive;
-use crate::error::Error;
+use crate::files::remove_any;
 use crate::input::Input;
 use crate::memory;
 use crate::report::{ShortfallReport, Skip};
@@ -49,7 +51,7 @@ impl JarItem {
 
 impl Programs<'_> {
     /// Whether there is a rewritten copy, made now if need be.
-    pub(super) fn jar(&mut self, original: &Path, slot: &Slot, metadata: &Metadata) -> Result<bool, Error> {
+    pub(super) fn jar(&mut self, original: &Path, slot: &Slot, metadata: &Metadata) -> Result<bool, CacheError> {
         let stamp = Stamp::of(metadata);
         let known = |slot: &Slot| match slot.read() {
             Some(Item::Jar(item)) if item.is_whole(&slot.copy) => Some(item),
@@ -76,7 +78,7 @@ impl Programs<'_> {
         slot: &Slot,
         metadata: &Metadata,
         known: Option<JarItem>,
-    ) -> Result<JarItem, Error> {
+    ) -> Result<JarItem, CacheError> {
         let bytes = match Input::open(original) {
             Ok(bytes) => bytes,
             // The JVM leaves out what it cannot read.
@@ -101,14 +103,16 @@ impl Programs<'_> {
         let report = app::run(&[original.to_owned()], &slot.copy, true, Some(self.next_id()), &settings);
         let report = match report {
             Ok(report) => report,
-            Err(Error::AlreadyInstrumented { .. } | Error::Class { .. }) => {
-                return self.as_is(slot, metadata, digest, None);
-            }
+            Err(
+                AppError::AlreadyInstrumented(_)
+                | AppError::Jar(JarError::AlreadyInstrumented(_))
+                | AppError::Artifact(ArtifactError::Class { .. }),
+            ) => return self.as_is(slot, metadata, digest, None),
+            Err(AppError::Artifact(ArtifactError::Ids { .. })) => return Err(CacheError::NoIds),
             // Nothing that can be rewritten: the JVM has its own opinion of it.
-            Err(Error::Input { why, .. }) => return self.as_is(slot, metadata, digest, Some(why)),
-            Err(Error::Zip { source, .. }) => return self.as_is(slot, metadata, digest, Some(source.to_string())),
-            Err(Error::Ids { .. }) => return Err(Error::CacheIds),
-            Err(error) => return Err(error),
+            Err(AppError::Jar(error)) => return self.as_is(slot, metadata, digest, error.as_it_is()),
+            Err(AppError::Unusable { why, .. }) => return self.as_is(slot, metadata, digest, Some(why)),
+            Err(error) => return Err(error.into()),
         };
         if report.artifacts.iter().all(|artifact| artifact.classes == 0) && names.all.is_empty() {
             let skipped = report.artifacts.into_iter().flat_map(|artifact| artifact.skipped).collect();
@@ -136,7 +140,7 @@ impl Programs<'_> {
         self.noted(slot, JarItem { stamp, digest, seal, named: names.all, skipped, shortfalls, decided })
     }
 
-    fn noted(&self, slot: &Slot, item: JarItem) -> Result<JarItem, Error> {
+    fn noted(&self, slot: &Slot, item: JarItem) -> Result<JarItem, CacheError> {
         slot.write(&Item::Jar(item.clone()))?;
         Ok(item)
     }
@@ -148,7 +152,7 @@ impl Programs<'_> {
         metadata: &Metadata,
         digest: Digest,
         why: Option<String>,
-    ) -> Result<JarItem, Error> {
+    ) -> Result<JarItem, CacheError> {
         let skipped = why.into_iter().map(|reason| Skip { entry: String::new(), reason }).collect();
         self.as_is_but(slot, metadata, digest, skipped)
     }
@@ -160,7 +164,7 @@ impl Programs<'_> {
         metadata: &Metadata,
         digest: Digest,
         skipped: Vec<Skip>,
-    ) -> Result<JarItem, Error> {
+    ) -> Result<JarItem, CacheError> {
         slot.open()?;
         slot.link()?;
         let stamp = Stamp::lasting(metadata);

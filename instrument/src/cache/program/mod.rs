@@ -20,14 +20,15 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use et_names::JDK_LIMIT;
+use et_names::units::counted;
 use serde::{Deserialize, Serialize};
 
 use super::entry::{Entry, Update};
 use super::stamp::Digest;
-use super::{remove_any, write_beside};
 use crate::artifact::Settings;
-use crate::error::Error;
-use crate::report::{FEWER_HOOKS, List, Report, ShortfallReport, Skip, UNCHANGED, counted};
+use crate::cache::CacheError;
+use crate::files::{FileError, create_folder, remove_any, write_beside};
+use crate::report::{FEWER_HOOKS, List, Report, ShortfallReport, Skip, UNCHANGED};
 
 /// The copies of an entry of the cache.
 pub struct Programs<'a> {
@@ -103,7 +104,7 @@ impl<'a> Programs<'a> {
     }
 
     /// The rewritten copy of a jar or folder, brought up to date; `None` if the original is to be run as it is.
-    pub fn place(&mut self, original: &Path) -> Result<Option<PathBuf>, Error> {
+    pub fn place(&mut self, original: &Path) -> Result<Option<PathBuf>, CacheError> {
         let original = absolute(original)?;
         Ok(self.placed(&original)?.then(|| self.slot(&original).copy))
     }
@@ -122,7 +123,7 @@ impl<'a> Programs<'a> {
     }
 
     /// What was done, when all is placed.
-    pub fn finish(mut self) -> Result<Done, Error> {
+    pub fn finish(mut self) -> Result<Done, CacheError> {
         self.done.skipped.sort();
         self.done.shortfalls.sort();
         if let Some(update) = self.update.take() {
@@ -132,7 +133,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Whether there is a copy of its own.
-    fn placed(&mut self, original: &Path) -> Result<bool, Error> {
+    fn placed(&mut self, original: &Path) -> Result<bool, CacheError> {
         if let Some(known) = self.placed.get(original) {
             return Ok(*known);
         }
@@ -158,7 +159,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Only one run writes at a time. Says whether that begins only now, so that others may have written meanwhile.
-    fn begin(&mut self) -> Result<bool, Error> {
+    fn begin(&mut self) -> Result<bool, FileError> {
         if self.update.is_some() {
             return Ok(false);
         }
@@ -179,7 +180,7 @@ impl<'a> Programs<'a> {
     }
 
     /// Ids below `next` are taken. To be noted before the item is.
-    fn take_ids(&mut self, next: u32) -> Result<(), Error> {
+    fn take_ids(&mut self, next: u32) -> Result<(), FileError> {
         let ids = self.ids();
         let Some(update) = &mut self.update else { return Ok(()) };
         update.next_id = update.next_id.max(next);
@@ -210,28 +211,28 @@ impl Slot {
         fs::read(&self.note).ok().and_then(|text| serde_json::from_slice(&text).ok())
     }
 
-    fn write(&self, item: &Item) -> Result<(), Error> {
+    fn write(&self, item: &Item) -> Result<(), FileError> {
         write_beside(&self.note, &serde_json::to_vec(item).unwrap_or_default())
     }
 
     /// Until the new note is written, there is none: a run that is killed leaves nothing that looks whole.
-    fn open(&self) -> Result<(), Error> {
+    fn open(&self) -> Result<(), FileError> {
         remove_any(&self.note)?;
         let folder = self.copy.parent().unwrap_or(&self.copy);
-        fs::create_dir_all(folder).map_err(Error::io("create", folder))
+        create_folder(folder)
     }
 
     /// Puts a link to the original in place of the copy.
-    fn link(&self) -> Result<(), Error> {
+    fn link(&self) -> Result<(), FileError> {
         remove_any(&self.copy)?;
-        symlink(&self.original, &self.copy).map_err(Error::io("create", &self.copy))
+        symlink(&self.original, &self.copy).map_err(FileError::at("create", &self.copy))
     }
 }
 
 /// An absolute path as it is written: links stay, `.` and `..` go, as in a URL.
-fn absolute(path: &Path) -> Result<PathBuf, Error> {
+fn absolute(path: &Path) -> Result<PathBuf, FileError> {
     use std::path::Component;
-    let whole = std::path::absolute(path).map_err(Error::io("find", path))?;
+    let whole = std::path::absolute(path).map_err(FileError::at("find", path))?;
     let mut out = PathBuf::new();
     for component in whole.components() {
         match component {

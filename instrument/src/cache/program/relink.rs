@@ -4,17 +4,17 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use crate::cache::replace;
+use crate::cache::CacheError;
 use crate::container::manifest;
 use crate::container::zip::{Archive, Packed, Writer};
-use crate::error::Error;
+use crate::files::replace;
 use crate::input::Input;
 use crate::memory;
 
 /// Gives the manifest of a jar, which has it, another value for an attribute.
-pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Error> {
+pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), CacheError> {
     let bytes = Input::open(jar)?;
-    let fail = |source| Error::Zip { place: jar.display().to_string(), source };
+    let fail = |source| CacheError::Zip { path: jar.to_owned(), source };
     let archive = Archive::read(&bytes).map_err(fail)?;
     replace(jar, |part| {
         let mut writer = Writer::like(BufWriter::new(File::create(part)?), &archive, &bytes)?;
@@ -32,7 +32,8 @@ pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Err
         }
         let (mut out, _) = writer.finish(&bytes[archive.comment.clone()])?;
         out.flush()
-    })
+    })?;
+    Ok(())
 }
 
 /// A path as the URL of a file.

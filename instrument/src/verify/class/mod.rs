@@ -5,11 +5,13 @@
 //!
 //! What is not checked is the type of each value: the JVM's verifier does that.
 
+mod body;
 mod bytes;
 mod code;
 mod depth;
 mod descriptor;
 mod frames;
+mod instructions;
 mod opcodes;
 mod opinion;
 mod pool;
@@ -261,7 +263,7 @@ fn methods<'a>(context: &Context<'a>, cursor: &mut Cursor<'a>, sink: &mut Sink) 
                 let receiver = (access & 0x0008 == 0).then_some(name == b"<init>");
                 let signature = code::Signature { name, descriptor, parameters: shape.parameters, receiver };
                 for code in codes {
-                    if let Err(what) = code::check(context, &signature, code.info, &mut method, sink) {
+                    if let Err(what) = body::check(context, &signature, code.info, &mut method, sink) {
                         sink.add(what);
                     }
                 }
@@ -338,7 +340,7 @@ fn bootstrap_methods(pool: &Pool<'_>, info: &[u8]) -> Result<usize, String> {
             return Err(format!("method {index} is no method handle"));
         }
         for _ in 0..cursor.u16().ok_or_else(cut)? {
-            if !pool.is(cursor.u16().ok_or_else(cut)?, code::LOADABLE) {
+            if !pool.is(cursor.u16().ok_or_else(cut)?, instructions::LOADABLE) {
                 return Err(format!("an argument of method {index} cannot be loaded"));
             }
         }

@@ -1,0 +1,52 @@
+//! Why the cache is of no use.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+use crate::app::AppError;
+use crate::artifact::ArtifactError;
+use crate::container::zip::ZipError;
+use crate::files::FileError;
+use crate::input::InputError;
+
+/// What can go wrong with the cache, and with the programs in it.
+#[derive(Debug, Error)]
+pub enum CacheError {
+    /// Neither `--cache-dir` nor a home.
+    #[error("no folder for the cache: HOME is not set; pass --cache-dir")]
+    NoFolder,
+    /// `cache remove` of something else.
+    #[error("{name}: {why} in {cache}: et-instrument cache list shows them")]
+    NoEntry {
+        /// As given.
+        name: String,
+        /// The cache.
+        cache: PathBuf,
+        /// None, or several.
+        why: &'static str,
+    },
+    /// After many millions of classes.
+    #[error("all ids of this cache are taken: et-instrument cache clear")]
+    NoIds,
+    /// A copy that was just made cannot be read.
+    #[error("{path}: {source}")]
+    Zip {
+        /// The copy.
+        path: PathBuf,
+        /// The reason.
+        source: ZipError,
+    },
+    /// A jar of the program cannot be rewritten.
+    #[error(transparent)]
+    App(#[from] AppError),
+    /// A class of the program cannot be rewritten.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// Something that is read.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// Something that is read or written.
+    #[error(transparent)]
+    File(#[from] FileError),
+}

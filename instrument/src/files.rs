@@ -1,0 +1,84 @@
+//! Files and folders, with errors that name them.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// The operating system refused something.
+#[derive(Debug, Error)]
+#[error("cannot {what} {path}: {source}")]
+pub struct FileError {
+    /// `read`, `write`, `create` …
+    pub what: &'static str,
+    /// The file or folder.
+    pub path: PathBuf,
+    /// The reason.
+    pub source: io::Error,
+}
+
+impl FileError {
+    /// Adds the path to an I/O error: `map_err(FileError::at("read", path))`.
+    pub fn at(what: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self + use<> {
+        let path = path.to_owned();
+        move |source| Self { what, path, source }
+    }
+}
+
+/// Creates a folder and its missing parents.
+pub(crate) fn create_folder(path: &Path) -> Result<(), FileError> {
+    fs::create_dir_all(path).map_err(FileError::at("create", path))
+}
+
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    fs::write(path, bytes).map_err(FileError::at("write", path))
+}
+
+/// Writes a file so that others see all of it or nothing.
+pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    replace(path, |part| fs::write(part, bytes))
+}
+
+/// The same with `write`, which makes the file under another name.
+pub(crate) fn replace(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), FileError> {
+    let mut part = path.as_os_str().to_owned();
+    part.push(format!(".part-{}", std::process::id()));
+    let part = PathBuf::from(part);
+    write(&part).and_then(|()| fs::rename(&part, path)).map_err(|error| {
+        let _ = fs::remove_file(&part);
+        FileError::at("write", path)(error)
+    })
+}
+
+/// Removes whatever lies at a path; a link, not what it leads to.
+pub(crate) fn remove_any(path: &Path) -> Result<(), FileError> {
+    let removed = match fs::symlink_metadata(path) {
+        Ok(metadata) if metadata.is_dir() => fs::remove_dir_all(path),
+        Ok(_) => fs::remove_file(path),
+        Err(error) => Err(error),
+    };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(FileError::at("remove", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// An absolute path without links in the part of it that exists.
+pub fn absolute(path: &Path) -> Result<PathBuf, FileError> {
+    let whole = std::path::absolute(path).map_err(FileError::at("find", path))?;
+    let mut rest = Vec::new();
+    let mut head = whole.as_path();
+    loop {
+        if let Ok(real) = fs::canonicalize(head) {
+            return Ok(rest.iter().rev().fold(real, |path, name| path.join(name)));
+        }
+        match (head.parent(), head.file_name()) {
+            (Some(parent), Some(name)) => {
+                rest.push(name.to_owned());
+                head = parent;
+            }
+            _ => return Ok(whole),
+        }
+    }
+}
