@@ -10,8 +10,8 @@ use anyhow::{Context, Result, ensure};
 
 use crate::markdown;
 
-const GRADLE: &str = "gradle-plugin/src/main/java/org/elephanttracks/gradle";
-const MAVEN: &str = "maven-plugin/src/main/java/org/elephanttracks/maven";
+const GRADLE: &str = "build-plugins/gradle/src/main/java/org/elephanttracks/gradle";
+const MAVEN: &str = "build-plugins/maven/src/main/java/org/elephanttracks/maven";
 
 /// Gradle's section.
 pub(crate) fn gradle(repo: &Path) -> Result<String> {

@@ -1,7 +1,7 @@
 //! `cargo xtask build`: everything a user needs, laid out under `target/et`.
 
 use std::env;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,8 +13,10 @@ use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
 use crate::plugins;
 use crate::runtime_java;
 
-/// Builds all and returns where it is.
+/// Builds all and returns where it is. Of builds that are started at the same time in a checkout one waits for the other:
+/// cargo sees to its own files, and nobody to the rest.
 pub fn run(layout: &Layout) -> Result<Tools> {
+    let _alone = lock(&layout.target, || eprintln!("another cargo xtask build runs here, waiting"))?;
     let compiler = jdks::compiler(layout)?;
     let tools = layout.tools();
     cargo_build(layout)?;
@@ -28,6 +30,23 @@ pub fn run(layout: &Layout) -> Result<Tools> {
     plugins::build(layout, &compiler, &tools)?;
     eprintln!("built {}", tools.root.display());
     Ok(tools)
+}
+
+/// Nobody else has this at the same time. `waiting` is called if somebody has it now.
+fn lock(folder: &Path, waiting: impl FnOnce()) -> Result<File> {
+    let path = folder.join("xtask-build.lock");
+    let fail = || format!("cannot lock {}", path.display());
+    fs::create_dir_all(folder).with_context(fail)?;
+    let file = File::options().write(true).create(true).truncate(false).open(&path).with_context(fail)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => {
+            waiting();
+            file.lock().with_context(fail)?;
+        }
+        Err(TryLockError::Error(error)) => return Err(error).with_context(fail),
+    }
+    Ok(file)
 }
 
 /// Builds all, or takes what there is: long measurements outlive changes of the sources.
@@ -59,4 +78,24 @@ fn place(from: &Path, to: &Path) -> Result<()> {
     let part = to.with_extension("part");
     fs::copy(from, &part).with_context(|| format!("cannot write {}", part.display()))?;
     fs::rename(&part, to).with_context(|| format!("cannot write {}", to.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    #[test]
+    fn of_two_builds_one_waits_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let first = lock(folder.path(), || panic!("nobody else is here")).unwrap();
+        let (waits, waiting) = channel();
+        let path = folder.path().to_owned();
+        let second = std::thread::spawn(move || lock(&path, || waits.send(()).unwrap()).unwrap());
+        waiting.recv().unwrap();
+        assert!(!second.is_finished());
+        drop(first);
+        second.join().unwrap();
+    }
 }

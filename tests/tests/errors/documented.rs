@@ -40,8 +40,13 @@ pub fn compare(page: &str, rows: &[Row]) -> Result<()> {
 
 /// Where messages of the plugins come from. Running the build tools for each would take minutes, so what does not vary in a
 /// message is looked for in the sources.
-const SOURCES: [&str; 4] =
-    ["gradle-plugin/src/main", "maven-plugin/src/main", "plugin-common", "instrument/src/error.rs"];
+const SOURCES: [&str; 5] = [
+    "build-plugins/gradle/src/main",
+    "build-plugins/maven/src/main",
+    "build-plugins/common",
+    "instrument/src/cache/error.rs",
+    "instrument/src/jdk/error.rs",
+];
 
 /// The messages that the pages of the plugins have in tables headed `message`.
 pub fn plugins(repo: &Path) -> Result<()> {
