@@ -40,10 +40,10 @@ fn with_table(text: &str, table: &str) -> Option<String> {
 fn options(repo: &Path) -> Result<String> {
     let mut page = String::from(
         "# All options\n\n\
-         [`et-instrument`](#et-instrument) rewrites and runs, [`et-trace`](#et-trace) reads traces;\n\
-         [a traced run](#a-traced-run) has options of its own, and so have [Gradle](#gradle) and [Maven](#maven) builds.\n\
-         Every command has `--help`, and the tools have `--version`. `cargo xtask docs` writes this page, from the code\n\
-         that takes the options.\n\n",
+         [`et-instrument`](#et-instrument) instruments and runs programs, [`et-trace`](#et-trace) reads traces.\n\
+         [A traced run](#a-traced-run) has its own options, and so do [Gradle](#gradle) and [Maven](#maven) builds.\n\
+         Every command has `--help`, and the tools have `--version`. `cargo xtask docs` generates this page from the code\n\
+         that parses the options.\n\n",
     );
     for tool in &crate::tools() {
         for command in with_subcommands(tool) {
@@ -54,7 +54,7 @@ fn options(repo: &Path) -> Result<String> {
     let _ = writeln!(
         page,
         "## A traced run\n\n\
-         Among the options of a JVM; [runtime-options.md](runtime-options.md) has other places for them, and tells more.\n\n{}",
+         Options of the JVM; [runtime-options.md](runtime-options.md) describes other ways to pass them.\n\n{}",
         runtime::table()
     );
     page += &plugins::gradle(repo)?;

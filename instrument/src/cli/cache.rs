@@ -26,17 +26,17 @@ pub(super) struct CacheArgs {
 
 #[derive(Debug, Subcommand)]
 enum CacheCommand {
-    /// List instrumented JDKs and programs: size, when they were used last, where they are, what they were made of
+    /// List instrumented JDKs and programs: size, last use, place, origin
     List {
-        /// One JSON object instead of lines
+        /// Print one JSON object instead of lines
         #[arg(long)]
         json: bool,
     },
-    /// Remove all that no running program uses
+    /// Remove everything that no running program uses
     Clear,
-    /// Remove single entries, unless a running program uses them
+    /// Remove entries, unless a running program uses them
     Remove {
-        /// Its folder as list shows it, the name of that, or how only this one begins
+        /// The folder as printed by list, its name, or an unambiguous prefix of that
         #[arg(required = true, value_name = "ENTRY")]
         entries: Vec<String>,
     },

@@ -35,21 +35,21 @@ use shared::{HookArgs, Rule, RuntimeArgs, Threads, rules};
 const EXAMPLES: &str = "\
 Examples:
   et-instrument run -- java -jar app.jar
-      run a program and leave a trace: does all that is below, once
+      trace a program; does all of the below, once
   et-instrument app.jar -o app-et.jar
-      rewrite a jar, a war, a Spring Boot jar, a folder of classes or of jars
+      instrument a jar, a war, a Spring Boot jar, a folder of classes or jars
   et-instrument one.jar two.war -o et/
-      several inputs make a flat folder; give the folder they lie in to keep
-      its layout (a Class-Path of lib/x.jar, say): et-instrument app/ -o et/
+      several inputs make a flat folder; to keep a layout (such as a
+      Class-Path of lib/x.jar), pass the folder: et-instrument app/ -o et/
   et-instrument --include 'com.acme.**' app.jar -o app-et.jar
       hook only the classes of com.acme and below
   et-instrument jdk --java-home $JAVA_HOME -o jdk-et
-      rewrite a JDK, once; then run with
+      instrument a JDK, once; then run with
       jdk-et/bin/java @jdk-et/et.args -jar app-et.jar
   et-instrument verify app-et.jar jdk-et
-      check what was written";
+      check the output";
 
-/// Rewrites Java classes so that a run leaves a trace of what every object did.
+/// Instruments Java classes so that a run leaves a trace of what every object did.
 #[derive(Debug, Parser)]
 #[command(name = "et-instrument", version, after_help = EXAMPLES)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, arg_required_else_help = true)]
@@ -65,7 +65,7 @@ struct AppArgs {
     /// Jars, wars, folders of classes or jars, class files
     #[arg(required = true, value_name = "INPUT")]
     inputs: Vec<PathBuf>,
-    /// What to write: like the input, or a folder if there are several
+    /// The output: of the same kind as the input, or a folder if there are several
     #[arg(short, long, required = true, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -74,64 +74,63 @@ struct AppArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run a program, traced: et-instrument run -- java -jar app.jar
+    /// Trace a program: et-instrument run -- java -jar app.jar
     ///
-    /// Prepares an instrumented copy of the program's JDK and rewrites what is on its class path and module path, or
-    /// takes both from the cache. --include and --exclude are about the program: all of the JDK gets hooks. The
-    /// program's exit code is that of this command; 125, 126 and 127 mean that it was not run, 128 and more that a
-    /// signal ended it.
+    /// Makes an instrumented copy of the program's JDK and instruments its class path and module path, or takes both
+    /// from the cache. --include and --exclude apply to the program; the JDK is always hooked as a whole. The exit code
+    /// is the program's; 125, 126 and 127 mean that it was not run, 128 and more that a signal ended it.
     Run(RunArgs),
-    /// Do what run does before it starts the program, and tell where all is: for build tools
+    /// Do what run does before it starts the program, and print where everything is: for build tools
     ///
-    /// Prints the options for the JVM and the class path of the copies. They are those that run would use, and are
-    /// kept in the same cache; --include and --exclude are about the program. Without a terminal, progress is told in
+    /// Prints the options for the JVM and the class path of the copies. They are those that run would use, and share
+    /// its cache; --include and --exclude apply to the program. Without a terminal, progress is printed in
     /// lines that begin with "progress: ".
     Prepare(PrepareArgs),
-    /// Look at or clear what run keeps
+    /// List or clear what run has cached
     Cache(CacheArgs),
-    /// Make an instrumented copy of a JDK (of a JDK 8: rewritten boot jars)
+    /// Make an instrumented copy of a JDK (for a JDK 8: instrumented boot jars)
     ///
-    /// The copy shares large unchanged files with the original by hard links. It is run with
+    /// The copy shares large unchanged files with the original by hard links. Run it with
     /// OUT/bin/java @OUT/et.args …
     Jdk {
         #[command(flatten)]
         jdk: JdkArgs,
-        /// Do without a class data sharing archive: quicker to make, slower to start
+        /// Make no class data sharing archive: faster to make, slower to start
         #[arg(long)]
         no_cds: bool,
         #[command(flatten)]
         common: Common,
     },
-    /// Make patches for a few modules of a JDK, the quick way
+    /// Make patches for a few modules of a JDK instead of a copy
     ///
-    /// Uses --patch-module: no copy of the JDK, but a slower start, without class data sharing. It is run with
+    /// Uses --patch-module: there is no copy of the JDK, but it starts more slowly, without class data sharing. Run it with
     /// JAVA_HOME/bin/java @OUT/et.args …
     Patch {
         #[command(flatten)]
         jdk: JdkArgs,
-        /// A module to patch besides java.base; may be given several times
+        /// A module to patch in addition to java.base; may be repeated
         #[arg(long = "module", value_name = "MODULE")]
         modules: Vec<String>,
         #[command(flatten)]
         common: Common,
     },
-    /// Check what was written: jars, folders, class files, JDK copies, images, jmods
+    /// Check the output: jars, folders, class files, JDK copies, images, jmods
     ///
-    /// Reads classes with other code than the one that rewrote them, and checks their structure, the archives around
-    /// them, and that classes and names tables belong together. One line a finding; exit code 1 if there is one.
+    /// Reads classes with code that is independent of the rewriter, and checks their structure, the archives around
+    /// them, and that classes match their names tables. Prints one line per finding; the exit code is 1 if there is one.
     Verify {
         /// Outputs of et-instrument
         #[arg(required = true, value_name = "PATH")]
         paths: Vec<PathBuf>,
-        /// Check classes, too, that are not instrumented
+        /// Also check classes that are not instrumented
         #[arg(long)]
         all: bool,
         #[command(flatten)]
         threads: Threads,
-        /// How to report what was found
+        /// How to report findings
         #[arg(long, value_enum, default_value_t = Format::Text)]
         report: Format,
-        /// No progress, and no closing line
+        /// Print no progress and no closing line
         #[arg(long, short)]
         quiet: bool,
     },
@@ -139,10 +138,10 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct JdkArgs {
-    /// The JDK to rewrite; it is not changed
+    /// The JDK to instrument; it is not changed
     #[arg(long, value_name = "HOME")]
     java_home: PathBuf,
-    /// The folder to make
+    /// The folder to create
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -153,7 +152,7 @@ struct JdkArgs {
 struct Common {
     #[command(flatten)]
     hooks: HookArgs,
-    /// First id of the output's classes and methods, if ids of several outputs would collide
+    /// First id of the output's classes and methods, in case the ids of several outputs collide
     #[arg(long, value_name = "ID")]
     id_base: Option<u32>,
     #[command(flatten)]
@@ -161,16 +160,16 @@ struct Common {
     /// How to report what was done
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
-    /// No progress and no summary, only what was left without hooks
+    /// Print no progress and no summary, only what was left without hooks
     #[arg(long, short)]
     quiet: bool,
     /// Replace the output if it exists
     #[arg(long, short)]
     force: bool,
-    /// Fail where a class or nested jar would be skipped
+    /// Fail if a class or nested jar would be skipped
     #[arg(long)]
     strict: bool,
-    /// Verify the output before it is put in place, as et-instrument verify does
+    /// Verify the output before it is put in place, like et-instrument verify
     #[arg(long)]
     check: bool,
 }

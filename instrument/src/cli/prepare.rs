@@ -17,18 +17,18 @@ use crate::run::PrepareJob;
 /// What `prepare` takes.
 #[derive(Debug, Args)]
 pub(super) struct PrepareArgs {
-    /// The JDK that the program is to run on [default: that of java]
+    /// The JDK to run the program on [default: that of java]
     #[arg(long, value_name = "HOME")]
     java_home: Option<PathBuf>,
-    /// Jars and folders of the program, as java -cp takes them; @FILE for a list in a file
+    /// Jars and folders of the program, as for java -cp; @FILE reads the list from a file
     #[arg(long, visible_alias = "cp", value_name = "LIST")]
     class_path: Option<String>,
     #[command(flatten)]
     program: ProgramArgs,
-    /// How to report where the copies are
+    /// How to report the copies
     #[arg(long, value_enum, default_value_t = Format::Text)]
     report: Format,
-    /// No progress
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
 }

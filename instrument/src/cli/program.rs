@@ -15,7 +15,7 @@ use crate::run::RunError;
 pub(super) struct ProgramArgs {
     #[command(flatten)]
     hooks: HookArgs,
-    /// Where instrumented JDKs and programs are kept [default: elephant-tracks in $XDG_CACHE_HOME or ~/.cache]
+    /// Where instrumented JDKs and programs are cached [default: elephant-tracks in $XDG_CACHE_HOME or ~/.cache]
     #[arg(long, value_name = "DIR")]
     pub cache_dir: Option<PathBuf>,
     #[command(flatten)]

@@ -14,18 +14,18 @@ use crate::run::RunJob;
 /// What `run` takes.
 #[derive(Debug, Args)]
 pub(super) struct RunArgs {
-    /// Where the trace goes; %p becomes the process id [default: et-%p.ettrace in the current folder]
+    /// Where the trace goes; %p is replaced by the process id [default: et-%p.ettrace in the current folder]
     #[arg(long, value_name = "FILE")]
     trace: Option<String>,
     #[command(flatten)]
     program: ProgramArgs,
-    /// Leave the program where it is: its classes get their hooks while it runs
+    /// Do not copy the program: its classes get their hooks when they are defined
     #[arg(long)]
     in_place: bool,
-    /// Say nothing but errors, and what gets no hooks
+    /// Print only errors, and what gets no hooks
     #[arg(long, short)]
     quiet: bool,
-    /// The program: java …, javac …, with all its arguments
+    /// The program, java … or javac …, with all its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "PROGRAM")]
     #[arg(value_hint = ValueHint::CommandWithArguments)]
     command: Vec<OsString>,

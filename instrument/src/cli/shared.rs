@@ -17,17 +17,17 @@ pub(super) type Rule = (bool, String);
 /// Which classes get hooks, and which hooks they get.
 #[derive(Debug, Args)]
 pub(super) struct HookArgs {
-    /// Hook classes that match, such as com.acme.**, java.util.HashMap or *Service; the first --include or
-    /// --exclude that matches decides
+    /// Hook classes that match, such as com.acme.**, java.util.HashMap or *Service; the first matching --include or
+    /// --exclude decides
     #[arg(long, value_name = "PATTERN")]
     include: Vec<String>,
-    /// Leave classes that match without hooks
+    /// Do not hook classes that match
     #[arg(long, value_name = "PATTERN")]
     exclude: Vec<String>,
-    /// What to hook: alloc, update, method, exception, all; joined by commas
+    /// What to hook: alloc, update, method, exception, all; separated by commas
     #[arg(long, default_value = "all", value_name = "LIST")]
     events: EventSet,
-    /// Which uses of objects leave a record of their own: none, refs (reads of reference fields and elements) or all
+    /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all
     #[arg(long, default_value = "none", value_name = "WHICH")]
     witness: Witness,
 }
@@ -73,7 +73,7 @@ fn filter_of(rules: &[Rule]) -> Result<Filter, Error> {
 /// Where the parts of the runtime are.
 #[derive(Debug, Args)]
 pub(super) struct RuntimeArgs {
-    /// Folder with libet_runtime.so and the heap-proxy jars [default: $ET_RUNTIME_DIR, or beside this program]
+    /// Folder with libet_runtime.so and the heap-proxy jars [default: $ET_RUNTIME_DIR, or the installed one]
     #[arg(long, value_name = "DIR")]
     pub runtime_dir: Option<PathBuf>,
 }

@@ -19,111 +19,110 @@ pub const OPTIONS: [Described; 17] = [
         name: "traceFile",
         value: "<FILE>",
         default: Some("et-%p.ettrace"),
-        meaning: "where the trace goes; `%p` becomes the process id. `>(command)` hands it to a shell command on its \
-            standard input. A trace that is there is replaced; a file that is no trace is not (the JVM does not start); \
-            a trace that another process is writing is left alone, and this one gets the process id into its name",
+        meaning: "where the trace goes; `%p` is replaced by the process id. `>(command)` pipes it to a shell command. \
+            An existing trace is replaced; any other file is not (the JVM does not start). If another process is writing \
+            a trace of that name, this one gets the process id into its name",
     },
     Described {
         name: "format",
         value: "trace|text",
         default: Some("trace"),
-        meaning: "`text`: text records are written in place of the trace, see \
-            [text at once](runtime-options.md#text-at-once)",
+        meaning: "`text`: write text records instead of a trace, see [text output](runtime-options.md#text-output)",
     },
     Described {
         name: "dialect",
         value: "et|replayer|oracle",
         default: None,
-        meaning: "of the text ([dialects](reading-traces.md#text)), `et` if it is not given",
+        meaning: "dialect of the text ([dialects](reading-traces.md#text)), by default `et`",
     },
     Described {
         name: "namesFile",
         value: "<FILE>",
         default: None,
-        meaning: "where what the ids in the text mean goes; `%p` becomes the process id",
+        meaning: "where the names file goes, which says what the ids in the text mean; `%p` is replaced by the process id",
     },
     Described {
         name: "traceTool",
         value: "<FILE>",
         default: None,
-        meaning: "the `et-trace` that makes the text, if not that of the installation",
+        meaning: "the `et-trace` that converts the trace to text, if not the installed one",
     },
     Described {
         name: "start",
         value: "<WHEN>",
         default: None,
         meaning: "when tracing begins, if not with the program: `method:com.acme.Main.run`, `after:30s` or `file:PATH`, \
-            see [a part of the run](runtime-options.md#a-part-of-the-run)",
+            see [tracing part of a run](runtime-options.md#tracing-part-of-a-run)",
     },
     Described { name: "stop", value: "<WHEN>", default: None, meaning: "when tracing ends, if not with the program" },
     Described {
         name: "bufferSize",
         value: "<SIZE>",
         default: Some("8m"),
-        meaning: "memory for events on their way to the file: a number with `k`, `m` or `g`, from `64k` to `2g`. It \
-            bounds how far the program may run ahead of the disk. Threads beyond a few dozen get buffers on top",
+        meaning: "memory for event buffers: a number with `k`, `m` or `g`, from `64k` to `2g`. It \
+            limits how far the program can run ahead of the disk. With more than a few dozen threads, buffers are added",
     },
     Described {
         name: "patience",
         value: "<TIME>",
         default: Some("60s"),
-        meaning: "how long the program waits for who reads its trace, if that is a command, a pipe, or what makes the text \
-            (`ms`, `s`, `m`): for something to be taken while it runs, for all that is left once it has ended. See \
-            [readers that stand still](runtime-options.md#readers-that-stand-still)",
+        meaning: "how long the program waits for the reader of its trace, if that is a command, a pipe, or the text conversion \
+            (`ms`, `s`, `m`): while it runs, for the reader to take anything; after it has ended, for the reader to take \
+            everything. See [stalled readers](runtime-options.md#stalled-readers)",
     },
     Described {
         name: "optionsFile",
         value: "<FILE>",
         default: None,
-        meaning: "a file with more options, `name=value`, one a line; `#` starts a comment",
+        meaning: "a file with more options, one `name=value` per line; `#` starts a comment",
     },
     Described {
         name: "names",
         value: "<LIST>",
         default: None,
-        meaning: "more jars, folders or `.etn` files to take names tables from, joined by `:`. Those of the JDK, the \
-            class path (with `Class-Path` of manifests), the module paths and `-Xbootclasspath/a` are found anyway; so is the \
-            `Foo.class.etn` of a class instrumented by itself, in a folder of the class path or below",
+        meaning: "more jars, folders or `.etn` files with names tables, separated by `:`. Those of the JDK, the \
+            class path (with `Class-Path` of manifests), the module paths and `-Xbootclasspath/a` are found anyway, and so is the \
+            `Foo.class.etn` of a class instrumented by itself, anywhere in a folder of the class path",
     },
     Described {
         name: "dynamic",
         value: "on|off",
         default: Some("on"),
-        meaning: "whether classes that the program makes while it runs, and classes that were not rewritten before, get \
+        meaning: "whether classes created at run time, and classes that were not instrumented ahead of time, get \
             hooks when they are defined",
     },
     Described {
         name: "dynamicExclude",
         value: "<PATTERNS>",
         default: None,
-        meaning: "classes that do not: patterns as for `et-instrument --exclude`, joined by `,`",
+        meaning: "classes that get no hooks at run time: patterns as for `et-instrument --exclude`, separated by `,`",
     },
     Described {
         name: "deaths",
         value: "trace|gc|gc/N",
         default: Some("trace"),
-        meaning: "`gc`: the collector is asked as well which objects it freed, which makes the run slower; `gc/N`: about \
+        meaning: "`gc`: also record which objects the collector frees, which slows down the run; `gc/N`: only for about \
             one in N objects. For [`et-trace compare-deaths`](deaths.md)",
     },
     Described {
         name: "discard",
         value: "on|off",
         default: Some("off"),
-        meaning: "for measuring: events are thrown away when a buffer is full, and counted as lost. What is left is \
-            not the trace of anything",
+        meaning: "for measurements: discard full buffers, and count their events as lost. The result is not \
+            a usable trace",
     },
     Described {
         name: "ids",
         value: "auto|mark|hash|tags",
         default: Some("auto"),
-        meaning: "how objects get their [ids](runtime-options.md#object-ids); `auto` takes the first of the three that \
+        meaning: "how objects get their [ids](runtime-options.md#object-ids); `auto` uses the first of the three that \
             works",
     },
     Described {
         name: "program",
         value: "<TEXT>",
         default: None,
-        meaning: "what `et-trace` calls the program: `et-instrument run` gives the command as it was typed. Without, it is \
+        meaning: "the name of the program in the output of `et-trace`. `et-instrument run` sets it to the command as typed; by default it is \
             the main class or the jar, with the arguments",
     },
 ];
