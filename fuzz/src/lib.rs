@@ -2,9 +2,7 @@
 
 use et_fuzz_targets::{Random, Target};
 
-mod heap;
-
-pub use heap::Counting;
+pub use et_test_heap::Counting;
 #[doc(hidden)]
 pub use libfuzzer_sys;
 
@@ -23,7 +21,7 @@ pub fn init() {
 
 /// Runs a target on an input, its memory in proportion to the input.
 pub fn run(target: &Target, data: &[u8]) {
-    heap::bounded(target.memory(data.len()), || (target.run)(data));
+    et_test_heap::bounded(target.memory(data.len()), || (target.run)(data));
 }
 
 /// Half of the mutations are libFuzzer's own, half the target's.

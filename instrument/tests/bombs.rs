@@ -1,12 +1,9 @@
 //! Small archives that hold much: what is held in memory is counted, not guessed from the time it takes.
-#![allow(unsafe_code)] // An allocator that counts stands before the system's.
 
 mod common;
 
-use std::alloc::{GlobalAlloc, Layout, System};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use common::{class, et_instrument, jar, runtime_dir};
@@ -18,37 +15,7 @@ use et_instrument::report::Report;
 use et_instrument::verify;
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::EventSet;
-
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
-
-struct Counting;
-
-fn grown(by: usize) {
-    PEAK.fetch_max(LIVE.fetch_add(by, Relaxed) + by, Relaxed);
-}
-
-// SAFETY: every call is handed on to the system's allocator as it came.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        grown(layout.size());
-        // SAFETY: the caller's promises are those that `System` asks for.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.dealloc(at, layout) }
-    }
-
-    unsafe fn realloc(&self, at: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        grown(size);
-        LIVE.fetch_sub(layout.size(), Relaxed);
-        // SAFETY: as above.
-        unsafe { System.realloc(at, layout, size) }
-    }
-}
+use et_test_heap::{Counting, peak};
 
 #[global_allocator]
 static HEAP: Counting = Counting;
@@ -57,14 +24,6 @@ static HEAP: Counting = Counting;
 fn alone() -> MutexGuard<'static, ()> {
     static ONE: Mutex<()> = Mutex::new(());
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// The most that `work` holds at once.
-fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
-    let before = LIVE.load(Relaxed);
-    PEAK.store(before, Relaxed);
-    let done = work();
-    (done, PEAK.load(Relaxed) - before)
 }
 
 const MB: usize = 1 << 20;

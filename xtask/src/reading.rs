@@ -162,7 +162,8 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_command() {
-        let options = Options { program: "h2".into(), scale: vec![6], jdk: 17, no_build: true, markdown: None };
+        let options =
+            Options { program: "h2".into(), scale: vec![6], jdk: 17, no_build: true, markdown: None, keep: false };
         let costs = vec![Cost { seconds: 10.0, processor: 15.0, resident: 2e8 }; COMMANDS.len()];
         let measured = [Measured {
             scale: 6,

@@ -1,10 +1,12 @@
-//! Counts what is allocated, so that an input that makes us ask for too much is found even if the memory is never
-//! touched (libFuzzer's own limit looks at resident memory).
+//! An allocator that counts: tests and fuzzers bound the memory that is requested, even if it is never touched (libFuzzer's
+//! own limit is for resident memory).
+#![allow(unsafe_code)] // It forwards to the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LIMIT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
 /// The system's allocator, with a count.
@@ -19,8 +21,17 @@ pub fn bounded(allowed: usize, work: impl FnOnce()) {
     LIMIT.store(usize::MAX, Relaxed);
 }
 
+/// The most that `work` holds at once. It is meant to run alone: what other threads allocate meanwhile counts as well.
+pub fn peak<T>(work: impl FnOnce() -> T) -> (T, usize) {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    let done = work();
+    (done, PEAK.load(Relaxed) - before)
+}
+
 fn grown(by: usize) {
     let live = LIVE.fetch_add(by, Relaxed).wrapping_add(by);
+    PEAK.fetch_max(live, Relaxed);
     let limit = LIMIT.load(Relaxed);
     if live > limit {
         LIMIT.store(usize::MAX, Relaxed);
@@ -29,7 +40,7 @@ fn grown(by: usize) {
     }
 }
 
-// SAFETY: every call is handed on to the system's allocator as it came.
+// SAFETY: every call is forwarded to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         grown(layout.size());
