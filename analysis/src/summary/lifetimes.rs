@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::Amount;
 use super::tally::{Callers, Row};
-use et_trace::model::{FrameRef, Stacks};
+use et_trace::model::{FrameRef, Objects, Stacks};
 use et_trace::record::ObjectId;
 use et_trace::types::TypeId;
 
@@ -77,7 +77,7 @@ impl Life {
 /// All that are not dead yet.
 #[derive(Debug, Default)]
 pub(super) struct Lives {
-    alive: FxHashMap<ObjectId, Life>,
+    alive: Objects<Life>,
     initial_died: u64,
 }
 
@@ -89,23 +89,24 @@ impl Lives {
 
     /// One died.
     pub fn died(&mut self, object: ObjectId) -> Option<Life> {
-        let life = self.alive.remove(&object);
+        let life = self.alive.forget(object).map(|node| {
+            self.alive.free(node);
+            self.alive[node]
+        });
         self.initial_died += u64::from(life.is_none_or(|life| matches!(life.made, Made::Before(_))));
         life
     }
 
     /// What is known of one that is not dead.
     pub fn get(&self, object: ObjectId) -> Option<&Life> {
-        self.alive.get(&object)
+        self.alive.find(object).map(|node| &self.alive[node])
     }
 
     /// One was mentioned: used, if `now` is given, and a method may have it in hand.
     #[inline]
     pub fn mentioned(&mut self, object: ObjectId, now: Option<u64>, frame: Option<FrameRef>, stacks: &Stacks<Callers>) {
-        if object.is_null() {
-            return;
-        }
-        let Some(life) = self.alive.get_mut(&object) else { return };
+        let Some(node) = self.alive.node(object) else { return };
+        let life = &mut self.alive[node];
         life.used = now.unwrap_or(life.used);
         let Some(frame) = frame else { return };
         let keeps = life.holder.is_some_and(|holder| {
