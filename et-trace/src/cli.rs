@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::bar::Bar;
 use crate::output::{Kind, Output, OutputError};
 use et_analysis::compare::{self, CompareError};
+use et_analysis::summary::Summary;
 use et_analysis::{summary, validate};
 use et_names::units::counted;
 use et_trace::file::TraceFile;
@@ -153,6 +154,15 @@ enum ClockArg {
     Et,
     /// T and H as well
     Et1,
+}
+
+impl ClockArg {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Et => "et",
+            Self::Et1 => "et1",
+        }
+    }
 }
 
 impl From<ClockArg> for Clock {
@@ -405,7 +415,7 @@ fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<Strin
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     let bar = Bar::new(true);
     let (source, lives) = args.input.open(&bar)?;
-    let summary = summary::summarize(&source, args.input.reading(args.clock), args.top)?;
+    let summary = summary_of(&source, lives.as_deref(), args)?;
     drop(bar);
     warn_of_lives(lives.as_deref());
     if args.json {
@@ -417,6 +427,27 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
     }
     warn(&source, &summary.warnings);
     Ok(completeness(&source, summary.lost_details))
+}
+
+/// Entries of lists that are kept with a life table.
+const KEPT: usize = 1000;
+
+/// The summary that was kept with the life table, or a new one.
+fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
+    let name = format!("summary-{}.json", args.clock.name());
+    let is_kept = |_: &&LifeTable| args.top <= KEPT;
+    let kept = lives.filter(is_kept).and_then(|lives| lives.kept(&name));
+    if let Some(mut summary) = kept.and_then(|kept| serde_json::from_slice::<Summary>(&kept).ok()) {
+        summary.trace = source.path().display().to_string();
+        return Ok(summary.cut(args.top));
+    }
+    let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT))?;
+    if let Some(lives) = lives
+        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT))
+    {
+        lives.keep(&name, &kept);
+    }
+    Ok(summary.cut(args.top))
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {

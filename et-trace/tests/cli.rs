@@ -401,3 +401,58 @@ fn a_closed_standard_error_is_no_failure() {
     child.stdin.take().unwrap().write_all(&trace).unwrap();
     assert_eq!(child.wait().unwrap().code(), Some(4));
 }
+
+#[test]
+fn a_summary_from_the_life_table_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ettrace");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/traces/version-1.trace"), &path).unwrap();
+    let summary = |more: &[&str]| {
+        let output = tool(&[&["summary", "a.ettrace"], more].concat(), folder.path());
+        assert_eq!(text(&output.stderr), "", "{more:?}");
+        text(&output.stdout)
+    };
+    let ways: [&[&str]; 7] = [
+        &[],
+        &["--json"],
+        &["--long", "--top", "3"],
+        &["--top", "1"],
+        &["--top", "100000", "--json"],
+        &["--clock", "et1", "--json"],
+        &["--deaths", "none"],
+    ];
+    let plain = ways.map(|way| summary(&[way, &["--no-lives"]].concat()));
+    assert!(!folder.path().join("a.ettrace.lives").exists());
+    for round in ["made", "kept"] {
+        for (way, plain) in ways.iter().zip(&plain) {
+            assert!(summary(way) == *plain, "{round}: {way:?}");
+        }
+    }
+    let lives = folder.path().join("a.ettrace.lives");
+    assert!(lives.join("summary-et.json").is_file() && lives.join("summary-et1.json").is_file());
+    // What is kept is shown without a look at the events.
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle..middle + 1000].fill(0x55);
+    fs::write(&path, bytes).unwrap();
+    assert!(summary(&[]) == plain[0]);
+    // A summary that is damaged is worked out again, of what there is.
+    let kept = lives.join("summary-et.json");
+    fs::write(&kept, "0123456789abcdef\n{}").unwrap();
+    assert_ne!(tool(&["summary", "a.ettrace"], folder.path()).status.code(), Some(0));
+}
+
+#[test]
+fn a_life_table_that_cannot_be_kept_is_a_note() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
+    fs::write(folder.path().join("file"), "mine").unwrap();
+    let output = tool(&["validate", "a.ettrace", "--lives", "file"], folder.path());
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(text(&output.stderr), "et-trace: note: file is there already and is no life table: none is kept\n");
+    assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
+    let output = tool(&["validate", "a.ettrace", "--lives", "elsewhere"], folder.path());
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    assert!(folder.path().join("elsewhere/lives.json").is_file());
+    assert!(!folder.path().join("a.ettrace.lives").exists());
+}

@@ -2,14 +2,14 @@
 
 use et_names::{ArtifactKind, MethodId};
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use et_trace::Trace;
 use et_trace::source::Source;
 use et_trace::text::TextTrace;
 
 /// Whose code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Origin {
     /// What was started: the jar with the main class, folders of classes, wars.

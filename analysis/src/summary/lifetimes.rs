@@ -5,7 +5,7 @@ use std::ops::AddAssign;
 
 use et_names::SiteId;
 use rustc_hash::FxHashMap;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::Amount;
 use super::tally::{Callers, Row};
@@ -14,7 +14,7 @@ use et_trace::record::ObjectId;
 use et_trace::types::TypeId;
 
 /// Lifetimes of the objects of one class or site; times are ticks of the clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct LifetimeLine {
@@ -31,7 +31,7 @@ pub struct LifetimeLine {
 }
 
 /// Lifetimes of all objects made while tracing was on.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct LifetimesPart {

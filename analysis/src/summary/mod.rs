@@ -1,6 +1,7 @@
 //! What a user wants to know of a trace at first.
 
 mod code;
+mod cut;
 mod held;
 mod info;
 mod lifetimes;
@@ -16,7 +17,7 @@ use std::ops::{AddAssign, ControlFlow};
 
 use et_names::{MethodId, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 pub use code::Origin;
 pub use info::{Sizes, info, sizes, text_info};
@@ -42,7 +43,7 @@ use et_trace::{Thread, Trace};
 const FIRST_CONTINUATION: u32 = 1 << 31;
 
 /// Objects and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Amount {
     pub objects: u64,
@@ -69,7 +70,7 @@ impl AddAssign for Amount {
 }
 
 /// Objects of one class.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ClassLine {
     #[serde(rename = "type")]
@@ -81,7 +82,7 @@ pub struct ClassLine {
 }
 
 /// Objects that code of one package asked for.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct PackageLine {
     pub package: String,
@@ -91,7 +92,7 @@ pub struct PackageLine {
 }
 
 /// Objects of one site.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct SiteLine {
@@ -109,7 +110,7 @@ pub struct SiteLine {
 }
 
 /// What there was of a site's objects in the middle of the run and at its end.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct GrowthLine {
@@ -125,7 +126,7 @@ pub struct GrowthLine {
 }
 
 /// When the most bytes were alive.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Peak {
@@ -142,7 +143,7 @@ pub struct Peak {
 }
 
 /// How a method that was running at the end held an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum HeldBy {
     /// The object is alive as its receiver.
@@ -154,7 +155,7 @@ pub enum HeldBy {
 }
 
 /// What a method that was running at the end held, or may have held, and nothing else did.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct HeldLine {
@@ -169,7 +170,7 @@ pub struct HeldLine {
 }
 
 /// A thread.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct ThreadLine {
@@ -185,7 +186,7 @@ pub struct ThreadLine {
 }
 
 /// A collection.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct GcLine {
@@ -196,7 +197,7 @@ pub struct GcLine {
 }
 
 /// Classes without hooks.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct NotInstrumented {
@@ -208,7 +209,7 @@ pub struct NotInstrumented {
 }
 
 /// A method that ran without some of its hooks.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ShortfallLine {
     pub method: String,
@@ -217,7 +218,7 @@ pub struct ShortfallLine {
 }
 
 /// The program.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Program {
@@ -232,7 +233,7 @@ pub struct Program {
 }
 
 /// All of it; `--json` prints this.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Summary {
@@ -260,7 +261,7 @@ pub struct Summary {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer_cpu_seconds: Option<f64>,
     /// What the classes have hooks for.
-    pub events: Vec<&'static str>,
+    pub events: Vec<String>,
     /// Objects made while tracing was on.
     pub allocated: Amount,
     /// By letter.
@@ -380,7 +381,7 @@ fn of_records(source: &Source, ending: &Ending) -> Summary {
         complete: true,
         records,
         ticks: totals.of('M') + totals.of('E') + totals.of('X'),
-        events: source.events().names().collect(),
+        events: source.events().names().map(str::to_owned).collect(),
         anomalies: outcome.anomalies.clone(),
         lost: outcome.lost.total(),
         lost_details: outcome.lost,

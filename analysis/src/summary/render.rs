@@ -210,7 +210,11 @@ fn health(out: &mut String, summary: &Summary) {
     if let Some(cut) = &summary.cut_off {
         line(out, "", cut);
     }
-    let missing = EventSet::ALL.names().filter(|name| !summary.events.contains(name)).collect::<Vec<_>>().join(", ");
+    let missing = EventSet::ALL
+        .names()
+        .filter(|name| !summary.events.iter().any(|event| event == name))
+        .collect::<Vec<_>>()
+        .join(", ");
     if !missing.is_empty() {
         line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
     }

@@ -1,13 +1,13 @@
 //! What did not fit: counted, never silent.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use et_names::units::counted;
 
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
         /// Counts of what did not fit while events were turned into records.
-        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+        #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(rename_all = "camelCase")]
         pub struct Anomalies {
             $($(#[$doc])* pub $name: u64,)*
@@ -60,7 +60,7 @@ anomalies! {
 }
 
 /// What is missing from the trace.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Lost {
     /// Events that the runtime says it lost.
