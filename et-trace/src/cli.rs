@@ -443,6 +443,7 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
     }
     let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT))?;
     if let Some(lives) = lives
+        && summary.lost == 0
         && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT))
     {
         lives.keep(&name, &kept);

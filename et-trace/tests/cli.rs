@@ -449,7 +449,7 @@ fn a_life_table_that_cannot_be_kept_is_a_note() {
     fs::write(folder.path().join("file"), "mine").unwrap();
     let output = tool(&["validate", "a.ettrace", "--lives", "file"], folder.path());
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "et-trace: note: file is there already and is no life table: none is kept\n");
+    assert_eq!(text(&output.stderr), "et-trace: note: file is there already and is no life table: nothing is kept\n");
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
     let output = tool(&["validate", "a.ettrace", "--lives", "elsewhere"], folder.path());
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));

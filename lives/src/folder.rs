@@ -1,15 +1,17 @@
 //! The folder of a life table: it comes to its place whole or not at all, and is believed only if it fits.
 
-use std::ffi::OsStr;
-use std::fs::{self, File};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use et_trace::TraceFile;
-use rustix::fs::{AtFlags, CWD, linkat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open as open_nameless};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::Xxh3;
+use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use crate::table::Written;
 
@@ -83,36 +85,63 @@ pub enum There {
     Nothing,
     /// One that does not fit the trace, or is damaged.
     Unfit,
-    /// Something else, which is nobody's to replace.
-    Other,
+    /// Something else, which is nobody's to replace: what it is.
+    Other(&'static str),
     /// One that fits, as far as its manifest tells.
     Fits(Manifest),
 }
 
 /// Looks.
 pub fn look(folder: &Path, trace: &TraceFile) -> There {
-    let Ok(metadata) = fs::symlink_metadata(folder) else { return There::Nothing };
-    if !metadata.is_dir() && !folder.is_dir() {
-        return There::Other;
+    let Ok(metadata) = fs::metadata(folder) else {
+        // A link that leads nowhere is somebody's, too.
+        let is_there = fs::symlink_metadata(folder).is_ok();
+        return if is_there { There::Other("is a link that leads nowhere") } else { There::Nothing };
+    };
+    if !metadata.is_dir() {
+        return There::Other("is there already and is no life table");
+    }
+    // Strangers could tell us what they like, and have us write where they like.
+    let of_trace = fs::metadata(trace.path()).map(|trace| trace.uid()).ok();
+    if !is_mine(&metadata) && Some(metadata.uid()) != of_trace {
+        return There::Other("belongs to another user");
     }
     let Ok(text) = fs::read(folder.join(MANIFEST)) else {
-        let is_empty = fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
-        return if is_empty { There::Unfit } else { There::Other };
+        return if names(folder).is_empty() {
+            There::Unfit
+        } else {
+            There::Other("is there already and is no life table")
+        };
     };
+    let is_ours = text.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes());
     match serde_json::from_slice::<Manifest>(&text) {
-        Ok(manifest) if manifest.format != FORMAT => There::Other,
         Ok(manifest) if manifest.fits(trace) && manifest.files.iter().all(|file| has(folder, file)) => {
             There::Fits(manifest)
         }
-        Ok(_) => There::Unfit,
-        // Damaged, but ours.
-        Err(_) if memory_has(&text, FORMAT.as_bytes()) => There::Unfit,
-        Err(_) => There::Other,
+        _ if !is_ours => There::Other("is there already and is no life table"),
+        _ if !names(folder).iter().all(|name| is_of_table(name)) => {
+            There::Other("does not fit the trace, and holds files that are none of ours")
+        }
+        _ => There::Unfit,
     }
 }
 
-fn memory_has(text: &[u8], part: &[u8]) -> bool {
-    text.windows(part.len()).any(|window| window == part)
+/// Whether we own it.
+fn is_mine(metadata: &Metadata) -> bool {
+    metadata.uid() == rustix::process::geteuid().as_raw()
+}
+
+fn names(folder: &Path) -> Vec<OsString> {
+    fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
+}
+
+/// Whether a file of that name is ours to remove with its folder.
+fn is_of_table(name: &OsStr) -> bool {
+    let Some(name) = name.to_str() else { return false };
+    name == MANIFEST
+        || name.ends_with(".parquet") && crate::TABLES.contains(&name)
+        || name.starts_with("summary-") && name.ends_with(".json")
+        || name.starts_with(PREFIX)
 }
 
 fn has(folder: &Path, file: &Entry) -> bool {
@@ -136,7 +165,13 @@ pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> 
 
 /// A file for a table that will come into that folder: without a name, so that it is gone however the process ends.
 pub fn nameless(folder: &Path) -> io::Result<File> {
-    tempfile::tempfile_in(parent(folder))
+    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
+    match open_nameless(parent(folder), flags, Mode::from_raw_mode(0o666)) {
+        Ok(file) => Ok(file.into()),
+        // Not every file system has such files.
+        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => tempfile::tempfile_in(parent(folder)),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn parent(folder: &Path) -> &Path {
@@ -148,62 +183,62 @@ pub fn entry(name: &str, table: &Written) -> Entry {
     Entry { name: name.to_owned(), bytes: table.bytes, xxh3: format!("{:016x}", table.hash) }
 }
 
-/// Gives the tables their names, and the folder its place. If another command was quicker, its folder stays.
-pub fn publish(folder: &Path, trace: &TraceFile, manifest: &Manifest, tables: &[(&str, &Written)]) -> io::Result<()> {
-    let new = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent(folder))?;
+/// Gives the tables their names, and the folder its place. If another command was quicker, its folder stays, unless it is the one
+/// that was found to be damaged.
+pub fn publish(
+    folder: &Path,
+    trace: &TraceFile,
+    manifest: &Manifest,
+    tables: &[(&str, &Written)],
+    damaged: Option<&Manifest>,
+) -> io::Result<()> {
+    // As folders and files are made that nobody is to be kept from.
+    let folder_mode = Permissions::from_mode(0o777);
+    let temporary =
+        || tempfile::Builder::new().prefix(PREFIX).permissions(folder_mode.clone()).tempdir_in(parent(folder));
+    let new = temporary()?;
     for (name, table) in tables {
         name_file(&table.file, &new.path().join(name), table.bytes)?;
     }
     let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)?;
     fs::write(new.path().join(MANIFEST), text + "\n")?;
-    set_mode(new.path());
+    let mut failed = None;
     for _ in 0..3 {
         match look(folder, trace) {
-            There::Fits(_) => return Ok(()),
-            There::Other => {
-                let what = format!("{} is there already and is no life table", folder.display());
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, what));
+            There::Fits(there) if damaged != Some(&there) => return Ok(()),
+            There::Other(what) => {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("what is there {what}")));
             }
-            There::Unfit => {
+            There::Unfit | There::Fits(_) => {
                 // It goes as a whole, too: nobody ever finds a part of one.
-                let old = tempfile::Builder::new().prefix(PREFIX).tempdir_in(parent(folder))?;
-                let _ = fs::rename(folder, old.path());
+                let old = temporary()?;
+                failed = fs::rename(folder, old.path()).err();
             }
             There::Nothing => {}
         }
-        if fs::rename(new.path(), folder).is_ok() {
-            // What is no longer there cannot be removed.
-            let _ = new.keep();
-            return Ok(());
+        match fs::rename(new.path(), folder) {
+            Ok(()) => {
+                // What is no longer there cannot be removed.
+                let _ = new.keep();
+                return Ok(());
+            }
+            Err(error) => failed = failed.or(Some(error)),
         }
     }
-    Err(io::Error::new(io::ErrorKind::WouldBlock, format!("{} keeps changing", folder.display())))
-}
-
-/// A temporary folder is for its owner only; this one is whosever the umask says it is.
-fn set_mode(folder: &Path) {
-    use std::os::unix::fs::PermissionsExt;
-    let probe = folder.join("probe");
-    if fs::create_dir(&probe).is_ok() {
-        if let Ok(metadata) = probe.metadata() {
-            let _ = fs::set_permissions(folder, fs::Permissions::from_mode(metadata.permissions().mode() & 0o777));
-        }
-        let _ = fs::remove_dir(&probe);
-    }
+    Err(failed.unwrap_or_else(|| io::ErrorKind::WouldBlock.into()))
 }
 
 fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
     let in_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
     if linkat(CWD, &in_proc, CWD, path, AtFlags::SYMLINK_FOLLOW).is_ok() {
-        // As a file of a user's is made.
-        return set_file_mode(path);
+        return Ok(());
     }
     // A file system whose nameless files stay so.
     let mut copy = File::create(path)?;
     let mut at = 0;
     let mut buffer = vec![0; 1 << 18];
     while at < bytes {
-        let read = std::os::unix::fs::FileExt::read_at(file, &mut buffer, at)?;
+        let read = file.read_at(&mut buffer, at)?;
         if read == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -213,14 +248,6 @@ fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-fn set_file_mode(path: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    let probe = path.with_extension("probe");
-    let mode = File::create(&probe)?.metadata()?.permissions().mode() & 0o777;
-    fs::remove_file(&probe)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(mode))
-}
-
 /// Where the life table of a trace is, if nobody says otherwise: beside it.
 pub fn beside(trace: &Path) -> PathBuf {
     let mut name = trace.file_name().unwrap_or(OsStr::new("trace")).to_owned();
@@ -228,21 +255,30 @@ pub fn beside(trace: &Path) -> PathBuf {
     trace.with_file_name(name)
 }
 
-/// Something that was worked out from the life table and is kept with it.
-pub fn kept(folder: &Path, name: &str) -> Option<Vec<u8>> {
+/// What stands above something that is kept: its hash, and that of the manifest that it belongs to.
+fn head(manifest: &Manifest, body: &[u8]) -> io::Result<String> {
+    let manifest = serde_json::to_vec(manifest).map_err(io::Error::other)?;
+    Ok(format!("{:016x} {:016x}", xxh3_64(body), xxh3_64(&manifest)))
+}
+
+/// Something that was worked out from the trace and is kept with its life table.
+pub fn kept(folder: &Path, manifest: &Manifest, name: &str) -> Option<Vec<u8>> {
     let file = fs::read(folder.join(name)).ok()?;
     let at = file.iter().position(|&byte| byte == b'\n')?;
-    let (head, body) = (std::str::from_utf8(&file[..at]).ok()?, &file[at + 1..]);
-    let hash = xxhash_rust::xxh3::xxh3_64(body);
-    (head == format!("{:016x}", hash)).then(|| body.to_vec())
+    let (there, body) = (&file[..at], &file[at + 1..]);
+    (there == head(manifest, body).ok()?.as_bytes()).then(|| body.to_vec())
 }
 
 /// Keeps something with the life table.
-pub fn keep(folder: &Path, name: &str, body: &[u8]) -> io::Result<()> {
-    let mut file = tempfile::Builder::new().prefix(PREFIX).tempfile_in(folder)?;
-    writeln!(file, "{:016x}", xxhash_rust::xxh3::xxh3_64(body))?;
+pub fn keep(folder: &Path, manifest: &Manifest, name: &str, body: &[u8]) -> io::Result<()> {
+    // Somebody else's table is read, and left as it is.
+    if !is_mine(&fs::metadata(folder)?) {
+        return Ok(());
+    }
+    let mode = Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new().prefix(PREFIX).permissions(mode).tempfile_in(folder)?;
+    writeln!(file, "{}", head(manifest, body)?)?;
     file.write_all(body)?;
-    let path = folder.join(name);
-    file.persist(&path).map_err(|error| error.error)?;
-    set_file_mode(&path)
+    file.persist(folder.join(name)).map_err(|error| error.error)?;
+    Ok(())
 }

@@ -42,6 +42,8 @@ const SITES: &str = "sites.parquet";
 const METHODS: &str = "methods.parquet";
 const THREADS: &str = "threads.parquet";
 const HELD: &str = "held.parquet";
+/// All of them.
+const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS, THREADS, HELD];
 
 /// The life table of one trace, there or to be made.
 #[derive(Debug)]
@@ -49,6 +51,8 @@ pub struct LifeTable {
     folder: PathBuf,
     /// What there is, once it was looked at.
     manifest: Mutex<Option<Manifest>>,
+    /// That of a table whose files are not what it says.
+    damaged: Mutex<Option<Manifest>>,
     /// Why there is none, or none that is kept.
     trouble: Mutex<Option<String>>,
 }
@@ -61,11 +65,16 @@ pub fn attach(trace: &mut Trace, folder: Option<&Path>) -> Option<Arc<LifeTable>
         return None;
     }
     let folder = folder.map_or_else(|| beside(path), Path::to_owned);
-    let found = folder::look(&folder, &trace.file);
-    let trouble = matches!(found, There::Other)
-        .then(|| format!("{} is there already and is no life table: none is kept", folder.display()));
-    let manifest = if let There::Fits(manifest) = found { Some(manifest) } else { None };
-    let table = Arc::new(LifeTable { folder, manifest: Mutex::new(manifest), trouble: Mutex::new(trouble) });
+    let (mut manifest, mut trouble) = (None, None);
+    match folder::look(&folder, &trace.file) {
+        There::Fits(there) => manifest = Some(there),
+        There::Other(what) => trouble = Some(format!("{} {what}: nothing is kept", folder.display())),
+        There::Nothing | There::Unfit => {}
+    }
+    // A link stays one, and what it leads to is replaced.
+    let folder = folder.canonicalize().unwrap_or(folder);
+    let (manifest, trouble) = (Mutex::new(manifest), Mutex::new(trouble));
+    let table = Arc::new(LifeTable { folder, manifest, damaged: Mutex::default(), trouble });
     trace.lives = Some(table.clone());
     Some(table)
 }
@@ -96,13 +105,13 @@ impl LifeTable {
 
     /// What was kept with it under that name, if the table is there.
     pub fn kept(&self, name: &str) -> Option<Vec<u8>> {
-        self.manifest().and_then(|_| folder::kept(&self.folder, name))
+        self.manifest().and_then(|manifest| folder::kept(&self.folder, &manifest, name))
     }
 
     /// Keeps something with it that was worked out from the trace, if the table is there.
     pub fn keep(&self, name: &str, body: &[u8]) {
-        if self.manifest().is_some()
-            && let Err(error) = folder::keep(&self.folder, name, body)
+        if let Some(manifest) = self.manifest()
+            && let Err(error) = folder::keep(&self.folder, &manifest, name, body)
         {
             self.complain(&error);
         }
@@ -113,8 +122,10 @@ impl LifeTable {
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(why);
     }
 
-    fn forget(&self) {
-        *self.manifest.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    /// Its files are not what it says.
+    fn doubt(&self) {
+        let manifest = self.manifest.lock().unwrap_or_else(PoisonError::into_inner).take();
+        *self.damaged.lock().unwrap_or_else(PoisonError::into_inner) = manifest;
     }
 }
 
@@ -135,7 +146,7 @@ impl Lives for LifeTable {
             Ok(known) => Ok(Some(Box::new(known))),
             // Damaged: it is made anew.
             Err(_) => {
-                self.forget();
+                self.doubt();
                 Ok(None)
             }
         }
@@ -172,14 +183,21 @@ impl Keeper for Making {
             return;
         }
         let Self { table, maker } = *self;
-        match publish(&table.folder, trace, maker, held_by_stacks) {
+        let damaged = table.damaged.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match publish(&table.folder, trace, maker, held_by_stacks, damaged.as_ref()) {
             Ok(manifest) => *table.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(manifest),
             Err(error) => table.complain(&error),
         }
     }
 }
 
-fn publish(folder: &Path, trace: &Trace, maker: Maker, held_by_stacks: &[HeldByStack]) -> io::Result<Manifest> {
+fn publish(
+    folder: &Path,
+    trace: &Trace,
+    maker: Maker,
+    held_by_stacks: &[HeldByStack],
+    damaged: Option<&Manifest>,
+) -> io::Result<Manifest> {
     let made = maker.finish()?;
     let file = || folder::nameless(folder);
     let tables = [
@@ -187,7 +205,7 @@ fn publish(folder: &Path, trace: &Trace, maker: Maker, held_by_stacks: &[HeldByS
         (CLASSES, names::classes(file()?, trace, &made.used)?),
         (SITES, names::sites(file()?, trace, &made.used)?),
         (METHODS, names::methods(file()?, trace, &made.contexts, &made.used)?),
-        (THREADS, names::threads(file()?, trace)?),
+        (THREADS, names::threads(file()?, trace, &made.used)?),
         (HELD, held::write(file()?, held_by_stacks)?),
     ];
     let all: Vec<(&str, &table::Written)> = [(OBJECTS, &made.lives), (CLEARINGS, &made.clearings)]
@@ -196,7 +214,7 @@ fn publish(folder: &Path, trace: &Trace, maker: Maker, held_by_stacks: &[HeldByS
         .collect();
     let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();
     let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), entries);
-    folder::publish(folder, &trace.file, &manifest, &all)?;
+    folder::publish(folder, &trace.file, &manifest, &all, damaged)?;
     // Another command may have been quicker: its tables are as good, but their bytes may differ.
     match folder::look(folder, &trace.file) {
         There::Fits(there) => Ok(there),

@@ -246,6 +246,8 @@ pub struct Used {
     pub classes: FxHashSet<TypeId>,
     /// Sites, but 0.
     pub sites: FxHashSet<SiteId>,
+    /// Threads.
+    pub threads: FxHashSet<ThreadId>,
 }
 
 impl Maker {
@@ -341,6 +343,7 @@ impl Maker {
         };
         self.born += 1;
         self.used.classes.insert(alloc.ty);
+        self.used.threads.insert(alloc.thread);
         if alloc.site.0 != 0 {
             self.used.sites.insert(alloc.site);
         }
@@ -362,8 +365,11 @@ impl Maker {
             self.clear(&Known::Found { after: self.last.step, record: *record });
             return;
         };
-        let node = self.objects.forget(object);
-        let Some(life) = node.and_then(|node| self.objects[node].take()) else { return };
+        let Some(node) = self.objects.forget(object) else { return };
+        let life = self.objects[node].take();
+        self.objects.free(node);
+        self.used.threads.insert(thread);
+        let Some(life) = life else { return };
         let death = Death { tick: self.tick, made_bytes: self.made_bytes, time: self.time, thread, by: self.last };
         self.row(&life, Some(death));
     }
@@ -408,5 +414,27 @@ fn method_of(record: &Record) -> MethodId {
     match *record {
         Record::Entry { method, .. } => method,
         _ => MethodId(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_for_those_alive() {
+        let file = || tempfile::tempfile().unwrap();
+        let mut maker = Maker::new(file(), file());
+        let thread = ThreadId(1);
+        for number in 0..10_000 {
+            let object = ObjectId(number + 1);
+            let alloc =
+                Alloc { kind: AllocKind::New, object, size: 16, ty: TypeId(1), site: SiteId(0), length: 0, thread };
+            maker.played(&Played::Step(number, &Step::Record(Record::Alloc(alloc))));
+            maker.played(&Played::Found(&Record::Death { object, thread }));
+        }
+        assert!(maker.objects.places() < 10, "{} places", maker.objects.places());
+        let made = maker.finish().unwrap();
+        assert_eq!(made.objects, 10_000);
     }
 }

@@ -73,12 +73,16 @@ pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Used) -> i
     write("methods", file, columns)
 }
 
-/// `thread`, `name`, `is_daemon`: the threads of the run.
-pub fn threads(file: File, trace: &Trace) -> io::Result<Written> {
+/// `thread`, `name`, `is_daemon`: the threads of the run, virtual ones included that made an object or let one die.
+pub fn threads(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+    let virtual_ones = used.threads.iter().map(|thread| thread.0).filter(|&id| id != 0 && trace.thread(id).is_none());
+    let mut threads: Vec<u32> = trace.threads.iter().map(|thread| thread.index).chain(virtual_ones).collect();
+    threads.sort_unstable();
+    let is_daemon = |&id: &u32| trace.thread(id).is_none_or(|thread| thread.is_daemon);
     let columns = vec![
-        ("thread", Values::Number(trace.threads.iter().map(|thread| thread.index.into()).collect())),
-        ("name", Values::Text(trace.threads.iter().map(|thread| text(&thread.name)).collect())),
-        ("is_daemon", Values::Flag(trace.threads.iter().map(|thread| thread.is_daemon).collect())),
+        ("thread", Values::Number(threads.iter().map(|&id| id.into()).collect())),
+        ("name", Values::Text(threads.iter().map(|&id| text(trace.thread_name(id).unwrap_or_default())).collect())),
+        ("is_daemon", Values::Flag(threads.iter().map(is_daemon).collect())),
     ];
     write("threads", file, columns)
 }

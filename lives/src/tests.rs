@@ -88,7 +88,7 @@ fn a_table_that_is_damaged_or_of_another_trace_is_made_anew() {
         let (read, table) = told(&trace, Some(&lives));
         assert!(read == plain);
         assert_eq!(table.unwrap().trouble(), None);
-        assert_eq!(fs::read(&objects).unwrap().len(), good.len(), "it is whole again");
+        assert!(fs::read(&objects).unwrap() == good, "it is whole again");
     }
     for bad in ["", "{}", "{\"format\": \"Elephant Tracks life table\""] {
         fs::write(lives.join(MANIFEST), bad).unwrap();
@@ -128,6 +128,66 @@ fn what_is_no_life_table_stays_as_it_is() {
     }
     assert_eq!(names(&mine), ["thesis.tex"]);
     assert_eq!(names(folder.path()), ["a.ettrace", "file", "mine"]);
+}
+
+#[test]
+fn files_of_others_in_the_folder_stay() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, lives) = (folder.path().join("a.ettrace"), folder.path().join("lives"));
+    fs::copy(REAL, &trace).unwrap();
+    told(&trace, Some(&lives));
+    fs::write(lives.join("notes.txt"), "mine").unwrap();
+    // It fits, and is used.
+    assert_eq!(told(&trace, Some(&lives)).1.unwrap().trouble(), None);
+    fs::write(&trace, boxes().finish()).unwrap();
+    let (plain, _) = told(&trace, None);
+    let (read, table) = told(&trace, Some(&lives));
+    assert!(read == plain);
+    let trouble = table.unwrap().trouble().unwrap();
+    assert!(trouble.contains("does not fit the trace, and holds files that are none of ours"), "{trouble}");
+    assert_eq!(fs::read_to_string(lives.join("notes.txt")).unwrap(), "mine");
+    fs::remove_file(lives.join("notes.txt")).unwrap();
+    assert_eq!(told(&trace, Some(&lives)).1.unwrap().manifest().unwrap().objects, 6);
+}
+
+#[test]
+fn a_link_stays_and_what_it_leads_to_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, there) = (folder.path().join("a.ettrace"), folder.path().join("there"));
+    let link = beside(&trace);
+    fs::copy(REAL, &trace).unwrap();
+    fs::create_dir(&there).unwrap();
+    std::os::unix::fs::symlink(&there, &link).unwrap();
+    for _ in 0..2 {
+        assert_eq!(told(&trace, Some(&link)).1.unwrap().trouble(), None);
+        assert!(link.is_symlink() && there.join(OBJECTS).is_file());
+        fs::write(there.join(OBJECTS), "damaged").unwrap();
+    }
+    fs::remove_dir_all(&there).unwrap();
+    assert!(told(&trace, Some(&link)).1.unwrap().trouble().unwrap().contains("leads nowhere"));
+}
+
+/// A table is of a whole trace: the steps of one that has lost something since are others.
+#[test]
+fn a_trace_that_was_damaged_since_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, lives) = (folder.path().join("a.ettrace"), folder.path().join("lives"));
+    let mut builder = boxes();
+    let before = builder.without_end().len();
+    builder.events(1, 9, &[Event::Exit { method: MAIN }]);
+    let mut bytes = builder.finish();
+    fs::write(&path, &bytes).unwrap();
+    told(&path, Some(&lives));
+    bytes[before + 40] ^= 0xff;
+    fs::write(&path, &bytes).unwrap();
+    let mut trace = Trace::open(&path).unwrap();
+    attach(&mut trace, Some(&lives)).unwrap();
+    let read = Source::from(trace).for_each(Reading::default(), |_, _| ControlFlow::Continue(()));
+    let error = read.unwrap_err().to_string();
+    assert!(
+        error.starts_with("cannot read the life table: events of the trace were damaged since it was made"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -272,6 +332,13 @@ fn what_is_kept_with_it_is_believed_only_whole() {
     *bytes.last_mut().unwrap() ^= 1;
     fs::write(&file, bytes).unwrap();
     assert_eq!(table.kept("answer"), None);
+    // Of another table of the same folder.
+    table.keep("answer", b"forty-two");
+    let file = table.folder().join(MANIFEST);
+    let text = fs::read_to_string(&file).unwrap().replace("\"callsWithoutContext\": 0", "\"callsWithoutContext\": 1");
+    fs::write(&file, text).unwrap();
+    let table = told(&path, Some(&beside(&path))).1.unwrap();
+    assert_eq!((table.manifest().unwrap().calls_without_context, table.kept("answer")), (1, None));
 }
 
 #[test]

@@ -250,8 +250,8 @@ impl Source {
         if self.deaths(reading.deaths) == Deaths::None {
             ending.outcome = lifetimes::each(trace, visit)?;
         } else if let Some(known) = known(trace)? {
-            ending.outcome = lifetimes::replay_known(trace, known, visit)?;
             ending.cost = cost_of_known(trace)?;
+            ending.outcome = lifetimes::replay_known(trace, known, visit)?;
         } else {
             let mut to_the_end = Vec::new();
             let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, |told, _, step| {
@@ -370,11 +370,11 @@ pub fn for_each(
         Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
         Deaths::Trace => match known(trace)? {
             Some(known) => {
+                ending.cost = cost_of_known(trace)?;
                 ending.outcome = lifetimes::replay_known(trace, known, |told| match told {
                     Told::Record(record) => visit(record),
                     Told::Hold(_) => ControlFlow::Continue(()),
                 })?;
-                ending.cost = cost_of_known(trace)?;
             }
             None => {
                 let (recording, outcome) = lifetimes::record(trace, reading.limits)?;

@@ -219,7 +219,7 @@ impl Notes {
 
 /// `et-trace validate` finds nothing, lost events included.
 pub fn validate(tools: &Tools, trace: &Path) -> Result<()> {
-    command::quiet(Command::new(tools.et_trace()).arg("validate").arg(trace)).map(drop)
+    command::quiet(Command::new(tools.et_trace()).args(["validate", "--no-lives"]).arg(trace)).map(drop)
 }
 
 /// As [`validate`], deaths apart: they take most of the time of a large trace.

@@ -38,13 +38,17 @@ pub struct Options {
 }
 
 /// What is measured.
-const COMMANDS: [&[&str]; 6] = [
+const COMMANDS: [&[&str]; 9] = [
     &["summary", "--deaths", "none"],
-    &["summary"],
-    &["validate"],
+    &["summary", "--no-lives"],
+    &["validate", "--no-lives"],
     &["text", "--deaths", "none"],
-    &["text"],
+    &["text", "--no-lives"],
+    &["text", "--dialect", "oracle", "--no-lives"],
+    // Makes the life table; then it is there.
     &["text", "--dialect", "oracle"],
+    &["summary"],
+    &["summary", "--top", "4"],
 ];
 
 /// A trace, and what each command took to read it.
@@ -99,6 +103,14 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 }
 
 fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Measured> {
+    let lives = trace.with_extension("ettrace.lives");
+    let _ = fs::remove_dir_all(&lives);
+    let measured = read_all(tools, trace, scale, folder);
+    let _ = fs::remove_dir_all(&lives);
+    measured
+}
+
+fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Measured> {
     let summary = instrumented::summary(tools, trace, 1)?;
     let number = |value: &Value| value.as_u64().context("the summary lacks a number");
     let of_kind = |kind: &str| summary["records"][kind].as_u64().unwrap_or(0);

@@ -95,6 +95,11 @@ pub fn replay_known(
     if let Some(error) = failed {
         return Err(LifetimesError::Known(error));
     }
+    if outcome.lost.total() > 0 {
+        // Tables are made of whole traces only.
+        let what = format!("events of the trace were damaged since it was made: {}", outcome.lost);
+        return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));
+    }
     if next.is_some() && !outcome.stopped {
         let what = "it has deaths behind records that are not in the trace";
         return Err(LifetimesError::Known(io::Error::new(io::ErrorKind::InvalidData, what)));

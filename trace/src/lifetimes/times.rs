@@ -16,7 +16,7 @@ impl Times {
     /// The step with that number is of events that were made from that time on.
     #[inline]
     pub fn note(&mut self, step: u64, time: Nanos) {
-        if self.0.last().is_none_or(|(_, last)| time.0 >= last.0 + BETWEEN) {
+        if self.0.last().is_none_or(|(_, last)| time.0 >= last.0.saturating_add(BETWEEN)) {
             self.0.push((step, time));
         }
     }

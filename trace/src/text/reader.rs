@@ -100,6 +100,16 @@ quirks! {
     unknown_types: "class numbers are in no names file: their types are not known",
     /// Exits whose method is not on the stack.
     unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
+    /// Comments that would say what holds objects if the text were of another dialect.
+    of_other_dialects: "comments would say what holds objects in hexadecimal only: they are left out",
+}
+
+/// Whether a comment that is none of this dialect's would be one of another: were it kept, whoever writes the records in that
+/// dialect would say something that the text does not.
+fn means_something_elsewhere(comment: &str) -> bool {
+    let old =
+        |comment: &str| comment.strip_prefix("old ").and_then(|old| parse_number(old, Radix::Hexadecimal)).is_some();
+    hold::parse(comment, Radix::Hexadecimal).is_some() || old(comment)
 }
 
 /// The descriptor of a type of which only the number is known.
@@ -207,6 +217,8 @@ impl<R: BufRead> TextReader<R> {
                         self.old = Some(ObjectId(old));
                     } else if let Some(hold) = hold::parse(&comment, self.form.radix) {
                         return Ok(Some(Line::Hold(self.hold(hold))));
+                    } else if means_something_elsewhere(&comment) {
+                        self.quirks.of_other_dialects += 1;
                     } else {
                         return Ok(Some(Line::Comment(comment)));
                     }

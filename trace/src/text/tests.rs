@@ -196,6 +196,17 @@ fn old_targets_survive_the_replayers_dialect() {
     }
 }
 
+/// What is no number in one dialect may be one in another.
+#[test]
+fn comments_do_not_come_to_mean_something_in_another_dialect() {
+    let replayer = "# Elephant Tracks, dialect replayer\n# with holders\n# kind I\nN 32 24 2 0 0 0\n# ref 32 E 32\n# old e\n\
+                    # reference 1\n# old hat\n# lost 0\n";
+    let back = write_text(&TextTrace::from_text(replayer, None).into(), Dialect::Et);
+    assert!(!back.contains("# ref ") && !back.contains("# old e"), "{back}");
+    assert!(back.contains("# reference 1\n# old hat\n"), "what nobody could mistake stays: {back}");
+    assert_eq!(write_text(&TextTrace::from_text(&back, None).into(), Dialect::Et), back);
+}
+
 #[test]
 fn a_wrong_letter_stays_what_it_is() {
     let wrong = "N 1 10 [I 0 3 1\nA 2 10 LA; 0 0 1\n# lost 0\n";
