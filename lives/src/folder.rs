@@ -139,7 +139,7 @@ fn names(folder: &Path) -> Vec<OsString> {
 fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
-        || name.ends_with(".parquet") && crate::TABLES.contains(&name)
+        || crate::TABLES.contains(&name)
         || name.starts_with("summary-") && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }
@@ -184,14 +184,14 @@ pub fn entry(name: &str, table: &Written) -> Entry {
 }
 
 /// Gives the tables their names, and the folder its place. If another command was quicker, its folder stays, unless it is the one
-/// that was found to be damaged.
+/// that was found to be damaged. Says what the folder that is there says of itself.
 pub fn publish(
     folder: &Path,
     trace: &TraceFile,
-    manifest: &Manifest,
+    manifest: Manifest,
     tables: &[(&str, &Written)],
     damaged: Option<&Manifest>,
-) -> io::Result<()> {
+) -> io::Result<Manifest> {
     // As folders and files are made that nobody is to be kept from.
     let folder_mode = Permissions::from_mode(0o777);
     let temporary =
@@ -200,12 +200,13 @@ pub fn publish(
     for (name, table) in tables {
         name_file(&table.file, &new.path().join(name), table.bytes)?;
     }
-    let text = serde_json::to_string_pretty(manifest).map_err(io::Error::other)?;
+    let text = serde_json::to_string_pretty(&manifest).map_err(io::Error::other)?;
     fs::write(new.path().join(MANIFEST), text + "\n")?;
     let mut failed = None;
     for _ in 0..3 {
         match look(folder, trace) {
-            There::Fits(there) if damaged != Some(&there) => return Ok(()),
+            // Its tables are as good, but their bytes may differ.
+            There::Fits(there) if damaged != Some(&there) => return Ok(there),
             There::Other(what) => {
                 return Err(io::Error::new(io::ErrorKind::AlreadyExists, format!("what is there {what}")));
             }
@@ -220,7 +221,7 @@ pub fn publish(
             Ok(()) => {
                 // What is no longer there cannot be removed.
                 let _ = new.keep();
-                return Ok(());
+                return Ok(manifest);
             }
             Err(error) => failed = failed.or(Some(error)),
         }

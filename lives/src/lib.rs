@@ -25,7 +25,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use et_trace::Trace;
-use et_trace::lifetimes::{AllKnown, HeldByStack, Keeper, Lives, Played};
+use et_trace::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_trace::resolve::Outcome;
 
 use folder::There;
@@ -137,26 +137,17 @@ struct Making {
 }
 
 impl Lives for LifeTable {
-    fn known(&self) -> io::Result<Option<AllKnown<'_>>> {
-        if self.manifest().is_none() {
-            return Ok(None);
-        }
-        let opened = self.open(HELD).and_then(|_| known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?));
-        match opened {
-            Ok(known) => Ok(Some(Box::new(known))),
-            // Damaged: it is made anew.
-            Err(_) => {
-                self.doubt();
-                Ok(None)
-            }
-        }
+    fn earlier(&self) -> Option<Earlier<'_>> {
+        self.manifest()?;
+        let read = || -> io::Result<Earlier<'_>> {
+            let found = known::all(self.open(OBJECTS)?, self.open(CLEARINGS)?)?;
+            Ok(Earlier { found: Box::new(found), held_by_stacks: held::read(self.open(HELD)?)? })
+        };
+        // One that is damaged is made anew.
+        read().inspect_err(|_| self.doubt()).ok()
     }
 
-    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>> {
-        held::read(self.open(HELD)?)
-    }
-
-    fn keeper(self: Arc<Self>, _trace: &Trace) -> Option<Box<dyn Keeper>> {
+    fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>> {
         if self.trouble().is_some() {
             return None;
         }
@@ -214,10 +205,5 @@ fn publish(
         .collect();
     let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();
     let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), entries);
-    folder::publish(folder, &trace.file, &manifest, &all, damaged)?;
-    // Another command may have been quicker: its tables are as good, but their bytes may differ.
-    match folder::look(folder, &trace.file) {
-        There::Fits(there) => Ok(there),
-        _ => Ok(manifest),
-    }
+    folder::publish(folder, &trace.file, manifest, &all, damaged)
 }

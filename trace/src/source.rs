@@ -10,7 +10,7 @@ use et_names::EventSet;
 use thiserror::Error;
 
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{self, AllKnown, Cost, Hold, Keeper, LifetimesError, Limits, Played, Recording, Told};
+use crate::lifetimes::{self, AllKnown, Cost, Earlier, Hold, Keeper, LifetimesError, Limits, Played, Recording, Told};
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::resolve::Outcome;
 use crate::text::{TextInputError, TextTrace};
@@ -249,8 +249,8 @@ impl Source {
         let mut ending = Ending::default();
         if self.deaths(reading.deaths) == Deaths::None {
             ending.outcome = lifetimes::each(trace, visit)?;
-        } else if let Some(known) = known(trace)? {
-            ending.cost = cost_of_known(trace)?;
+        } else if let Some((known, cost)) = known(trace) {
+            ending.cost = Some(cost);
             ending.outcome = lifetimes::replay_known(trace, known, visit)?;
         } else {
             let mut to_the_end = Vec::new();
@@ -314,15 +314,10 @@ impl From<TextTrace> for Source {
     }
 }
 
-/// What was found before, if that was kept.
-fn known(trace: &Trace) -> Result<Option<AllKnown<'_>>, LifetimesError> {
-    trace.lives.as_ref().map_or(Ok(None), |lives| lives.known()).map_err(LifetimesError::Known)
-}
-
-/// What was found at the end, without the cost.
-fn cost_of_known(trace: &Trace) -> Result<Option<Cost>, LifetimesError> {
-    let held = trace.lives.as_ref().map(|lives| lives.held_by_stacks()).transpose().map_err(LifetimesError::Known)?;
-    Ok(held.map(|held_by_stacks| Cost { held_by_stacks, ..Cost::default() }))
+/// What was found before, if that was kept. It cost nothing now.
+fn known(trace: &Trace) -> Option<(AllKnown<'_>, Cost)> {
+    let Earlier { found, held_by_stacks } = trace.lives.as_ref()?.earlier()?;
+    Some((found, Cost { held_by_stacks, ..Cost::default() }))
 }
 
 /// Who keeps what is found now, if anybody does.
@@ -330,7 +325,7 @@ struct Kept(Option<Box<dyn Keeper>>);
 
 impl Kept {
     fn of(trace: &Trace) -> Self {
-        Self(trace.lives.clone().and_then(|lives| lives.keeper(trace)))
+        Self(trace.lives.clone().and_then(|lives| lives.keeper()))
     }
 
     #[inline]
@@ -368,9 +363,9 @@ pub fn for_each(
             ending.warnings.extend(unknown);
         }
         Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
-        Deaths::Trace => match known(trace)? {
-            Some(known) => {
-                ending.cost = cost_of_known(trace)?;
+        Deaths::Trace => match known(trace) {
+            Some((known, cost)) => {
+                ending.cost = Some(cost);
                 ending.outcome = lifetimes::replay_known(trace, known, |told| match told {
                     Told::Record(record) => visit(record),
                     Told::Hold(_) => ControlFlow::Continue(()),

@@ -1,6 +1,7 @@
 //! A summary with shorter lists: what is kept is long, what is shown is what was asked for.
 
 use super::Summary;
+use super::lines::cut_packages;
 
 impl Summary {
     /// Cuts all lists to `top` entries, packages to as many of each origin, as [`summarize`](super::summarize) does.
@@ -12,14 +13,7 @@ impl Summary {
         self.held_by_running_methods.truncate(top);
         self.shortfalls.truncate(top);
         self.not_instrumented.top.truncate(top);
-        let mut of_origin = (None, 0);
-        self.packages.retain(|line| {
-            if of_origin.0 != Some(line.origin) {
-                of_origin = (Some(line.origin), 0);
-            }
-            of_origin.1 += 1;
-            of_origin.1 <= top
-        });
+        cut_packages(&mut self.packages, top);
         if let Some(lifetimes) = &mut self.lifetimes {
             lifetimes.classes.truncate(top);
             lifetimes.sites.truncate(top);

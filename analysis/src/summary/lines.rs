@@ -43,6 +43,12 @@ pub(super) fn packages(tally: &mut Tally<'_>, top: usize) -> (Vec<PackageLine>, 
         let key = |line: &PackageLine| (line.origin, Reverse(line.amount.bytes), Reverse(line.amount.objects));
         key(a).cmp(&key(b)).then_with(|| a.package.cmp(&b.package))
     });
+    cut_packages(&mut lines, top);
+    (lines, count)
+}
+
+/// Leaves `top` of each origin, which stand together.
+pub(super) fn cut_packages(lines: &mut Vec<PackageLine>, top: usize) {
     let mut of_origin = (None, 0);
     lines.retain(|line| {
         if of_origin.0 != Some(line.origin) {
@@ -51,7 +57,6 @@ pub(super) fn packages(tally: &mut Tally<'_>, top: usize) -> (Vec<PackageLine>, 
         of_origin.1 += 1;
         of_origin.1 <= top
     });
-    (lines, count)
 }
 
 /// What is told of a site.

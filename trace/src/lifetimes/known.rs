@@ -34,14 +34,21 @@ pub enum Known {
 /// All that was found, in order of its steps.
 pub type AllKnown<'a> = Box<dyn Iterator<Item = io::Result<Known>> + 'a>;
 
+/// What an earlier reading came to.
+#[allow(missing_debug_implementations)]
+pub struct Earlier<'a> {
+    /// What it found.
+    pub found: AllKnown<'a>,
+    /// What only stacks hold at the end.
+    pub held_by_stacks: Vec<HeldByStack>,
+}
+
 /// What keeps the deaths of a trace from one reading to the next.
 pub trait Lives: Debug + Send + Sync {
-    /// What was found before; `None` if nothing was kept.
-    fn known(&self) -> io::Result<Option<AllKnown<'_>>>;
-    /// What only stacks hold at the end, if [`known`](Self::known) is there.
-    fn held_by_stacks(&self) -> io::Result<Vec<HeldByStack>>;
+    /// What was found before; `None` if nothing was kept that can be believed.
+    fn earlier(&self) -> Option<Earlier<'_>>;
     /// Takes what is worked out now; `None` if nobody wants it.
-    fn keeper(self: Arc<Self>, trace: &Trace) -> Option<Box<dyn Keeper>>;
+    fn keeper(self: Arc<Self>) -> Option<Box<dyn Keeper>>;
 }
 
 /// Takes what is worked out.

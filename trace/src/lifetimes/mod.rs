@@ -28,12 +28,12 @@ use thiserror::Error;
 
 pub use graph::HeldByStack;
 pub use hold::{Hold, Told};
-pub use known::{AllKnown, Keeper, Known, Lives, replay_known};
+pub use known::{AllKnown, Earlier, Keeper, Known, Lives, replay_known};
 pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};
 pub use spool::Limits;
 pub use step::Step;
-pub use vm::{Place, each, each_at, record, record_seen};
+pub use vm::{Place, each, record, record_seen};
 
 use crate::file::ReadError;
 

@@ -59,7 +59,7 @@ pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> R
 }
 
 /// As [`each`], with the place of each record.
-pub fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Place) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
+fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Place) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
     let mut vm = Vm::new(trace);
     let mut failed = None;
     let mut flow = ControlFlow::Continue(());
