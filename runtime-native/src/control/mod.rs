@@ -87,21 +87,18 @@ impl Control {
 
     /// Writes down what there is and switches the hooks on. `thread` is the current one, if it is the program's.
     fn begin(&self, tracer: &'static Tracer, env: Env, thread: Option<Object>) -> Result<(), StartError> {
-        if !self.phases.begin() {
-            return Ok(());
-        }
+        let Some(beginning) = self.phases.begin() else { return Ok(()) };
         let own = lock(&self.own).clone();
-        self.is_tracing.store(true, Ordering::Release);
+        let told = Told::from_now(&self.is_tracing);
         // A frame of our own: more references are made than a callback may count on.
-        let began = env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()));
-        if !self.phases.began(began.is_ok()) {
-            self.is_tracing.store(false, Ordering::Release);
-            if began.is_ok() {
-                // The trace has got its end meanwhile.
-                tracer.proxy.switch(env, false);
-            }
+        env.frame(128, |env| begin::record_what_exists(tracer, env, thread, &own, self.start.is_some()))?;
+        if beginning.done() {
+            told.go_on();
+        } else {
+            // The trace has got its end meanwhile.
+            tracer.proxy.switch(env, false);
         }
-        began
+        Ok(())
     }
 
     /// As [`begin`](Self::begin), later than with the program.
@@ -137,6 +134,10 @@ impl Control {
                 self.close(tracer);
                 tracer.end(env, VM_DEATH);
             }
+            Phase::Failed => {
+                self.close(tracer);
+                tracer.end(env, VM_DEATH);
+            }
         }
     }
 
@@ -158,8 +159,7 @@ impl Control {
                 prepared::announce_the_rest(tracer, env);
                 tracer.ask_what_is_held(env);
             }
-            // It could not: who has found that out says why.
-            Phase::Waiting | Phase::Beginning => {}
+            Phase::Waiting | Phase::Beginning | Phase::Failed => {}
         }
         self.close(tracer);
         tracer.end(env, reason);
@@ -206,6 +206,26 @@ impl Control {
         if self.stop != self.start || phase != Phase::Waiting {
             self.breakpoints.forget(tracer, &name);
         }
+    }
+}
+
+/// Events are told of from here on: to the end of what is done, by an error or a panic too, unless they are to go on.
+struct Told<'a>(&'a AtomicBool);
+
+impl<'a> Told<'a> {
+    fn from_now(flag: &'a AtomicBool) -> Self {
+        flag.store(true, Ordering::Release);
+        Self(flag)
+    }
+
+    fn go_on(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Told<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Phase {
     Waiting,
     /// What there is is being written down.
     Beginning,
+    /// It could not begin: who has found that out says why. Nobody tries again.
+    Failed,
     /// Hooks are on.
     Tracing {
         /// When that began.
@@ -32,24 +34,24 @@ pub struct Phases {
 }
 
 impl Phases {
-    /// Whether it is the caller's turn to begin.
-    pub fn begin(&self) -> bool {
+    /// If it is the caller's turn to begin: what the end waits for from here on.
+    pub fn begin(&self) -> Option<Beginning<'_>> {
         let mut phase = self.lock();
-        let is_waiting = *phase == Phase::Waiting;
-        if is_waiting {
+        (*phase == Phase::Waiting).then(|| {
             *phase = Phase::Beginning;
-        }
-        is_waiting
+            Beginning(self)
+        })
     }
 
-    /// Whoever [began](Self::begin) has done so, or could not. Whether events are wanted now.
-    pub fn began(&self, is_done: bool) -> bool {
+    /// From `Beginning`, unless the end could not wait that long.
+    fn began(&self, next: Phase) -> bool {
         let mut phase = self.lock();
-        if *phase == Phase::Beginning {
-            *phase = if is_done { Phase::Tracing { since: Instant::now() } } else { Phase::Waiting };
+        let is_in_time = *phase == Phase::Beginning;
+        if is_in_time {
+            *phase = next;
         }
         self.changed.notify_all();
-        matches!(*phase, Phase::Tracing { .. })
+        is_in_time
     }
 
     /// From now on all is over; how far it had come. A beginning is waited for.
@@ -83,9 +85,28 @@ impl Phases {
     }
 }
 
+/// Somebody's turn to begin. Dropped without [`done`](Self::done), by an error or a panic, it has failed: the end must not wait for
+/// a thread that has left.
+#[derive(Debug)]
+pub struct Beginning<'a>(&'a Phases);
+
+impl Beginning<'_> {
+    /// Tracing has begun. Whether events are wanted now: the end may not have waited.
+    pub fn done(self) -> bool {
+        self.0.began(Phase::Tracing { since: Instant::now() })
+    }
+}
+
+impl Drop for Beginning<'_> {
+    fn drop(&mut self) {
+        self.0.began(Phase::Failed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::sync::mpsc;
 
     const MOMENT: Duration = Duration::from_millis(20);
@@ -93,34 +114,51 @@ mod tests {
     #[test]
     fn nobody_waits_for_a_beginning_but_the_end() {
         let phases = Phases::default();
-        assert!(phases.begin());
+        let beginning = phases.begin().unwrap();
         // Of whoever else comes to what tracing is to begin with, and of the thread that watches.
-        assert!(!phases.begin());
+        assert!(phases.begin().is_none());
         assert_eq!((phases.now(), phases.wait(MOMENT)), (Phase::Beginning, Phase::Beginning));
         let (send, ended) = mpsc::channel();
         std::thread::scope(|scope| {
             scope.spawn(|| send.send(phases.end()));
             assert!(ended.recv_timeout(MOMENT).is_err());
-            phases.began(true);
+            assert!(beginning.done());
             assert!(matches!(ended.recv_timeout(PATIENCE), Ok(Phase::Tracing { .. })));
         });
-        assert_eq!((phases.wait(PATIENCE), phases.begin()), (Phase::Ended, false));
+        assert_eq!(phases.wait(PATIENCE), Phase::Ended);
+        assert!(phases.begin().is_none());
     }
 
     #[test]
     fn a_beginning_that_never_comes_to_its_end_is_given_up() {
         let phases = Phases::default();
-        assert!(phases.begin());
+        let beginning = phases.begin().unwrap();
         assert_eq!(phases.end_within(MOMENT), Phase::Beginning);
-        assert!(!phases.began(true), "it is too late");
+        assert!(!beginning.done(), "it is too late");
         assert_eq!(phases.now(), Phase::Ended);
     }
 
     #[test]
-    fn who_could_not_begin_may_try_again() {
+    fn the_end_does_not_wait_for_a_beginning_that_failed() {
+        let error = |phases: &Phases| drop(phases.begin().unwrap());
+        let panic = |phases: &Phases| {
+            let _beginning = phases.begin().unwrap();
+            std::panic::resume_unwind(Box::new("a bug"));
+        };
+        for fail in [error as fn(&Phases), panic] {
+            let phases = Phases::default();
+            let began = catch_unwind(AssertUnwindSafe(|| fail(&phases)));
+            // With the patience of the end, `Beginning` would come out here, and much later.
+            assert_eq!(phases.end_within(Duration::ZERO), Phase::Failed, "{began:?}");
+            assert_eq!(phases.end(), Phase::Ended);
+        }
+    }
+
+    #[test]
+    fn what_failed_is_not_tried_again() {
         let phases = Phases::default();
-        assert!(phases.begin() && !phases.began(false) && phases.begin() && phases.began(true));
-        assert!(matches!(phases.end(), Phase::Tracing { .. }));
-        assert_eq!(phases.end(), Phase::Ended);
+        drop(phases.begin());
+        assert_eq!(phases.wait(MOMENT), Phase::Failed);
+        assert!(phases.begin().is_none());
     }
 }
