@@ -20,7 +20,7 @@ use crate::container::jar::{Findings, Jar, JarError};
 use crate::container::zip::Packed;
 use crate::files::{FileError, absolute, create_folder, write_file};
 use crate::input::{Input, InputError};
-use crate::interrupt::Interrupted;
+use crate::interrupt::{Interrupted, Unfinished};
 use crate::memory::Budget;
 use crate::report::{ArtifactReport, Report, Skip};
 use crate::staging::{MARKS, Staging, StagingError, refuse_entangled};
@@ -103,21 +103,18 @@ pub fn run(
     }
     let mut job = Job { settings, blocks: Blocks::new(id_base), report: Report::default(), class_paths: Vec::new() };
     let staging = Staging::new(&output, force)?;
-    let table = beside(staging.path());
+    // It lies beside the output, and has to go as well if the process ends at once.
+    let table = Unfinished::new(beside(staging.path()));
     let done = job.all(inputs, staging.path()).map_err(|error| error.explained(&staging)).and_then(|()| {
         job.report.checked(staging.check(settings, inputs)?.map(|verdict| verdict.summary()));
         for class_path in &job.class_paths {
             job.report.warnings.extend(class_path.note(&staging));
         }
         let target = beside(staging.target());
-        staging.commit()?;
-        if table.is_file() {
-            fs::rename(&table, &target).map_err(FileError::at("write", &target))?;
-        }
-        Ok(())
+        Ok(staging.commit_with(table.path().is_file().then_some((table.path(), target.as_path())))?)
     });
     if let Err(error) = done {
-        let _ = fs::remove_file(&table);
+        let _ = fs::remove_file(table.path());
         return Err(error);
     }
     if job.report.artifacts.iter().all(|artifact| artifact.classes == 0) {

@@ -13,6 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use et_names::escape::OneLine;
+use et_names::units::counted;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
@@ -24,8 +25,7 @@ static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 /// The program that runs for us, 0 if there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 static HANDLE: OnceLock<Handle> = OnceLock::new();
-/// Files and folders that are to go if the process ends before they are complete.
-static UNFINISHED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+static OUTPUTS: Mutex<Outputs> = Mutex::new(Outputs { unfinished: BTreeSet::new(), written: Vec::new() });
 
 /// Signals that come sooner after the first belong to it: `timeout` sends one to its child and then one to the group,
 /// a supervisor may send SIGINT and SIGTERM.
@@ -50,7 +50,8 @@ pub fn install() {
                     INTERRUPTED.store(true, Ordering::SeqCst);
                     if requests.is_repeated(Instant::now()) {
                         giving_up.store(true, Ordering::SeqCst);
-                        let line = format!("{}\n", OneLine(remove_all(&unfinished())));
+                        // Outputs that are just put in their places are waited for: either they are written, or nothing is.
+                        let line = format!("{}\n", OneLine(outputs().give_up()));
                         // If nobody reads it there is nobody to tell.
                         let _ = std::io::stderr().write_all(line.as_bytes());
                         std::process::exit(130);
@@ -77,12 +78,34 @@ impl Requests {
     }
 }
 
-/// Removes what is half-written, as far as that can be done while other threads still write, and says what is left.
-fn remove_all(unfinished: &BTreeSet<PathBuf>) -> String {
-    match unfinished.iter().filter(|path| !is_removed(path)).min() {
-        None => "et-instrument: interrupted twice, nothing was written".to_owned(),
-        Some(left) => {
-            format!("et-instrument: interrupted twice, half-written output may be left in {}", left.display())
+/// What the process has made so far.
+#[derive(Debug, Default)]
+struct Outputs {
+    /// Files and folders that are to go if the process ends before they are complete.
+    unfinished: BTreeSet<PathBuf>,
+    /// What is in its place.
+    written: Vec<PathBuf>,
+}
+
+impl Outputs {
+    /// Removes what is half-written, as far as that can be done while other threads still write, and says what is left.
+    fn give_up(&self) -> String {
+        let mut line = "et-instrument: interrupted twice, ".to_owned();
+        line += &match &self.written[..] {
+            [] => "nothing was written".to_owned(),
+            [one] => format!("{} was written before", one.display()),
+            [first, ..] => format!(
+                "{} and {} were written before",
+                first.display(),
+                counted(self.written.len() as u64 - 1, "other output")
+            ),
+        };
+        match self.unfinished.iter().filter(|path| !is_removed(path)).min() {
+            None => line,
+            Some(left) if self.written.is_empty() => {
+                format!("et-instrument: interrupted twice, half-written output may be left in {}", left.display())
+            }
+            Some(left) => format!("{line}, something may be left in {}", left.display()),
         }
     }
 }
@@ -96,8 +119,28 @@ fn is_removed(path: &Path) -> bool {
     })
 }
 
-fn unfinished() -> MutexGuard<'static, BTreeSet<PathBuf>> {
-    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+fn outputs() -> MutexGuard<'static, Outputs> {
+    OUTPUTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a second signal would see, with what it would remove.
+#[cfg(test)]
+pub fn as_a_signal<T>(look: impl FnOnce(&BTreeSet<PathBuf>) -> T) -> T {
+    look(&outputs().unfinished)
+}
+
+/// Puts outputs in their places: to a signal that ends the process all of `put` is one step. It returns what was written, and what
+/// is to be removed from now on.
+pub fn put_in_place<E>(
+    put: impl FnOnce() -> Result<(Vec<PathBuf>, Option<PathBuf>), E>,
+) -> Result<Option<Unfinished>, E> {
+    let mut outputs = outputs();
+    let (written, left) = put()?;
+    outputs.written.extend(written);
+    if let Some(left) = &left {
+        outputs.unfinished.insert(left.clone());
+    }
+    Ok(left.map(Unfinished))
 }
 
 /// As long as this lives, its path is removed should the process end at once.
@@ -107,7 +150,7 @@ pub struct Unfinished(PathBuf);
 impl Unfinished {
     /// For a file or folder that is about to be made.
     pub fn new(path: PathBuf) -> Self {
-        unfinished().insert(path.clone());
+        outputs().unfinished.insert(path.clone());
         Self(path)
     }
 
@@ -119,7 +162,7 @@ impl Unfinished {
 
 impl Drop for Unfinished {
     fn drop(&mut self) {
-        unfinished().remove(&self.0);
+        outputs().unfinished.remove(&self.0);
     }
 }
 
@@ -197,20 +240,48 @@ mod tests {
         fs::create_dir(&out).unwrap();
         fs::write(out.join("class"), "").unwrap();
         let unfinished = BTreeSet::from([out.clone(), folder.path().join("not-begun")]);
-        assert_eq!(remove_all(&unfinished), "et-instrument: interrupted twice, nothing was written");
+        let outputs = Outputs { unfinished, written: Vec::new() };
+        assert_eq!(outputs.give_up(), "et-instrument: interrupted twice, nothing was written");
         assert!(!out.exists());
 
         // Nobody can remove this.
-        let line = remove_all(&BTreeSet::from([PathBuf::from("/proc/self/status")]));
+        let unfinished = BTreeSet::from([PathBuf::from("/proc/self/status")]);
+        let line = Outputs { unfinished, written: Vec::new() }.give_up();
         assert_eq!(line, "et-instrument: interrupted twice, half-written output may be left in /proc/self/status");
+    }
+
+    #[test]
+    fn what_was_written_is_not_denied() {
+        let written = |count: usize| (0..count).map(|index| PathBuf::from(format!("/out/{index}"))).collect();
+        let line = |count, unfinished| Outputs { unfinished, written: written(count) }.give_up();
+        assert_eq!(line(1, BTreeSet::new()), "et-instrument: interrupted twice, /out/0 was written before");
+        assert_eq!(
+            line(3, BTreeSet::from(["/proc/self/status".into()])),
+            "et-instrument: interrupted twice, /out/0 and 2 other outputs were written before, \
+             something may be left in /proc/self/status"
+        );
     }
 
     #[test]
     fn output_is_known_as_half_written_until_it_is_complete() {
         let path = Path::new("/a/folder/of/this/test");
         let guard = Unfinished::new(path.to_owned());
-        assert!(unfinished().contains(path));
+        assert!(outputs().unfinished.contains(path));
         drop(guard);
-        assert!(!unfinished().contains(path));
+        assert!(!outputs().unfinished.contains(path));
+    }
+
+    #[test]
+    fn nobody_sees_outputs_between_their_places() {
+        let is_locked = || OUTPUTS.try_lock().is_err();
+        let places = || (vec![PathBuf::from("/in/its/place")], Some(PathBuf::from("/the/old/one")));
+        let old =
+            put_in_place(|| if is_locked() { Ok(places()) } else { Err("a signal could see it") }).unwrap().unwrap();
+        assert!(outputs().written.contains(&places().0[0]));
+        assert!(outputs().unfinished.contains(old.path()));
+        let path = old.path().to_owned();
+        drop(old);
+        assert!(!outputs().unfinished.contains(&path));
+        assert!(put_in_place(|| Err(())).is_err());
     }
 }

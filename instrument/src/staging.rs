@@ -195,28 +195,44 @@ impl Staging {
 
     /// Moves it into place.
     pub fn commit(self) -> Result<(), StagingError> {
+        self.commit_with(None)
+    }
+
+    /// Moves it into place, and a file that belongs to it: from where it was built to where it goes.
+    pub fn commit_with(self, beside: Option<(&Path, &Path)>) -> Result<(), StagingError> {
         crate::interrupt::check()?;
         let target = &self.target;
         if let Some(parent) = target.parent() {
             fs::create_dir_all(parent).map_err(FileError::at("create", parent))?;
         }
-        match self.there {
-            // What another run has put there meanwhile is not ours to replace.
-            There::Nothing if !self.force => rename_to_nothing(self.path(), target),
-            There::Nothing | There::File | There::EmptyFolder => rename(self.path(), target),
-            There::Folder => self.swap(),
+        let old = crate::interrupt::put_in_place(|| -> Result<_, StagingError> {
+            let old = match self.there {
+                // What another run has put there meanwhile is not ours to replace.
+                There::Nothing if !self.force => rename_to_nothing(self.path(), target).map(|()| None),
+                There::Nothing | There::File | There::EmptyFolder => rename(self.path(), target).map(|()| None),
+                There::Folder => self.swap(),
+            }?;
+            if let Some((from, to)) = beside {
+                fs::rename(from, to).map_err(FileError::at("write", to))?;
+            }
+            Ok((vec![target.clone()], old))
+        })?;
+        match old {
+            Some(old) => Ok(fs::remove_dir_all(old.path()).map_err(FileError::at("remove", old.path()))?),
+            None => Ok(()),
         }
     }
 
-    /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there.
-    fn swap(&self) -> Result<(), StagingError> {
+    /// A folder that is not empty cannot be renamed over: the old one steps aside until the new one is there. Where it is then, to
+    /// be removed.
+    fn swap(&self) -> Result<Option<PathBuf>, StagingError> {
         let target = &self.target;
         let mut old = self.path().as_os_str().to_owned();
         old.push("-old");
         let old = PathBuf::from(old);
         match fs::rename(target, &old) {
             // Somebody has removed it, or is just replacing it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(self.path(), target),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return rename(self.path(), target).map(|()| None),
             done => done.map_err(FileError::at("replace", target))?,
         }
         if let Err(error) = rename(self.path(), target) {
@@ -226,7 +242,7 @@ impl Staging {
             }
             return Err(error);
         }
-        Ok(fs::remove_dir_all(&old).map_err(FileError::at("remove", &old))?)
+        Ok(Some(old))
     }
 }
 
@@ -331,6 +347,38 @@ mod tests {
         second.commit().unwrap();
         assert!(target.join("second").is_file());
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_signal_sees_the_old_output_or_the_new_one() {
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let folder = tempfile::tempdir().unwrap();
+        let target = folder.path().join("out");
+        fs::create_dir_all(target.join(MARKS[0])).unwrap();
+        let is_done = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let looks = scope.spawn(|| {
+                let mut rounds = 0;
+                while !is_done.load(Ordering::Relaxed) {
+                    let (is_there, left) = crate::interrupt::as_a_signal(|unfinished| {
+                        let items = fs::read_dir(folder.path()).unwrap().map(|item| item.unwrap().path());
+                        let left =
+                            items.filter(|item| *item != target && !unfinished.contains(item)).collect::<Vec<_>>();
+                        (target.join(MARKS[0]).is_dir(), left)
+                    });
+                    assert!(is_there && left.is_empty(), "{is_there} {left:?}");
+                    rounds += 1;
+                }
+                rounds
+            });
+            for _ in 0..300 {
+                let staging = Staging::new(&target, true).unwrap();
+                fs::create_dir_all(staging.path().join(MARKS[0])).unwrap();
+                staging.commit().unwrap();
+            }
+            is_done.store(true, Ordering::Relaxed);
+            assert!(looks.join().unwrap() > 0);
+        });
     }
 
     #[test]
