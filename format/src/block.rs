@@ -17,8 +17,8 @@ pub const MAX_BLOCK: usize = 1 << 30;
 
 /// A byte of a zstd frame is at most so many.
 pub(super) const ZSTD_RATIO: usize = 1 << 15;
-/// No packed block is larger when unpacked: the runtime's chunks are far smaller.
-pub(super) const MOST_PACKED: usize = 1 << 24;
+/// No packed block is larger when unpacked: the runtime's chunks have a quarter of it, and a few bytes may claim as much.
+pub(super) const MOST_PACKED: usize = 1 << 20;
 
 /// What a block holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -35,6 +35,8 @@ anomalies! {
     constructors_without_object: "constructors that returned without an allocation",
     /// A virtual thread was unmounted while the arguments of a `super(…)` were computed.
     constructors_split: "constructors of unknown objects across a switch of virtual threads",
+    /// Millions of events came while the arguments of a `super(…)` were computed: what is kept of them is bounded.
+    constructors_too_far: "constructors whose objects came too long after them (one was made up)",
     /// Objects mentioned before anything was said of them: a `P` was made up.
     unknown_objects: "objects of unknown origin (a P record was made up)",
     /// Method ids that no names table has.

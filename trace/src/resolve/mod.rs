@@ -89,6 +89,8 @@ pub struct Kept {
     pub stacks: usize,
     /// Virtual threads that may be mounted again.
     pub continuations: usize,
+    /// Items that were read ahead of constructors whose objects were not known yet.
+    pub ahead: usize,
 }
 
 pub(crate) fn run(

@@ -829,6 +829,34 @@ fn quiet_threads_hold_little() {
     assert!(found.into_iter().eq(expected));
 }
 
+/// The arguments of a `super(…)` may be a whole program: only so much of it is kept until their object is known.
+#[test]
+fn arguments_of_a_super_call_are_not_read_ahead_without_end() {
+    const EACH: usize = 100;
+    let ends = [super_call(m::B_INIT), entry(m::A_INIT), new(SITE_B, 0xbb, c::B), exit(m::A_INIT), exit(m::B_INIT)];
+    let [short, long] = [20, 2_000].map(|pieces| {
+        let mut builder = world();
+        builder.first_thread(1, "main", Vec::new());
+        builder.events(1, 1, &[entry(m::MAIN), init(m::B_INIT)]);
+        let calls: Vec<_> = (0..EACH).flat_map(|_| [entry(m::RUN), exit(m::RUN)]).collect();
+        (0..pieces).for_each(|piece| {
+            builder.events(1, 2 + piece, &calls);
+        });
+        builder.events(1, 2 + pieces, &ends);
+        builder.events(1, 3 + pieces, &[exit(m::MAIN)]);
+        let (lines, outcome) = run(&mut builder);
+        assert_eq!(lines.len(), 2 * pieces as usize * EACH + 7 + outcome.anomalies.constructors_too_far as usize);
+        (lines, outcome)
+    });
+    assert_eq!(short.1.anomalies, Anomalies::default());
+    assert_eq!(short.0[1..3], ["N bb 18 LB; 3e9 0 1", "M 3eb bb 1"]);
+    // One that was made up stands in for it.
+    assert_eq!(long.1.anomalies, Anomalies { constructors_too_far: 1, ..Anomalies::default() });
+    assert_eq!(long.0[1..3], ["N 4000000100000000 18 LB; 0 0 1", "M 3eb 4000000100000000 1"]);
+    assert_eq!(long.0[long.0.len() - 5..][..2], ["N bb 18 LB; 3e9 0 1", "M 3e8 bb 1"]);
+    assert!(long.1.kept.ahead <= 10_000 + 3 * EACH, "{:?}", long.1.kept);
+}
+
 /// A million virtual threads, one after the other, must not leave a million stacks.
 #[test]
 fn virtual_threads_that_have_ended_are_forgotten() {

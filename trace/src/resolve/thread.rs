@@ -10,7 +10,7 @@ use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::{FieldRefId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
-use super::piece::{Piece, Pieces, Undecodable};
+use super::piece::{Obstacle, Piece, Pieces};
 use super::{Anomalies, Kept, Lost};
 use crate::classes::Classes;
 use crate::file::{ThreadEvents, TraceFile};
@@ -21,6 +21,10 @@ use crate::types::TypeId;
 
 /// First thread id of continuations.
 const FIRST_CONTINUATION: u32 = 1 << 31;
+
+/// How many items all threads together may be read ahead, but for the piece of events in hand: 24 bytes each.
+const MOST_AHEAD: usize = if cfg!(test) { 10_000 } else { 8 << 20 };
+const _: () = assert!(size_of::<Item>() == 24);
 
 /// An object before it has its 64-bit id: a hash, or an object that the reader made up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +174,9 @@ pub struct Shared<'a> {
     pub anomalies: Anomalies,
     pub lost: Lost,
     pub pieces: Pieces,
+    /// Items in the queues of all threads, when each began its last piece of events.
+    ahead: usize,
+    most_ahead: usize,
     /// Stacks of continuations that are not mounted.
     continuations: FxHashMap<ObjectHash, (ThreadId, Stack)>,
     most_continuations: usize,
@@ -186,6 +193,8 @@ impl<'a> Shared<'a> {
             anomalies: Anomalies::default(),
             lost: Lost::default(),
             pieces: Pieces::default(),
+            ahead: 0,
+            most_ahead: 0,
             continuations: FxHashMap::default(),
             most_continuations: 0,
             next_continuation: FIRST_CONTINUATION,
@@ -200,7 +209,7 @@ impl<'a> Shared<'a> {
     /// The most that was kept at a time.
     pub fn kept(&self) -> Kept {
         let (event_bytes, continuations) = (self.pieces.most_held(), self.most_continuations);
-        Kept { event_bytes, continuations, ..Kept::default() }
+        Kept { event_bytes, continuations, ahead: self.most_ahead, ..Kept::default() }
     }
 }
 
@@ -211,6 +220,8 @@ pub struct ThreadSource<'a> {
     next_piece: usize,
     piece: Piece,
     ended: bool,
+    /// What of [`Shared::ahead`] is this one's.
+    ahead: usize,
     reader: Reader,
 }
 
@@ -218,7 +229,7 @@ impl<'a> ThreadSource<'a> {
     /// A thread whose first ticket is `first`, with the frames that it had when tracing began.
     pub fn new(thread: u32, events: Option<&'a ThreadEvents>, first: Ticket, frames: &[StartFrame]) -> Self {
         let reader = Reader::new(thread, first, frames);
-        Self { events, next_piece: 0, piece: Piece::default(), ended: false, reader }
+        Self { events, next_piece: 0, piece: Piece::default(), ended: false, ahead: 0, reader }
     }
 
     /// Reads one event, or the next piece.
@@ -228,10 +239,11 @@ impl<'a> ThreadSource<'a> {
         match read {
             Ok(true) => return,
             Ok(false) => {}
-            Err(Undecodable { bytes }) => {
+            Err(Obstacle::Undecodable { bytes }) => {
                 shared.lost.undecodable_pieces += 1;
                 shared.lost.undecodable_bytes += bytes;
             }
+            Err(Obstacle::Gone) => return self.load_again(shared),
         }
         match self.events.filter(|events| self.next_piece < events.len()) {
             Some(events) => {
@@ -250,6 +262,40 @@ impl<'a> ThreadSource<'a> {
                 self.piece.clear(&mut shared.pieces);
                 self.reader.make_up_all(shared);
             }
+        }
+        self.bound_what_is_ahead(shared);
+    }
+
+    /// There was no room for what follows in the piece: it is unpacked again.
+    #[cold]
+    fn load_again(&mut self, shared: &mut Shared<'a>) {
+        let (Some(events), Some(number)) = (self.events, self.next_piece.checked_sub(1)) else { return };
+        let file = shared.file;
+        let loaded = self.piece.load_again(&mut shared.pieces, |into| file.load_events(events, number, into));
+        if loaded.is_err() {
+            // The file has changed meanwhile.
+            shared.lost.undecodable_pieces += 1;
+            shared.lost.undecodable_bytes += file.event_bytes(events, number);
+        }
+    }
+
+    /// While the arguments of a `super(…)` are computed the thread is read ahead, and they may be a whole program.
+    fn bound_what_is_ahead(&mut self, shared: &mut Shared<'a>) {
+        let queue = &mut self.reader.queue;
+        let now = queue.len();
+        if queue.capacity() > 4 * now.max(MOST_AHEAD / 256) {
+            queue.shrink_to(2 * now);
+        }
+        shared.ahead = shared.ahead - self.ahead + now;
+        shared.most_ahead = shared.most_ahead.max(shared.ahead);
+        self.ahead = now;
+        if shared.ahead > MOST_AHEAD && now > 0 {
+            shared.anomalies.constructors_too_far += self.reader.waiting();
+            self.reader.make_up_all(shared);
+        }
+        if self.ended {
+            shared.ahead -= self.ahead;
+            self.ahead = 0;
         }
     }
 }
@@ -380,6 +426,11 @@ impl Reader {
         let object = Subject::made_up(self.thread, self.made_up);
         self.made_up = self.made_up.wrapping_add(1);
         self.settle(outermost, top, object, Action::MadeUp { object, ty, site });
+    }
+
+    /// Constructors on the stack whose objects are not known yet.
+    fn waiting(&self) -> u64 {
+        self.stack.frames.iter().filter(|frame| frame.room.is_some()).count() as u64
     }
 
     fn make_up_all(&mut self, shared: &Shared<'_>) {
@@ -555,8 +606,7 @@ impl Reader {
             return;
         }
         // Other threads may go on with this stack, and they are not read as far ahead as this one.
-        let waiting = self.stack.frames.iter().filter(|frame| frame.room.is_some()).count() as u64;
-        shared.anomalies.constructors_split += waiting;
+        shared.anomalies.constructors_split += self.waiting();
         self.make_up_all(shared);
         let mut left = std::mem::take(&mut self.stack);
         // Nobody tells whether it comes back.
