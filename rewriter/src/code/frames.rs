@@ -1,6 +1,7 @@
 //! The `StackMapTable` attribute (JVMS §4.7.4), with every frame written out in full.
 
 use super::CodeAttribute;
+use super::descriptor::parameters;
 use crate::classfile::{Attribute, Malformed, Reader};
 
 /// A verification type (JVMS §4.10.1.2). `long` and `double` take one place here, as in the attribute.
@@ -96,7 +97,7 @@ impl StackMap {
         mut object: impl FnMut(&[u8]) -> Result<u16, E>,
     ) -> Result<Vec<VerificationType>, E> {
         let mut locals: Vec<_> = receiver.into_iter().collect();
-        for parameter in super::flow::parameters(descriptor) {
+        for parameter in parameters(descriptor) {
             locals.push(match parameter[0] {
                 b'J' => Long,
                 b'D' => Double,

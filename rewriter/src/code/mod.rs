@@ -2,6 +2,7 @@
 //! everything else right.
 
 mod attribute;
+mod descriptor;
 mod disasm;
 mod editor;
 mod flow;
@@ -13,9 +14,10 @@ pub mod opcode;
 mod type_annotations;
 
 pub use attribute::{CodeAttribute, ExceptionEntry, LineTable};
+pub use descriptor::{parameter_slots, parameters, return_descriptor};
 pub use disasm::disassemble;
 pub use editor::{CodeEditor, EditError, HandlerFrame};
-pub use flow::{Flow, State, Value, parameter_slots, parameters, return_descriptor};
+pub use flow::{Flow, State, Value};
 pub use frames::{Frame, StackMap, VerificationType};
 pub use instruction::{Instruction, Instructions};
 pub use numbering::{CONSTANT, Numbering};

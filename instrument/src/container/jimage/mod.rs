@@ -10,6 +10,7 @@
 mod compressed;
 mod hash;
 mod read;
+mod words;
 mod write;
 
 pub use read::{Image, Location, Resource};

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::compressed;
 use super::hash::{FIRST_SEED, hash};
+use super::words::{Strings, word};
 use super::{HEADER, ImageError, MAGIC, VERSION};
 
 /// Attribute kinds of a location.
@@ -68,13 +69,8 @@ pub struct Image<'a> {
     pub(super) redirect: &'a [u8],
     pub(super) offsets: &'a [u8],
     pub(super) locations: &'a [u8],
-    pub(super) strings: &'a [u8],
+    pub(super) strings: Strings<'a>,
     content: usize,
-}
-
-fn word(bytes: &[u8], index: usize, big_endian: bool) -> Option<u32> {
-    let bytes = bytes.get(index.checked_mul(4)?..index.checked_mul(4)?.checked_add(4)?)?.try_into().ok()?;
-    Some(if big_endian { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) })
 }
 
 impl<'a> Image<'a> {
@@ -112,7 +108,7 @@ impl<'a> Image<'a> {
             redirect,
             offsets,
             locations,
-            strings,
+            strings: Strings(strings),
             content: at,
         })
     }
@@ -150,8 +146,9 @@ impl<'a> Image<'a> {
     pub(super) fn resource(&self, at: u32) -> Result<Resource, ImageError> {
         let location = self.location(at)?;
         let [module, parent, base, extension] = [MODULE, PARENT, BASE, EXTENSION].map(|kind| location.0[kind]);
-        let module = self.string(module)?;
-        let (parent, base, extension) = (self.string(parent)?, self.string(base)?, self.string(extension)?);
+        let module = self.strings.text(module)?;
+        let (parent, base, extension) =
+            (self.strings.text(parent)?, self.strings.text(base)?, self.strings.text(extension)?);
         if module.len() + parent.len() + base.len() + extension.len() > MAX_NAME {
             return Err(ImageError::Damaged("a name is longer than any file's"));
         }
@@ -184,19 +181,6 @@ impl<'a> Image<'a> {
             *slot = value.iter().fold(0, |value, byte| value << 8 | u64::from(*byte));
             at += 1 + length;
         }
-    }
-
-    /// The name at an offset. JDK names are ASCII, for which modified UTF-8 is UTF-8.
-    pub(super) fn string(&self, at: u64) -> Result<&'a str, ImageError> {
-        std::str::from_utf8(self.string_bytes(at)?).map_err(|_| ImageError::Damaged("a name is not UTF-8"))
-    }
-
-    /// The string at an offset, in modified UTF-8: shared strings of constant pools may hold anything.
-    pub(super) fn string_bytes(&self, at: u64) -> Result<&'a [u8], ImageError> {
-        let rest = usize::try_from(at).ok().and_then(|at| self.strings.get(at..));
-        let rest = rest.ok_or(ImageError::Damaged("a name lies outside the strings"))?;
-        let end = rest.iter().position(|byte| *byte == 0).ok_or(ImageError::Damaged("a string has no end"))?;
-        Ok(&rest[..end])
     }
 
     /// The content as it lies in the image.
@@ -241,7 +225,7 @@ impl<'a> Image<'a> {
         if resource.location.0[COMPRESSED] == 0 {
             return Ok(Cow::Borrowed(raw));
         }
-        let content = compressed::decompress(self, raw, &resource.name)?;
+        let content = compressed::decompress(self.strings, self.big_endian, raw, &resource.name)?;
         if content.len() as u64 != resource.location.0[UNCOMPRESSED] {
             let what = "it has not the size that its location says";
             return Err(ImageError::Resource { name: resource.name.clone(), what });

@@ -32,7 +32,7 @@ impl<'a> ImageWriter<'a> {
     /// Starts from an image and its [resources](Image::resources).
     pub fn new(image: Image<'a>, resources: Vec<Resource>) -> Self {
         let contents = vec![None; resources.len()];
-        Self { image, resources, contents, added: Vec::new(), strings: image.strings.to_vec() }
+        Self { image, resources, contents, added: Vec::new(), strings: image.strings.0.to_vec() }
     }
 
     /// Gives the resource at `index` another content.
