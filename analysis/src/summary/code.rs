@@ -20,6 +20,24 @@ pub enum Origin {
     Jdk,
 }
 
+/// No method.
+pub(super) const NONE: MethodId = MethodId(0);
+
+/// For whom a method runs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Callers {
+    /// The innermost of it and its callers that is not the JDK's.
+    pub outside: MethodId,
+    /// The innermost that is the program's.
+    pub program: MethodId,
+}
+
+impl Default for Callers {
+    fn default() -> Self {
+        Self { outside: NONE, program: NONE }
+    }
+}
+
 /// A package, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PackageId(u32);

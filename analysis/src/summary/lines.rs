@@ -5,9 +5,9 @@ use std::cmp::Reverse;
 use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
-use super::code::{Origin, PackageId};
-use super::lifetimes::Made;
-use super::tally::{NONE, Tally};
+use super::code::{NONE, Origin, PackageId};
+use super::lives::Made;
+use super::tally::Tally;
 use super::{Amount, GrowthLine, HeldBy, HeldLine, PackageLine, SiteLine};
 use et_trace::lifetimes::HeldByStack;
 use et_trace::model::OnStack;

@@ -6,8 +6,10 @@ mod held;
 mod info;
 mod lifetimes;
 mod lines;
+mod lives;
 mod long;
 mod render;
+mod rows;
 mod tally;
 #[cfg(test)]
 mod tests;
@@ -25,10 +27,12 @@ pub use lifetimes::{LifetimeLine, LifetimesPart};
 pub use long::render_long;
 pub use render::render;
 
+use code::NONE;
 use et_format::dynamic::DynamicCounts;
 use et_format::progress::Stopped;
 use et_format::{Problem, class_flags};
-use tally::{KindCounts, NONE, Tally, ThreadTally};
+use rows::KindCounts;
+use tally::{Tally, ThreadTally};
 
 use et_trace::lifetimes::HeldByStack;
 use et_trace::record::AllocKind;

@@ -6,34 +6,13 @@ use et_names::{MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 use super::Amount;
-use super::code::{Code, Origin, PackageId};
+use super::code::{Callers, Code, NONE, Origin, PackageId};
 use super::held::Held;
-use super::lifetimes::{Life, LifetimeSum, Lives, Made};
+use super::lives::{Life, LifetimeSum, Lives, Made};
+use super::rows::{KindCounts, Origins, Row};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_trace::source::Source;
-use et_trace::types::TypeId;
-
-/// No method.
-pub(super) const NONE: MethodId = MethodId(0);
-
-/// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
-pub(super) type KindCounts = [u64; AllocKind::ALL.len()];
-
-/// For whom a method runs.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Callers {
-    /// The innermost of it and its callers that is not the JDK's.
-    pub outside: MethodId,
-    /// The innermost that is the program's.
-    pub program: MethodId,
-}
-
-impl Default for Callers {
-    fn default() -> Self {
-        Self { outside: NONE, program: NONE }
-    }
-}
 
 /// A thread.
 #[derive(Debug, Default)]
@@ -41,27 +20,6 @@ pub(super) struct ThreadTally {
     pub id: ThreadId,
     pub records: u64,
     pub allocated: Amount,
-}
-
-/// What was made at a site, for a caller. The number of a row stands for all three.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Origins {
-    pub site: SiteId,
-    /// For a site of the JDK's the innermost method outside it, for one of a library's the innermost of the program's; the
-    /// top of the stack if no site is known. [`NONE`] if there is none.
-    pub caller: MethodId,
-    pub ty: TypeId,
-}
-
-/// What is counted of each.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
-    pub key: Origins,
-    pub made: Amount,
-    pub kinds: KindCounts,
-    /// Of those not dead yet.
-    pub alive: Amount,
-    pub lifetime: LifetimeSum,
 }
 
 /// The most bytes that were alive.
