@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use et_trace::TraceFile;
 use et_trace::recover::RECOVERED;
-use et_trace::text::{NAMES_START, ORACLE_START, TEXT_START};
+use et_trace::text::starts;
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Kind {
         let starts_with = |text: &str| start.starts_with(text.as_bytes());
         Ok(start.is_empty()
             || match self {
-                Self::Text => starts_with(TEXT_START) || starts_with(ORACLE_START),
-                Self::Names => starts_with(NAMES_START),
+                Self::Text => starts_with(starts::TEXT) || starts_with(starts::ORACLE),
+                Self::Names => starts_with(starts::NAMES),
                 Self::Recovered => {
                     let trace = TraceFile::open(path).ok();
                     trace.is_some_and(|trace| trace.end().is_some_and(|end| end.reason == RECOVERED))
@@ -196,7 +196,7 @@ mod tests {
         assert!(matches!(new.to, To::Nameless(..)) == (names() == 0), "who is killed here leaves nothing");
         drop(new);
         assert_eq!(names(), 0, "what was not finished is gone");
-        let old = format!("{TEXT_START}et\n");
+        let old = format!("{}et\n", starts::TEXT);
         fs::write(&path, &old).unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
         let mut new = begin(false).unwrap();

@@ -7,12 +7,9 @@
 //! | `# held OBJECT THREAD` | the VM held the object until here, for that thread |
 //! | `# held OBJECT` | the VM holds the object to the end of the trace |
 
-use super::line::Radix;
+use super::number::Radix;
 use crate::lifetimes::Hold;
 use crate::record::ThreadId;
-
-/// The comment that says that a text has such lines.
-pub(super) const ANNOUNCED: &str = "with holders";
 
 /// A line as it is written: what `FIELD` is depends on the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,10 +10,12 @@ use et_names::{EventSet, FieldId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
-use super::hold::ANNOUNCED;
-use super::line::{self, Radix, TypeWord};
+use super::error::ParseError;
+use super::line::{self, TypeWord};
 use super::names_reader::TextNames;
-use super::reader::{Line, ParseError, TextForm, TextReader};
+use super::number::Radix;
+use super::reader::{Line, TextForm, TextReader};
+use super::starts::{EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::file::Bytes;
 use crate::lifetimes::{Hold, LifetimesError, Recorder, Special, Told};
@@ -358,13 +360,10 @@ const COMMENT_COST: usize = 64;
 
 /// Comments that whoever writes the records again writes anew.
 fn is_counted_again(comment: &str) -> bool {
-    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS, ANNOUNCED]
+    ["total ", "cut off thread ", "Elephant Tracks, dialect ", "deaths ", EVENTS, WITH_HOLDERS]
         .iter()
         .any(|start| comment.starts_with(start))
 }
-
-/// How the comment at the beginning starts that says which events there are, if not all.
-pub(super) const EVENTS: &str = "events ";
 
 /// Whether the last line of a text that this tool has written is there.
 fn is_whole(bytes: &[u8]) -> bool {
@@ -408,7 +407,7 @@ impl Sample {
             Some("Elephant Tracks, dialect replayer") => self.says_replayer = true,
             Some("deaths trace") => self.says_deaths = Some(true),
             Some("deaths none") => self.says_deaths = Some(false),
-            Some(ANNOUNCED) => self.tells_holders = true,
+            Some(WITH_HOLDERS) => self.tells_holders = true,
             Some(comment) => {
                 self.events = self.events.or(comment.strip_prefix(EVENTS).and_then(|events| events.parse().ok()));
             }

@@ -3,17 +3,9 @@
 
 use std::str::SplitAsciiWhitespace;
 
-use super::oracle::START;
+use super::number::{Radix, parse_number};
+use super::starts::ORACLE;
 use crate::record::{AllocKind, ObjectId, ThreadId};
-
-/// How numbers are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Radix {
-    /// Dialect `replayer`, and some traces of dialect `et`.
-    Decimal,
-    /// Dialect `et`.
-    Hexadecimal,
-}
 
 /// What stands for a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,23 +102,13 @@ impl<'a> Words<'a> {
     }
 }
 
-/// A number, with or without `0x`.
-pub fn parse_number(word: &str, radix: Radix) -> Option<u64> {
-    match word.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None if radix == Radix::Decimal => word.parse(),
-        None => u64::from_str_radix(word, 16),
-    }
-    .ok()
-}
-
 /// Reads one line that is no comment.
 pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
     let count = text.split_ascii_whitespace().count();
     let mut words = Words { words: text.split_ascii_whitespace(), radix };
     let letter = words.word()?;
     let [letter_byte] = *letter.as_bytes() else {
-        return Err(if text.starts_with(START) { IS_ORACLE } else { "not a record" });
+        return Err(if text.starts_with(ORACLE) { IS_ORACLE } else { "not a record" });
     };
     let fields = count - 1;
     let exactly = |wanted: usize| match fields.cmp(&wanted) {

@@ -9,18 +9,15 @@ use et_names::escape::{word, word_of_odd_start};
 use et_names::{ClassFlags, ClassId, FieldId, ID_LIMIT, MethodId, NamesTable, SiteId};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::line::Radix;
-use super::writer::{Dialect, type_number};
+use super::dialect::Dialect;
+use super::number::Radix;
+use super::starts::{IDS_DECIMAL, NAMES};
+use super::type_numbers::type_number;
 use crate::classes::Class;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;
 use crate::trace::Trace;
 use crate::types::{TypeId, class_name};
-
-/// How a names file begins.
-pub const START: &str = "# Elephant Tracks, names";
-/// Follows there if ids are decimal, as they are in a text of dialect `replayer`.
-pub(super) const DECIMAL: &str = ", ids decimal";
 
 /// Which names a trace uses.
 #[derive(Debug)]
@@ -101,7 +98,7 @@ pub fn write_names<W: Write>(
         next_bare: ID_LIMIT + trace.types.len() as u32,
         visited: FxHashSet::default(),
     };
-    writeln!(file.out, "{START}{}", if file.radix == Radix::Decimal { DECIMAL } else { "" })?;
+    writeln!(file.out, "{NAMES}{}", if file.radix == Radix::Decimal { IDS_DECIMAL } else { "" })?;
     file.write(used, extra_fields)?;
     file.out.flush()
 }

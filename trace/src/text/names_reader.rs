@@ -5,9 +5,9 @@ use std::io::{self, BufRead};
 use et_names::escape::unescape;
 use rustc_hash::FxHashMap;
 
-use super::line::{Radix, parse_number};
 use super::lines::{Found, read_line};
-use super::names_file::{DECIMAL, START};
+use super::number::{Radix, parse_number};
+use super::starts::{IDS_DECIMAL, NAMES};
 use crate::types::class_name;
 
 /// A names file in memory.
@@ -36,7 +36,7 @@ impl TextNames {
             match buffer.trim_ascii() {
                 [] => {}
                 comment @ [b'#', ..] => {
-                    if comment.strip_prefix(START.as_bytes()) == Some(DECIMAL.as_bytes()) {
+                    if comment.strip_prefix(NAMES.as_bytes()) == Some(IDS_DECIMAL.as_bytes()) {
                         radix = Radix::Decimal;
                     }
                 }

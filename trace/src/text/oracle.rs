@@ -2,14 +2,12 @@
 
 use rustc_hash::FxHashMap;
 
-use super::replayer::decimal;
-use super::writer::TypeNumbers;
+use super::number::decimal;
+use super::type_numbers::TypeNumbers;
 use crate::record::{ObjectId, Record, ThreadId};
 use crate::source::At;
 
-/// How the first line begins.
-pub const START: &str = "timestamp,event_type,";
-/// The first line.
+/// The first line; it begins as [`starts::ORACLE`](super::starts::ORACLE) says.
 pub(super) const HEADER: &[u8] = b"timestamp,event_type,object_id,size,site_id,thread_id,type_id\n";
 
 /// Writes row after row.
@@ -31,7 +29,7 @@ impl<'a> Writer<'a> {
     pub fn push(&mut self, out: &mut Vec<u8>, record: &Record, at: &At<'_>) {
         match *record {
             Record::Alloc(alloc) => {
-                let about = (alloc.size, alloc.site.0, self.numbers.of(alloc.ty, at.types));
+                let about = (alloc.size, alloc.site.0, self.numbers.number(alloc.ty, at.types));
                 self.objects.insert(alloc.object, about);
                 self.row(out, b"alloc", alloc.object, about, alloc.thread);
             }

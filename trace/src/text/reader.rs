@@ -1,48 +1,24 @@
 //! Reads text of either dialect as records.
 
-use std::io::{self, BufRead};
+use std::io::BufRead;
 use std::sync::Arc;
 
 use et_names::escape::unescape;
 use et_names::{FieldId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
-use thiserror::Error;
 
+use super::error::{ParseError, TOO_LONG};
 use super::hold;
-use super::line::{self, Radix, TypeWord, parse_number};
+use super::line::{self, TypeWord};
 use super::lines::{Found, read_line};
 use super::names_reader::TextNames;
-use super::stream::TOO_LONG;
+use super::number::{Radix, parse_number};
+use super::unknown_type::unknown_type;
 use crate::lifetimes::Hold;
 use crate::model::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::Slots;
-use crate::types::{TypeId, Types, class_name};
-
-/// Why text is no trace.
-#[derive(Debug, Error)]
-pub enum ParseError {
-    /// The system says no.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// A line is no record.
-    #[error("line {line}: {what}: {text:?}")]
-    Line {
-        /// From 1.
-        line: u64,
-        /// What is wrong.
-        what: &'static str,
-        /// The line's beginning.
-        text: String,
-    },
-}
-
-impl ParseError {
-    pub(super) fn at(line: u64, what: &'static str, text: &[u8]) -> Self {
-        let text = String::from_utf8_lossy(&text[..text.len().min(60)]).into_owned();
-        Self::Line { line, what, text }
-    }
-}
+use crate::types::{TypeId, Types};
 
 /// A line that matters.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,16 +86,6 @@ fn means_something_elsewhere(comment: &str) -> bool {
     let old =
         |comment: &str| comment.strip_prefix("old ").and_then(|old| parse_number(old, Radix::Hexadecimal)).is_some();
     hold::parse(comment, Radix::Hexadecimal).is_some() || old(comment)
-}
-
-/// The descriptor of a type of which only the number is known.
-fn unknown_type(number: u64, is_array: bool) -> String {
-    format!("{}Lclass{number};", if is_array { "[" } else { "" })
-}
-
-/// The number of such a type.
-pub(super) fn number_of_unknown(descriptor: &str) -> Option<u64> {
-    class_name(descriptor.strip_prefix('[').unwrap_or(descriptor))?.strip_prefix("class")?.parse().ok()
 }
 
 /// Reads line by line.

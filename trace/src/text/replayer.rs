@@ -3,7 +3,8 @@
 use rustc_hash::FxHashMap;
 
 use super::hold::push_line;
-use super::writer::TypeNumbers;
+use super::number::decimal_word;
+use super::type_numbers::TypeNumbers;
 use crate::lifetimes::{Hold, Told};
 use crate::record::{AllocKind, ObjectId, Record};
 use crate::resolve::Slots;
@@ -22,30 +23,10 @@ pub struct Writer<'a> {
     slots: Slots,
 }
 
-pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
-    let mut text = [0; 20];
-    let mut at = text.len();
-    loop {
-        at -= 1;
-        text[at] = b'0' + (value % 10) as u8;
-        value /= 10;
-        if value == 0 {
-            break;
-        }
-    }
-    out.extend_from_slice(&text[at..]);
-}
-
-/// Appends a number, with a space before it.
-pub(super) fn number(out: &mut Vec<u8>, value: u64) {
-    out.push(b' ');
-    decimal(out, value);
-}
-
 fn line(out: &mut Vec<u8>, letter: u8, numbers: &[u64]) {
     out.push(letter);
     for &number in numbers {
-        self::number(out, number);
+        decimal_word(out, number);
     }
     out.push(b'\n');
 }
@@ -63,7 +44,7 @@ impl<'a> Writer<'a> {
                 if let Hold::Initial { origin, slot, target } = *hold {
                     self.slots.put(origin, slot, target);
                 }
-                push_line(out, hold, number);
+                push_line(out, hold, decimal_word);
             }
         }
     }
@@ -85,7 +66,7 @@ impl<'a> Writer<'a> {
                     _ => at.types.descriptor(alloc.ty).starts_with('['),
                 };
                 let letter = if is_array { b'A' } else { b'N' };
-                let ty = self.numbers.of(alloc.ty, at.types);
+                let ty = self.numbers.number(alloc.ty, at.types);
                 self.types.insert(alloc.object, alloc.ty);
                 let numbers = [alloc.object.0, alloc.size, ty, alloc.site.0.into(), alloc.length.into(), thread];
                 line(out, letter, &numbers);
@@ -94,7 +75,7 @@ impl<'a> Writer<'a> {
                 // The old target is what was stored last, but for slots that held something when tracing began.
                 if self.slots.put(origin, slot, target) != old {
                     out.extend_from_slice(b"# old");
-                    number(out, old.0);
+                    decimal_word(out, old.0);
                     out.push(b'\n');
                 }
                 line(out, b'U', &[origin.0, target.0, slot.number().into(), thread]);
@@ -113,7 +94,7 @@ impl<'a> Writer<'a> {
                 line(out, b'D', &[object.0, thread, at.tick.0]);
             }
             Record::Root { object, .. } => {
-                let ty = self.types.get(&object).map_or(0, |&ty| self.numbers.of(ty, at.types));
+                let ty = self.types.get(&object).map_or(0, |&ty| self.numbers.number(ty, at.types));
                 line(out, b'W', &[object.0, ty, thread]);
             }
         }

@@ -2,9 +2,10 @@
 
 use std::io::{self, BufReader, Read, Write};
 
-use super::line::{self, Radix};
+use super::error::{ParseError, TOO_LONG};
+use super::line;
 use super::lines::{Found, read_line};
-use super::reader::ParseError;
+use super::number::Radix;
 
 /// Every line up to here is read as a record; of those behind it only how they begin is looked at. All are read again, once it is
 /// known which dialect they are of.
@@ -29,8 +30,6 @@ pub(super) fn copy(stream: impl Read, mut out: impl Write) -> io::Result<Result<
     }
     Ok(Ok(()))
 }
-
-pub(super) const TOO_LONG: &str = "the line is too long";
 
 fn check(line: &[u8], closely: bool) -> Result<(), &'static str> {
     match line.first() {

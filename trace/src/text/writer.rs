@@ -3,41 +3,20 @@
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use et_names::{EventSet, ID_LIMIT, escape};
-use rustc_hash::FxHashMap;
+use et_names::{EventSet, escape};
 use thiserror::Error;
 
-use super::hold::{ANNOUNCED, push_line};
-use super::input::EVENTS;
-use super::reader::number_of_unknown;
-use super::{NamesUse, et, oracle, replayer};
+use super::dialect::{Dialect, Holders};
+use super::hold::push_line;
+use super::names_file::NamesUse;
+use super::number::hex_word;
+use super::starts::{EVENTS, WITH_HOLDERS};
+use super::type_numbers::TypeNumbers;
+use super::{et, oracle, replayer};
 use crate::lifetimes::Told;
 use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use crate::trace::Trace;
-use crate::types::{TypeId, Types};
-
-/// What the output looks like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Dialect {
-    /// Elephant Tracks.
-    #[default]
-    Et,
-    /// Elephant Tracks 3 and its TraceReplayer.
-    Replayer,
-    /// CSV of allocations and frees.
-    Oracle,
-}
-
-/// Whether a text has lines on what holds objects although no record says so. Dialect oracle never has.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Holders {
-    /// Where deaths are to be worked out of the text: it has none of its own.
-    #[default]
-    WithoutDeaths,
-    /// Beside deaths, too.
-    Always,
-}
 
 /// Why text could not be written.
 #[derive(Debug, Error)]
@@ -49,9 +28,6 @@ pub enum TextError {
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
 }
-
-/// How texts begin, but for those of dialect oracle.
-pub const START: &str = "# Elephant Tracks, dialect ";
 
 const FLUSH_AT: usize = 1 << 16;
 
@@ -86,36 +62,6 @@ impl<W: Write> Lines<W> {
         self.lines.extend_from_slice(b"# ");
         self.lines.extend_from_slice(escape::line(text.trim()).as_bytes());
         self.lines.push(b'\n');
-    }
-}
-
-/// Numbers of types, for dialects that write no descriptors.
-#[derive(Debug)]
-pub(super) struct TypeNumbers<'a> {
-    source: &'a Source,
-    known: FxHashMap<TypeId, u64>,
-}
-
-impl TypeNumbers<'_> {
-    /// The number of the type's class in the names file.
-    pub fn of(&mut self, ty: TypeId, types: &Types) -> u64 {
-        let source = self.source;
-        *self.known.entry(ty).or_insert_with(|| match source {
-            Source::Trace(trace) => type_number(trace, ty),
-            Source::Text(text) => {
-                let descriptor = types.descriptor(ty);
-                let known = text.names().and_then(|names| names.type_number(descriptor));
-                known.or_else(|| number_of_unknown(descriptor)).unwrap_or(u64::from(ID_LIMIT) + u64::from(ty.0))
-            }
-        })
-    }
-}
-
-/// The id of a type's class, or one of its own if no names table has the class (arrays have none).
-pub(super) fn type_number(trace: &Trace, ty: TypeId) -> u64 {
-    match trace.names.classes_of(ty).first() {
-        Some(&class) => trace.names.class(class).2.0.into(),
-        None => u64::from(ID_LIMIT) + u64::from(ty.0),
     }
 }
 
@@ -159,14 +105,14 @@ pub fn write_with<W: Write>(
     let can_be_known = source.deaths(Deaths::Trace) == Deaths::Trace;
     let wanted = holders == Holders::Always || reading.deaths == Deaths::None;
     let holders = wanted && can_be_known && source.tells_holders();
-    let numbers = TypeNumbers { source, known: FxHashMap::default() };
+    let numbers = TypeNumbers::of(source);
     let ending = match dialect {
         Dialect::Et => {
             lines.comment("Elephant Tracks, dialect et");
             lines.events(source);
             let push = |out: &mut Vec<u8>, told: &Told, at: &At<'_>| match told {
                 Told::Record(record) => et::push_line(out, record, at.types),
-                Told::Hold(hold) => push_line(out, hold, et::hex),
+                Told::Hold(hold) => push_line(out, hold, hex_word),
             };
             each(source, reading, holders, Output { lines: &mut lines, used: &mut used }, push)?
         }
@@ -213,7 +159,7 @@ fn each<W: Write>(
     let Output { lines, used } = output;
     let mut failed = None;
     if holders {
-        lines.comment(ANNOUNCED);
+        lines.comment(WITH_HOLDERS);
     }
     let mut told = |told: &Told, at: &At<'_>| {
         if let (Told::Record(record), Some(used), Source::Trace(trace)) = (told, used.as_mut(), source) {

@@ -1,0 +1,14 @@
+//! What texts and names files say at their beginning.
+
+/// How texts begin, but for those of dialect oracle.
+pub const TEXT: &str = "# Elephant Tracks, dialect ";
+/// How the first line of dialect oracle begins.
+pub const ORACLE: &str = "timestamp,event_type,";
+/// How a names file begins.
+pub const NAMES: &str = "# Elephant Tracks, names";
+/// Follows there if ids are decimal, as they are in a text of dialect `replayer`.
+pub(super) const IDS_DECIMAL: &str = ", ids decimal";
+/// How the comment starts that says which events there are, if not all.
+pub(super) const EVENTS: &str = "events ";
+/// The comment that says that a text tells what holds objects although no record does: see [`hold`](super::hold).
+pub(super) const WITH_HOLDERS: &str = "with holders";
