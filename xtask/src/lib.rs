@@ -16,6 +16,7 @@ pub mod linking;
 pub mod loom;
 pub mod markdown;
 pub mod memory;
+pub mod packages;
 pub mod plugins;
 pub mod programs;
 pub mod reading;

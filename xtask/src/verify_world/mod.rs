@@ -13,7 +13,7 @@ use crate::instrumented::InstrumentedJdk;
 use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, Tools};
 use crate::linking::{Comparison, Linker, Outcomes};
-use crate::{build, markdown, setup};
+use crate::{build, markdown, packages};
 
 use jars::RewrittenJar;
 
@@ -94,7 +94,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let from_debian = !options.no_jars && options.jars.is_empty();
     let packages = jars::packages(layout)?;
     if from_debian {
-        setup::ensure_packages(&packages)?;
+        packages::ensure(&packages)?;
     }
     let tools = build::unless(layout, options.no_build)?;
     let compiler = jdks::compiler(layout)?;

@@ -1,0 +1,61 @@
+//! Debian packages, and a Python that has pip: installed where we may, else named.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::command;
+
+/// Installs those of the packages that are not there.
+pub fn ensure(wanted: &[String]) -> Result<()> {
+    let missing = missing(wanted);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    apt_install(&missing.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+/// Installs Debian packages when we may, else names them.
+pub fn apt_install(packages: &[&str]) -> Result<()> {
+    let line = packages.join(" ");
+    if !command::exists("apt-get") {
+        bail!("please install: {line} (Debian's names)");
+    }
+    if !command::is_root() {
+        bail!("please run: sudo apt-get install {line}");
+    }
+    eprintln!("installing {line}");
+    command::quiet(apt().arg("update"))?;
+    command::quiet(apt().args(["install", "--yes", "--no-install-recommends"]).args(packages))
+        .with_context(|| format!("cannot install {line}"))?;
+    Ok(())
+}
+
+fn apt() -> Command {
+    let mut apt = Command::new("apt-get");
+    apt.env("DEBIAN_FRONTEND", "noninteractive").arg("--quiet");
+    apt
+}
+
+fn missing(wanted: &[String]) -> Vec<String> {
+    if !Path::new("/var/lib/dpkg").is_dir() {
+        return Vec::new();
+    }
+    let installed = |package: &str| {
+        let query = Command::new("dpkg-query").args(["--show", "--showformat=${db:Status-Status}", package]).output();
+        query.is_ok_and(|output| output.stdout.starts_with(b"installed"))
+    };
+    wanted.iter().filter(|package| !installed(package)).cloned().collect()
+}
+
+/// A Python that has pip.
+pub fn python() -> Result<&'static str> {
+    let with_pip = |python: &&str| command::quiet(Command::new(python).args(["-m", "pip", "--version"])).is_ok();
+    let names = ["python3", "python"];
+    if let Some(python) = names.iter().find(|python| with_pip(python)) {
+        return Ok(python);
+    }
+    apt_install(&["python3-pip"])?;
+    names.into_iter().find(|python| with_pip(python)).context("no Python with pip: please install python3-pip")
+}
