@@ -1,6 +1,6 @@
 #!/bin/bash
 # Deterministic, CPU-bound, scripted Java workloads made of Debian packages only: nine real programs to trace and to measure,
-# and small programs in other languages, obfuscated or for old JVMs, to trace.
+# small programs in other languages, obfuscated or for old JVMs, to trace, and programs of very many threads or class loaders.
 #
 #   workloads.sh list              names, one a line
 #   workloads.sh run NAME          make inputs (once), run it; its own output on stdout
@@ -249,6 +249,14 @@ P
 wl_proguard() { compiled Guarded.jar Words.kt guard; J -cp "$CLS/Guarded.jar" WordsKt $(n 3000); }
 old() { T -cp "$(SJ=$JARS; cp_of $ECJ)" org.eclipse.jdt.internal.compiler.batch.Main -source 1.3 -target 1.1 -nowarn -proc:none -cp "$D/src" -d "$1" "$2"; }
 wl_java1() { compiled Old Old.java old; J -cp "$CLS/Old" Old $(n 3000); }
+
+# ---------------------------------------------------------------- very many threads and class loaders, for `cargo xtask reading`
+CROWDS=$(cd "$(dirname "${BASH_SOURCE[0]}")/java/crowds"; pwd)
+crowd() { driver "$1" < "$CROWDS/$1.java"; J -cp "$CLS/$1" "$@"; }
+wl_threads() { crowd Threads platform $(n 100000) 8; }
+wl_virtual_threads() { crowd Threads virtual $(n 1000000) 100; }
+wl_loaders() { crowd Loaders unloaded $(n 10000); }
+wl_loaders_kept() { crowd Loaders kept $(n 10000); }
 
 names() { declare -F | sed -n 's/^declare -f wl_//p' | LC_ALL=C sort; }
 case "${1:-}" in

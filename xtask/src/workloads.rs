@@ -141,6 +141,14 @@ pub const ALL: [Workload; 10] = [
     Workload { name: "tomcat_threads", driver: Some("TomThreads"), ..TOMCAT },
 ];
 
+/// Very many threads and class loaders, to read: 100,000 threads, a million virtual ones and 10,000 loaders at full size.
+const CROWDS: [Workload; 4] = [
+    Workload { name: "threads", driver: Some("Threads"), ..BARE },
+    Workload { name: "virtual_threads", driver: Some("Threads"), ..BARE },
+    Workload { name: "loaders", driver: Some("Loaders"), ..BARE },
+    Workload { name: "loaders_kept", driver: Some("Loaders"), ..BARE },
+];
+
 /// Those that tests run on a JDK. All on all of them would take longer than all other tests, javac and jython most;
 /// `cargo xtask programs` runs the rest.
 pub fn in_tests(feature: u32) -> Vec<Workload> {
@@ -170,8 +178,9 @@ pub fn with_languages() -> impl Iterator<Item = Workload> {
 impl Workload {
     /// The workload of that name.
     pub fn named(name: &str) -> Result<Self> {
-        let known = || with_languages().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
-        with_languages()
+        let all = || with_languages().chain(CROWDS);
+        let known = || all().map(|workload| workload.name).collect::<Vec<_>>().join(", ");
+        all()
             .find(|workload| workload.name == name)
             .with_context(|| format!("no workload {name:?}: there are {}", known()))
     }
@@ -218,6 +227,9 @@ impl Runner {
         }
         if workload.name == "javac" && jdk.javac().is_none() {
             return Some(format!("JDK {} has no compiler", jdk.version));
+        }
+        if workload.name == "virtual_threads" && jdk.feature < 21 {
+            return Some(format!("JDK {} has no virtual threads", jdk.version));
         }
         if ["javac", "ecj"].contains(&workload.name) && self.sources.is_none() {
             return Some("no JDK here came with lib/src.zip".into());
