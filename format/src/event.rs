@@ -245,7 +245,7 @@ fn word(bytes: &[u8], index: usize) -> u32 {
 
 /// The event at the start of `bytes` and its length in bytes; `None` at the end of the events (no whole word
 /// left, or a zero word).
-#[inline]
+#[inline(always)]
 pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     if bytes.len() < WORD {
         return Ok(None);

@@ -281,6 +281,7 @@ impl Maker {
         }
         match played {
             Played::Time(time) => self.time = Some(*time),
+            Played::At(_) => {}
             Played::Step(number, step) => self.step(*number, step),
             Played::Found(record) => self.found(record),
         }

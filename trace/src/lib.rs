@@ -1,29 +1,37 @@
 //! Reads traces of Elephant Tracks.
 //!
+//! [`source::Source`] opens a trace in whatever form, [`source::Reading`] says what is needed of it, and
+//! [`records::Records`] gives it in batches:
+//!
 //! ```no_run
-//! use std::ops::ControlFlow;
+//! use std::sync::Arc;
+//!
+//! use et_trace::source::{Reading, Source};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let trace = et_trace::Trace::open("app.ettrace".as_ref())?;
+//! let source = Arc::new(Source::open("app.ettrace".as_ref(), None)?);
 //! let mut updates = 0;
-//! let outcome = trace.for_each(|record, _context| {
-//!     updates += u64::from(record.letter() == 'U');
-//!     ControlFlow::Continue(())
-//! })?;
-//! println!("{updates} updates, {} lost", outcome.lost.total());
+//! let mut records = source.records(Reading::default());
+//! for batch in &mut records {
+//!     updates += batch?.records().filter(|(record, _)| record.letter() == 'U').count();
+//! }
+//! println!("{updates} updates, {} events lost", records.into_ending()?.outcome.lost.total());
 //! # Ok(())
 //! # }
 //! ```
 
 pub mod file;
 
+pub mod batch;
 pub mod classes;
 mod dynamic;
 pub mod lifetimes;
 pub mod merge;
 pub mod model;
 pub mod names;
+pub mod naming;
 pub mod record;
+pub mod records;
 pub mod recover;
 pub mod resolve;
 pub mod source;

@@ -2,17 +2,9 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::ops::ControlFlow;
 
 use et_format::event::Ticket;
-
-/// What a source gives next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step<T> {
-    /// What follows belongs to this ticket, which is higher than the last.
-    Ticket(Ticket),
-    /// An item of the current ticket.
-    Item(T),
-}
 
 /// The items of one thread, in order.
 pub trait Source {
@@ -20,8 +12,13 @@ pub trait Source {
     type Shared;
     /// What they give.
     type Item;
-    /// The next step, `None` at the end. What comes before the first ticket belongs to the one that the source began with.
-    fn next(&mut self, shared: &mut Self::Shared) -> Option<Step<Self::Item>>;
+    /// Hands the items up to the next ticket to `take`; returns that ticket, `None` at the end or where `take` says
+    /// to stop. What comes before the first ticket belongs to the one that the source began with.
+    fn segment(
+        &mut self,
+        shared: &mut Self::Shared,
+        take: impl FnMut(Self::Item, &mut Self::Shared) -> ControlFlow<()>,
+    ) -> Option<Ticket>;
     /// Whether all open sources together hold more than they should.
     fn is_crowded(_shared: &Self::Shared) -> bool {
         false
@@ -38,14 +35,10 @@ pub trait Source {
 pub trait Sink<S: Source> {
     /// A segment begins: all items until the next call are of this source and ticket.
     fn segment(&mut self, source: usize, ticket: Ticket, shared: &mut S::Shared);
-    /// An item of the current segment.
-    fn item(&mut self, source: usize, item: S::Item, shared: &mut S::Shared);
+    /// An item of the current segment; whether to go on.
+    fn item(&mut self, source: usize, item: S::Item, shared: &mut S::Shared) -> ControlFlow<()>;
     /// The source has ended.
     fn end(&mut self, _source: usize) {}
-    /// Whether to stop early.
-    fn stopped(&self) -> bool {
-        false
-    }
 }
 
 /// Merges sources, of which `firsts` are the tickets they begin with, into `sink`. Each is opened when its turn comes for the
@@ -65,14 +58,12 @@ pub fn merge<S: Source>(
         sink.segment(source, ticket, shared);
         let Some(items) = sources.take_turn(place) else { continue };
         match run(items, source, shared, sink, &turns) {
-            Some(ticket) => turns.push(Reverse(Turn { ticket, source, place: Some(place) })),
-            None => {
+            Next::At(ticket) => turns.push(Reverse(Turn { ticket, source, place: Some(place) })),
+            Next::Ended => {
                 sources.remove(place);
                 sink.end(source);
             }
-        }
-        if sink.stopped() {
-            return;
+            Next::Stop => return,
         }
         if S::is_crowded(shared) {
             sources.make_room(shared);
@@ -89,24 +80,37 @@ struct Turn {
     place: Option<usize>,
 }
 
-/// Drains a source for as long as no other has an earlier ticket; returns the ticket with which it goes on.
+/// How a source goes on.
+enum Next {
+    At(Ticket),
+    Ended,
+    /// The sink wants no more.
+    Stop,
+}
+
+/// Drains a source for as long as no other has an earlier ticket.
 fn run<S: Source>(
     items: &mut S,
     source: usize,
     shared: &mut S::Shared,
     sink: &mut impl Sink<S>,
     turns: &BinaryHeap<Reverse<Turn>>,
-) -> Option<Ticket> {
-    while !sink.stopped() {
-        match items.next(shared)? {
-            Step::Item(item) => sink.item(source, item, shared),
-            Step::Ticket(ticket) => match turns.peek() {
-                Some(Reverse(first)) if (first.ticket, first.source) < (ticket, source) => return Some(ticket),
+) -> Next {
+    loop {
+        let mut flow = ControlFlow::Continue(());
+        let next = items.segment(shared, |item, shared| {
+            flow = sink.item(source, item, shared);
+            flow
+        });
+        match (flow, next) {
+            (ControlFlow::Break(()), _) => return Next::Stop,
+            (_, None) => return Next::Ended,
+            (_, Some(ticket)) => match turns.peek() {
+                Some(Reverse(first)) if (first.ticket, first.source) < (ticket, source) => return Next::At(ticket),
                 _ => sink.segment(source, ticket, shared),
             },
         }
     }
-    None
 }
 
 /// The open sources.
@@ -167,8 +171,15 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// What a thread of the test gives next.
+    #[derive(Clone)]
+    enum Step {
+        Ticket(Ticket),
+        Item(u32),
+    }
+
     struct List {
-        items: std::vec::IntoIter<Step<u32>>,
+        items: std::vec::IntoIter<Step>,
         /// Lists that are open.
         open: Rc<Cell<usize>>,
     }
@@ -182,8 +193,13 @@ mod tests {
     impl Source for List {
         type Shared = ();
         type Item = u32;
-        fn next(&mut self, (): &mut ()) -> Option<Step<u32>> {
-            self.items.next()
+        fn segment(&mut self, (): &mut (), mut take: impl FnMut(u32, &mut ()) -> ControlFlow<()>) -> Option<Ticket> {
+            loop {
+                match self.items.next()? {
+                    Step::Ticket(ticket) => return Some(ticket),
+                    Step::Item(item) => take(item, &mut ()).continue_value()?,
+                }
+            }
         }
     }
 
@@ -194,6 +210,8 @@ mod tests {
         ended: Vec<usize>,
         open: Rc<Cell<usize>>,
         most_open: usize,
+        /// Wants no more than so many.
+        most_items: Option<usize>,
     }
 
     impl Sink<List> for Collect {
@@ -201,9 +219,10 @@ mod tests {
             self.at = (source, ticket);
             self.most_open = self.most_open.max(self.open.get());
         }
-        fn item(&mut self, source: usize, item: u32, (): &mut ()) {
+        fn item(&mut self, source: usize, item: u32, (): &mut ()) -> ControlFlow<()> {
             assert_eq!(source, self.at.0);
             self.items.push((self.at.1.0, source, item));
+            if Some(self.items.len()) == self.most_items { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         }
         fn end(&mut self, source: usize) {
             self.ended.push(source);
@@ -211,9 +230,13 @@ mod tests {
     }
 
     /// Merges threads: each has its first ticket, then items and further tickets.
-    fn merged(mut threads: Vec<(u64, Vec<Step<u32>>)>) -> Collect {
+    fn merged(threads: Vec<(u64, Vec<Step>)>) -> Collect {
+        merged_up_to(threads, None)
+    }
+
+    fn merged_up_to(mut threads: Vec<(u64, Vec<Step>)>, most_items: Option<usize>) -> Collect {
         let firsts: Vec<_> = threads.iter().map(|&(first, _)| Ticket(first)).enumerate().collect();
-        let mut sink = Collect::default();
+        let mut sink = Collect { most_items, ..Collect::default() };
         let open = sink.open.clone();
         let list = |source: usize| {
             open.set(open.get() + 1);
@@ -227,7 +250,7 @@ mod tests {
         /// Tickets are dealt to threads at random; the merge must restore the order in which they were dealt.
         #[test]
         fn the_merge_is_in_ticket_order(deal in prop::collection::vec((0..4usize, 0..4u32), 0..200)) {
-            let mut threads: Vec<(u64, Vec<Step<u32>>)> = vec![(0, Vec::new()); 4];
+            let mut threads: Vec<(u64, Vec<Step>)> = vec![(0, Vec::new()); 4];
             let mut expected = Vec::new();
             for (at, &(thread, count)) in deal.iter().enumerate() {
                 let ticket = at as u64 + 1;
@@ -256,6 +279,14 @@ mod tests {
         ]);
         let items: Vec<_> = sink.items.iter().map(|&(_, _, item)| item).collect();
         assert_eq!(items, [2, 3, 1, 4]);
+    }
+
+    #[test]
+    fn who_wants_no_more_gets_no_more() {
+        let thread = || (0, vec![Step::Item(1), Step::Item(2), Step::Ticket(Ticket(5)), Step::Item(3)]);
+        for most in 1..=6 {
+            assert_eq!(merged_up_to(vec![thread(), thread()], Some(most)).items.len(), most);
+        }
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub struct ClassRef {
 const MOST_ANCESTORS: usize = 1 << 12;
 
 /// What the resolver must know of a method, at hand.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct MethodInfo {
     /// Its class.
     pub class: TypeId,

@@ -4,15 +4,20 @@ use std::fs::File;
 use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use et_format::FILE_MAGIC;
 use et_names::EventSet;
 use thiserror::Error;
 
+use crate::batch::{self, Filler};
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{self, AllKnown, Cost, Earlier, Hold, Keeper, LifetimesError, Limits, Played, Recording, Told};
-use crate::record::{Clock, Record, Tick, Totals};
-use crate::resolve::Outcome;
+use crate::lifetimes::{
+    self, AllKnown, Cost, Earlier, Hold, Keeper, LifetimesError, Limits, Played, Recording, Step, Told,
+};
+use crate::record::{Clock, Record};
+use crate::records::Records;
+use crate::resolve::{self, Context, Outcome, Visit};
 use crate::text::{TextInputError, TextTrace};
 use crate::trace::Trace;
 use crate::types::Types;
@@ -39,23 +44,22 @@ pub fn deaths_unknown(events: EventSet) -> Option<String> {
     Some(format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only"))
 }
 
-/// How to read.
+/// How to read: what is not asked for is not worked out.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(missing_docs)]
 pub struct Reading {
     pub deaths: Deaths,
     pub clock: Clock,
     pub limits: Limits,
+    /// Also tell what holds objects although no record does: whoever takes all of it but the deaths down can work out the
+    /// deaths. A text may not know ([`Source::tells_holders`]).
+    pub holders: bool,
+    /// Also say of each record where it stands between threads and in time, if deaths are worked out. Without deaths, and
+    /// where they were worked out before, that is known anyway; a text does not have it.
+    pub places: bool,
 }
 
-/// Where a record stands.
-#[derive(Clone, Copy, Debug)]
-pub struct At<'a> {
-    /// The types that records name; a text's grow as it is read.
-    pub types: &'a Types,
-    /// What the clock has counted before the record.
-    pub tick: Tick,
-}
+pub use crate::batch::At;
 
 /// What is known once all records were seen.
 #[derive(Debug, Default)]
@@ -99,41 +103,6 @@ impl From<LifetimesError> for SourceError {
 pub enum Source {
     Trace(Box<Trace>),
     Text(Box<TextTrace>),
-}
-
-/// Counts, and tells the time.
-pub(crate) struct Counter {
-    clock: Clock,
-    tick: u64,
-    pub totals: Totals,
-}
-
-impl Counter {
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, tick: 0, totals: Totals::default() }
-    }
-
-    /// What the clock shows.
-    fn now(&self) -> Tick {
-        Tick(self.tick)
-    }
-
-    /// The tick of what is told next.
-    pub fn told(&mut self, told: &Told) -> Tick {
-        match told {
-            Told::Record(record) => self.next(record),
-            Told::Hold(_) => self.now(),
-        }
-    }
-
-    /// The tick of the next record.
-    #[inline]
-    pub fn next(&mut self, record: &Record) -> Tick {
-        let tick = Tick(self.tick);
-        self.tick += u64::from(record.ticks_of(self.clock));
-        self.totals.count(record);
-        tick
-    }
 }
 
 impl Source {
@@ -207,21 +176,6 @@ impl Source {
         }
     }
 
-    /// Calls `visit` with each record, in order, until it breaks off or the trace ends. Where deaths are asked for and
-    /// cannot be known, there are none, and a warning.
-    pub fn for_each(
-        &self,
-        reading: Reading,
-        visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
-    ) -> Result<Ending, SourceError> {
-        match self {
-            Self::Trace(trace) => for_each(trace, reading, visit),
-            Self::Text(text) => text.for_each(reading, visit),
-        }
-    }
-}
-
-impl Source {
     /// Whether it says what holds objects although no record does. A text may not.
     pub fn tells_holders(&self) -> bool {
         match self {
@@ -230,54 +184,142 @@ impl Source {
         }
     }
 
-    /// As [`for_each`](Self::for_each), with what else is known to hold objects: whoever takes all of it but the deaths down can
-    /// work out the deaths. What holds objects does not break off.
+    /// Calls `visit` with each record, in order, until it breaks off or the trace ends. Where deaths are asked for and
+    /// cannot be known, there are none, and a warning.
+    ///
+    /// The trace is read on other threads meanwhile.
+    pub fn for_each(
+        &self,
+        reading: Reading,
+        mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+    ) -> Result<Ending, SourceError> {
+        self.for_each_told(Reading { holders: false, ..reading }, |told, at| match told {
+            Told::Record(record) => visit(record, at),
+            Told::Hold(_) => ControlFlow::Continue(()),
+        })
+    }
+
+    /// As [`for_each`](Self::for_each), with what else holds objects, if `reading` asks for it. Who breaks off there does so at
+    /// the next record.
     pub fn for_each_told(
         &self,
         reading: Reading,
-        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
+        visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
-        let trace = match self {
-            Self::Trace(trace) => trace,
-            Self::Text(text) => return text.for_each_told(reading, visit),
-        };
-        let mut counter = Counter::new(reading.clock);
-        let mut visit = |told: &Told| {
-            let tick = counter.told(told);
-            visit(told, &At { types: &trace.types, tick })
-        };
-        let mut ending = Ending::default();
-        if self.deaths(reading.deaths) == Deaths::None {
-            ending.outcome = lifetimes::each(trace, visit)?;
-        } else if let Some((known, cost)) = known(trace) {
-            ending.cost = Some(cost);
-            ending.outcome = lifetimes::replay_known(trace, known, visit)?;
-        } else {
-            let mut to_the_end = Vec::new();
-            let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, |told, _, step| {
-                if let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told {
-                    to_the_end.push((step, *hold));
-                }
-            })?;
-            ending.outcome = outcome;
-            let mut keeper = Kept::of(trace);
-            let (cost, stopped) = replay_told(&recording, &to_the_end, |played| keeper.played(played), &mut visit)?;
-            ending.cost = Some(cost);
-            ending.outcome.stopped = stopped;
-            keeper.finish(trace, &ending);
+        through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
+    }
+
+    /// What is told, in batches. The trace is read on other threads meanwhile.
+    pub fn records(self: &Arc<Self>, reading: Reading) -> Records {
+        Records::new(Arc::clone(self), reading)
+    }
+
+    /// Those that are known before anything is read.
+    pub(crate) fn types(&self) -> Arc<Types> {
+        match self {
+            Self::Trace(trace) => Arc::clone(&trace.types),
+            Self::Text(_) => Arc::default(),
         }
-        ending.outcome.totals = counter.totals;
-        Ok(ending)
+    }
+
+    /// Fills batches with all that is asked for.
+    pub(crate) fn fill(&self, reading: Reading, filler: Filler) -> Result<Ending, SourceError> {
+        match self {
+            Self::Trace(trace) => fill(trace, reading, filler),
+            Self::Text(text) => text.fill(reading, filler),
+        }
     }
 }
 
-/// Calls `visit` with all that was taken down, and the deaths; what is held to the end is no step of its own. `see` gets what is
-/// played before that. Says also whether it was broken off.
-pub(crate) fn replay_told(
+fn through(
+    types: &Arc<Types>,
+    reading: Reading,
+    fill: impl FnOnce(Filler) -> Result<Ending, SourceError> + Send,
+    visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
+) -> Result<Ending, SourceError> {
+    let (ending, stopped) = batch::through(types, reading.clock, fill, visit);
+    let mut ending = ending?;
+    ending.outcome.stopped |= stopped;
+    Ok(ending)
+}
+
+/// [`Source::for_each`] of the runtime's file.
+pub fn for_each(
+    trace: &Trace,
+    reading: Reading,
+    mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
+) -> Result<Ending, SourceError> {
+    let reading = Reading { holders: false, ..reading };
+    through(
+        &trace.types,
+        reading,
+        |filler| fill(trace, reading, filler),
+        |told, at| match told {
+            Told::Record(record) => visit(record, at),
+            Told::Hold(_) => ControlFlow::Continue(()),
+        },
+    )
+}
+
+fn fill(trace: &Trace, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
+    let mut ending = Ending::default();
+    let unknown = deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace);
+    if reading.deaths == Deaths::None || unknown.is_some() {
+        ending.warnings.extend(unknown);
+        ending.outcome = if reading.holders {
+            lifetimes::each(trace, &mut filler)?
+        } else {
+            resolve::run(trace, OnlyRecords(&mut filler))?
+        };
+    } else if let Some((known, cost)) = known(trace) {
+        ending.cost = Some(cost);
+        ending.outcome = lifetimes::replay_known(trace, known, |told, place| match told {
+            Told::Hold(_) if !reading.holders => ControlFlow::Continue(()),
+            _ => {
+                filler.at(place);
+                filler.push(told)
+            }
+        })?;
+    } else {
+        let mut to_the_end = Vec::new();
+        let limits = Limits { places: reading.places, ..reading.limits };
+        let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, _, step| {
+            if reading.holders
+                && let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told
+            {
+                to_the_end.push((step, *hold));
+            }
+        })?;
+        ending.outcome = outcome;
+        let mut keeper = Kept::of(trace);
+        let (cost, stopped) =
+            replay(&recording, &to_the_end, |played| keeper.played(played), (&mut filler, reading.holders))?;
+        ending.cost = Some(cost);
+        ending.outcome.stopped = stopped;
+        keeper.finish(trace, &ending);
+    }
+    ending.outcome.totals = filler.finish();
+    Ok(ending)
+}
+
+/// Keeps records, and nothing else.
+struct OnlyRecords<'a>(&'a mut Filler);
+
+impl Visit for OnlyRecords<'_> {
+    #[inline(always)]
+    fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()> {
+        self.0.at(context.place);
+        self.0.push(Told::Record(record))
+    }
+}
+
+/// Fills in all that was taken down, and the deaths; what holds objects only if that is wanted. What is held to the end is no
+/// step of its own. `see` gets what is played before that. Says also whether it was broken off.
+pub(crate) fn replay(
     recording: &Recording,
     to_the_end: &[(u64, Hold)],
     mut see: impl FnMut(&Played<'_>),
-    mut visit: impl FnMut(&Told) -> ControlFlow<()>,
+    (filler, holders): (&mut Filler, bool),
 ) -> Result<(Cost, bool), LifetimesError> {
     let mut to_the_end = to_the_end.iter().peekable();
     let mut stopped = false;
@@ -285,19 +327,31 @@ pub(crate) fn replay_told(
         see(&played);
         let flow = match played {
             Played::Time(_) => ControlFlow::Continue(()),
-            Played::Found(record) => visit(&Told::Record(*record)),
+            Played::At(place) => {
+                filler.at(place);
+                ControlFlow::Continue(())
+            }
+            Played::Found(record) => filler.push(Told::Record(*record)),
             Played::Step(number, step) => {
                 while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
-                    _ = visit(&Told::Hold(*hold));
+                    _ = filler.push(Told::Hold(*hold));
                 }
-                visit(&step.told())
+                // Each by itself, as `push` says.
+                match *step {
+                    Step::Record(record) => filler.push(Told::Record(record)),
+                    Step::WeakUpdate { old, origin, target, slot, thread } => {
+                        filler.push(Told::Record(Record::Update { old, origin, target, slot, thread }))
+                    }
+                    Step::Held { .. } | Step::Initial { .. } if !holders => ControlFlow::Continue(()),
+                    _ => filler.push(step.told()),
+                }
             }
         };
         stopped = flow.is_break();
         flow
     })?;
     if !stopped {
-        to_the_end.for_each(|(_, hold)| _ = visit(&Told::Hold(*hold)));
+        to_the_end.for_each(|(_, hold)| _ = filler.push(Told::Hold(*hold)));
     }
     Ok((cost, stopped))
 }
@@ -342,59 +396,6 @@ impl Kept {
             keeper.finish(trace, &ending.outcome, held);
         }
     }
-}
-
-/// [`Source::for_each`] of the runtime's file.
-pub fn for_each(
-    trace: &Trace,
-    reading: Reading,
-    mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
-) -> Result<Ending, SourceError> {
-    let mut counter = Counter::new(reading.clock);
-    let mut visit = |record: &Record| {
-        let tick = counter.next(record);
-        visit(record, &At { types: &trace.types, tick })
-    };
-    let mut ending = Ending::default();
-    let unknown = deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace);
-    match reading.deaths {
-        _ if unknown.is_some() => {
-            ending.outcome = trace.for_each(|record, _| visit(record))?;
-            ending.warnings.extend(unknown);
-        }
-        Deaths::None => ending.outcome = trace.for_each(|record, _| visit(record))?,
-        Deaths::Trace => match known(trace) {
-            Some((known, cost)) => {
-                ending.cost = Some(cost);
-                ending.outcome = lifetimes::replay_known(trace, known, |told| match told {
-                    Told::Record(record) => visit(record),
-                    Told::Hold(_) => ControlFlow::Continue(()),
-                })?;
-            }
-            None => {
-                let (recording, outcome) = lifetimes::record(trace, reading.limits)?;
-                ending.outcome = outcome;
-                let mut stopped = false;
-                let mut keeper = Kept::of(trace);
-                ending.cost = Some(recording.replay_steps(|played| {
-                    keeper.played(&played);
-                    let flow = match played {
-                        Played::Time(_) => ControlFlow::Continue(()),
-                        Played::Found(record) => visit(record),
-                        Played::Step(_, step) => {
-                            step.record().map_or(ControlFlow::Continue(()), |record| visit(&record))
-                        }
-                    };
-                    stopped = flow.is_break();
-                    flow
-                })?);
-                ending.outcome.stopped = stopped;
-                keeper.finish(trace, &ending);
-            }
-        },
-    }
-    ending.outcome.totals = counter.totals;
-    Ok(ending)
 }
 
 /// So many bytes tell what it is.

@@ -5,8 +5,9 @@ use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::{Event, ObjectHash, Ticket, encode};
 use et_format::progress::{Progress, RunId};
 use et_format::{
-    ArrayLayout, BlockKind, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject, InitialReferences, Jvm,
-    Meta, Problem, ThreadRecord, encode_json, file_header, thread_flags, write_block,
+    ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject,
+    InitialReferences, Jvm, Meta, NewBlock, Problem, ThreadRecord, Wall, encode_json, file_header, thread_flags,
+    write_block,
 };
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames,
@@ -127,6 +128,15 @@ impl TraceBuilder {
 
     /// An `Events` block, with the `Ticket` it starts with.
     pub fn events(&mut self, thread: u32, ticket: u64, events: &[Event<'_>]) -> &mut Self {
+        self.events_at(thread, ticket, None, events)
+    }
+
+    /// As [`TraceBuilder::events`], with when they happened.
+    pub fn timed_events(&mut self, thread: u32, ticket: u64, wall: Wall, events: &[Event<'_>]) -> &mut Self {
+        self.events_at(thread, ticket, Some(wall), events)
+    }
+
+    fn events_at(&mut self, thread: u32, ticket: u64, wall: Option<Wall>, events: &[Event<'_>]) -> &mut Self {
         let mut raw = Vec::new();
         encode(&Event::Ticket(Ticket(ticket)), &mut raw);
         for event in events {
@@ -137,7 +147,11 @@ impl TraceBuilder {
         }
         self.last_ticket = self.last_ticket.max(ticket);
         self.event_bytes += raw.len() as u64;
-        self.block(BlockKind::Events, thread, Ticket(ticket), &raw);
+        let first_ticket = Ticket(ticket);
+        let (kind, codec, sequence) = (BlockKind::Events, Codec::Zstd, self.sequence);
+        let block = NewBlock { kind, codec, thread, sequence, first_ticket, wall };
+        BlockPacker::default().write(&mut self.bytes, block, &raw).expect("a small block");
+        self.sequence += 1;
         self
     }
 

@@ -49,7 +49,7 @@ pub struct Thread {
 #[allow(missing_docs)]
 pub struct Trace {
     pub file: TraceFile,
-    pub types: Types,
+    pub types: Arc<Types>,
     pub names: Names,
     pub classes: Classes,
     /// In order of their indexes.
@@ -95,7 +95,7 @@ impl Trace {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
-        Ok(Self { file, types, names, classes, threads, gcs, problems, events, lives: None })
+        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, problems, events, lives: None })
     }
 
     /// Calls `visit` for each initial object.

@@ -6,7 +6,7 @@ use et_names::escape;
 use rustc_hash::FxHashMap;
 
 /// A type of the trace: handle of its JVM descriptor in [`Types`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TypeId(pub u32);
 
 impl TypeId {
@@ -15,7 +15,7 @@ impl TypeId {
 }
 
 /// Interned descriptors. All that a trace can need are interned when it is opened.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Types {
     descriptors: Vec<Box<str>>,
     index: FxHashMap<Box<str>, TypeId>,
@@ -80,6 +80,11 @@ impl Types {
             Some(word) => word,
             None => self.descriptor(id),
         }
+    }
+
+    /// The descriptors from that number on: those that were added since there were so many.
+    pub fn from(&self, first: usize) -> impl Iterator<Item = &str> {
+        self.descriptors.iter().skip(first).map(|descriptor| &**descriptor)
     }
 
     /// How many types there are.

@@ -76,7 +76,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
             // Its ticket may be that of the end already.
             Told::Hold(_) => {}
             Told::Record(record) => {
-                collections.pass(place.ticket, step);
+                collections.pass(place.ticket().unwrap_or_default(), step);
                 if let Record::Alloc(Alloc { object, .. }) = record
                     && object.0 >> 31 != 0
                 {
@@ -188,7 +188,7 @@ struct Comparison<'a> {
 impl Comparison<'_> {
     fn play(&mut self, played: Played<'_>) -> Result<(), ReadError> {
         let record = match played {
-            Played::Time(_) => return Ok(()),
+            Played::Time(_) | Played::At(_) => return Ok(()),
             Played::Step(number, step) => {
                 while self.collections.has_begun(self.begun, number) {
                     self.collection()?;

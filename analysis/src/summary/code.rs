@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use et_trace::Trace;
 use et_trace::source::Source;
-use et_trace::text::TextTrace;
 
 /// Whose code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -115,10 +114,7 @@ impl<'a> Code<'a> {
 
     /// Whether the names of methods are known at all. A text without a names file has none.
     pub fn is_known(&self) -> bool {
-        match self.source {
-            Source::Trace(_) => true,
-            Source::Text(text) => text.names().is_some(),
-        }
+        self.source.naming().is_known()
     }
 
     fn known(&mut self, method: MethodId) -> &mut Known {
@@ -132,15 +128,7 @@ impl<'a> Code<'a> {
 
     #[cold]
     fn look_up(&mut self, method: MethodId) -> Known {
-        let source = self.source;
-        let class = match source {
-            Source::Trace(trace) => trace
-                .names
-                .method(method)
-                .map(|(table, method)| table.str(table.classes[method.class as usize].name).to_owned()),
-            Source::Text(text) => class_in_text(text, method),
-        };
-        let Some(class) = class else {
+        let Some(class) = self.source.naming().class_of_method(method) else {
             // Of whatever has no names: not the JDK's, whose names are always there.
             return Known { package: self.number(Origin::Library, "?"), origin: Origin::Library, ran: false };
         };
@@ -199,11 +187,6 @@ impl<'a> Code<'a> {
 /// `java/util` of `java/util/Map`.
 fn package(class: &str) -> &str {
     class.rsplit_once('/').map_or("", |(package, _)| package)
-}
-
-fn class_in_text(text: &TextTrace, method: MethodId) -> Option<String> {
-    let method = text.names()?.method_text(method.0.into())?;
-    method.rsplit_once('.').map(|(class, _)| class.replace('.', "/"))
 }
 
 fn main_of(trace: &Trace) -> Main {

@@ -17,7 +17,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::ops::{AddAssign, ControlFlow};
 
-use et_names::{MethodId, SiteId};
+use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::{Deserialize, Serialize};
 
@@ -39,7 +39,6 @@ use et_trace::record::AllocKind;
 use et_trace::recover::RECOVERED;
 use et_trace::resolve::{Anomalies, Lost, Outcome};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
-use et_trace::text::TextNames;
 use et_trace::types::{TypeId, for_people};
 use et_trace::{Thread, Trace};
 
@@ -310,26 +309,6 @@ fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
     letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
 }
 
-fn site_text(source: &Source, site: SiteId) -> String {
-    match source {
-        Source::Trace(trace) => trace.names.site_text(site),
-        Source::Text(text) => text
-            .names()
-            .and_then(|names| names.site_text(site.0.into()))
-            .unwrap_or_else(|| format!("site {:x}", site.0)),
-    }
-}
-
-fn method_text(source: &Source, method: MethodId) -> String {
-    match source {
-        Source::Trace(trace) => trace.names.method_text(method),
-        Source::Text(text) => text
-            .names()
-            .and_then(|names| names.method_text(method.0.into()).map(str::to_owned))
-            .unwrap_or_else(|| format!("method {:x}", method.0)),
-    }
-}
-
 /// Reads a whole trace; lists are cut to `top` entries.
 pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
     let with_lives = source.deaths(reading.deaths) != Deaths::None;
@@ -345,17 +324,12 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
     };
     let type_text = |ty: TypeId| for_people(types.descriptor(ty));
     // What a site makes; the types that it was seen to make say the same of all but inner arrays.
-    let made_at = |site: SiteId, seen: TypeId| match source {
-        Source::Trace(trace) => type_text(trace.names.site_type(site, 0).unwrap_or(TypeId::UNKNOWN)),
-        Source::Text(text) => {
-            let known = text.names().and_then(|names: &TextNames| names.site_type(site.0.into()));
-            known.map_or_else(|| type_text(seen), for_people)
-        }
-    };
+    let naming = source.naming();
+    let made_at = |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
     let texts = lines::Texts {
         ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
-        site: &|site| site_text(source, site),
-        method: &|method| method_text(source, method),
+        site: &|site| naming.site(site),
+        method: &|method| naming.method(method),
     };
     let mut summary = of_records(source, &ending);
     let by_type = tally.by(|row| row.key.ty);

@@ -139,13 +139,7 @@ impl<'a> Tally<'a> {
 
     fn method_of(&mut self, site: SiteId) -> MethodId {
         let source = self.source;
-        *self.sites.entry(site).or_insert_with(|| match source {
-            Source::Trace(trace) => trace.names.site(site).map_or(NONE, |(table, site)| table.method_id(site.method)),
-            Source::Text(text) => {
-                let method = text.names().and_then(|names| names.site_method(site.0.into()));
-                method.and_then(|method| u32::try_from(method).ok()).map_or(NONE, MethodId)
-            }
-        })
+        *self.sites.entry(site).or_insert_with(|| source.naming().method_of_site(site).unwrap_or(NONE))
     }
 
     fn made(&mut self, alloc: &Alloc, kind: usize, tick: Tick) {

@@ -9,6 +9,7 @@ use super::graph::HeldByStack;
 use super::hold::{Hold, Told};
 use super::recording::Played;
 use super::{LifetimesError, vm};
+use crate::batch::Place;
 use crate::record::{ObjectId, Record};
 use crate::resolve::Outcome;
 use crate::trace::Trace;
@@ -63,15 +64,14 @@ pub trait Keeper {
 pub fn replay_known(
     trace: &Trace,
     mut known: AllKnown<'_>,
-    mut visit: impl FnMut(&Told) -> ControlFlow<()>,
+    mut visit: impl FnMut(Told, Place) -> ControlFlow<()>,
 ) -> Result<Outcome, LifetimesError> {
     let mut next = known.next().transpose().map_err(LifetimesError::Known)?;
     let mut failed = None;
     let mut number = 0;
-    let outcome = vm::each(trace, |told| {
-        let mut told = *told;
+    let outcome = vm::each(trace, |mut told, place| {
         if matches!(told, Told::Hold(Hold::ToTheEnd { .. })) {
-            return visit(&told);
+            return visit(told, place);
         }
         let mut advance = |next: &mut Option<Known>| match known.next().transpose() {
             Ok(found) => {
@@ -89,11 +89,11 @@ pub fn replay_known(
             *old = ObjectId::NULL;
             advance(&mut next)?;
         }
-        visit(&told)?;
+        visit(told, place)?;
         while let Some(Known::Found { after, record }) = next
             && after == number
         {
-            visit(&Told::Record(record))?;
+            visit(Told::Record(record), place)?;
             advance(&mut next)?;
         }
         number += 1;

@@ -13,6 +13,7 @@ mod graph;
 mod hold;
 mod known;
 mod last_mention;
+mod places;
 mod recorder;
 mod recording;
 mod spool;
@@ -33,7 +34,8 @@ pub use recorder::{Recorder, Special};
 pub use recording::{Cost, Played, Recording};
 pub use spool::Limits;
 pub use step::Step;
-pub use vm::{Place, each, record, record_seen};
+pub(crate) use vm::each;
+pub use vm::{record, record_seen};
 
 use crate::file::ReadError;
 

@@ -1,6 +1,5 @@
 //! Takes down what happens to objects, and what no record says of what holds them.
 
-use et_format::Wall;
 use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
@@ -9,6 +8,7 @@ use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::times::Times;
 use super::{LifetimesError, Recording};
+use crate::batch::Place;
 use crate::model::Stacks;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::types::TypeId;
@@ -36,6 +36,7 @@ pub struct Recorder {
     held_at_end: FxHashSet<ObjectId>,
     stacks: Stacks,
     times: Times,
+    place: Place,
     watcher: Watcher,
 }
 
@@ -49,6 +50,7 @@ impl Recorder {
             held_at_end: FxHashSet::default(),
             stacks: Stacks::default(),
             times: Times::default(),
+            place: Place::default(),
             watcher: Watcher::default(),
         }
     }
@@ -92,10 +94,17 @@ impl Recorder {
         self.writer.push(&step)
     }
 
-    /// When the events were made among which the next step is.
+    /// Where the next steps stand.
     #[inline]
-    pub fn wall(&mut self, wall: Wall) {
-        self.times.note(self.writer.steps(), wall.begin);
+    pub fn at(&mut self, place: Place) {
+        if place == self.place {
+            return;
+        }
+        self.place = place;
+        if let Some(wall) = place.wall() {
+            self.times.note(self.writer.steps(), wall.begin);
+        }
+        self.writer.at(place);
     }
 
     /// Number of the next step.

@@ -10,6 +10,7 @@ use super::last_mention::LastMentions;
 use super::spool::Spool;
 use super::step::Step;
 use super::times::{Times, TimesIter};
+use crate::batch::Place;
 use crate::model::OnStack;
 use crate::record::{ObjectId, Record};
 use crate::watch::{Unit, Watcher};
@@ -43,6 +44,8 @@ pub enum Played<'a> {
     Found(&'a Record),
     /// What follows is of events that were made from that time on.
     Time(Nanos),
+    /// What follows stands there, where [`Limits::places`](super::Limits::places) says to keep it.
+    At(Place),
 }
 
 /// What it took, and what it found at the end.
@@ -79,7 +82,7 @@ impl Recording {
         self.replay_steps(|played| match played {
             Played::Step(_, step) => step.record().map_or(ControlFlow::Continue(()), |record| visit(&record)),
             Played::Found(record) => visit(record),
-            Played::Time(_) => ControlFlow::Continue(()),
+            Played::Time(_) | Played::At(_) => ControlFlow::Continue(()),
         })
     }
 
@@ -153,7 +156,13 @@ impl Recording {
         for piece in window.pieces {
             self.spool.read(piece, steps)?;
             self.watcher.add(steps.len() as u64);
+            let mut places = self.spool.places(piece)?.into_iter().peekable();
             for (number, step) in (self.spool.first(piece)..).zip(steps.iter_mut()) {
+                while let Some((_, place)) = places.next_if(|(from, _)| *from <= number) {
+                    if visit(Played::At(place)).is_break() {
+                        return Ok(ControlFlow::Break(()));
+                    }
+                }
                 if let Some(time) = times.until(number)
                     && visit(Played::Time(time)).is_break()
                 {

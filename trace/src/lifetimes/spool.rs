@@ -5,7 +5,9 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use super::places::{self, PlaceList};
 use super::step::{Damaged, Step, StepEncoder, decode};
+use crate::batch::Place;
 use crate::store::{Piece, Store};
 
 /// How much is done at a time.
@@ -17,11 +19,13 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Steps between two looks for the dead, at least; with more objects alive than this, as many as there are objects.
     pub window_steps: u64,
+    /// Whether to keep where each step stands.
+    pub places: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { piece_bytes: 1 << 20, memory_bytes: 64 << 20, window_steps: 1 << 20 }
+        Self { piece_bytes: 1 << 20, memory_bytes: 64 << 20, window_steps: 1 << 20, places: false }
     }
 }
 
@@ -37,17 +41,29 @@ pub struct SpoolWriter {
     steps: u64,
     /// Sequence number of the first step of each piece.
     firsts: Vec<u64>,
-    queue: Option<SyncSender<Vec<u8>>>,
-    packer: JoinHandle<io::Result<(Store, Vec<Piece>)>>,
+    /// Where the steps of the piece stand.
+    places: PlaceList,
+    queue: Option<SyncSender<(Vec<u8>, Vec<u8>)>>,
+    packer: JoinHandle<io::Result<(Store, Vec<Stored>)>>,
+}
+
+/// A piece of the spool.
+#[derive(Clone, Copy, Debug)]
+struct Stored {
+    steps: Piece,
+    places: Piece,
 }
 
 impl SpoolWriter {
     /// An empty spool.
     pub fn new(limits: Limits) -> Self {
-        let (queue, pieces) = sync_channel::<Vec<u8>>(QUEUED);
+        let (queue, pieces) = sync_channel::<(Vec<u8>, Vec<u8>)>(QUEUED);
         let packer = std::thread::spawn(move || {
             let mut store = Store::new(limits.memory_bytes);
-            let stored = pieces.iter().map(|piece| store.append(&piece)).collect::<io::Result<Vec<_>>>()?;
+            let mut append = |(steps, places): (Vec<u8>, Vec<u8>)| {
+                Ok(Stored { steps: store.append(&steps)?, places: store.append(&places)? })
+            };
+            let stored = pieces.iter().map(&mut append).collect::<io::Result<Vec<_>>>()?;
             Ok((store, stored))
         });
         Self {
@@ -56,6 +72,7 @@ impl SpoolWriter {
             encoder: StepEncoder::default(),
             steps: 0,
             firsts: vec![0],
+            places: PlaceList::default(),
             queue: Some(queue),
             packer,
         }
@@ -69,6 +86,14 @@ impl SpoolWriter {
         self.buffer.len() < self.limits.piece_bytes || self.hand_over()
     }
 
+    /// Where the next steps stand.
+    #[inline]
+    pub fn at(&mut self, place: Place) {
+        if self.limits.places {
+            self.places.at(self.steps, place);
+        }
+    }
+
     /// Number of the next step.
     pub fn steps(&self) -> u64 {
         self.steps
@@ -78,7 +103,8 @@ impl SpoolWriter {
         let piece = std::mem::replace(&mut self.buffer, Vec::with_capacity(self.limits.piece_bytes + 64));
         self.encoder = StepEncoder::default();
         self.firsts.push(self.steps);
-        self.queue.as_ref().is_some_and(|queue| queue.send(piece).is_ok())
+        let places = self.places.take(self.steps);
+        self.queue.as_ref().is_some_and(|queue| queue.send((piece, places)).is_ok())
     }
 
     /// The spool, ready to be read.
@@ -100,7 +126,7 @@ impl SpoolWriter {
 pub struct Spool {
     limits: Limits,
     store: Store,
-    pieces: Vec<Piece>,
+    pieces: Vec<Stored>,
     firsts: Vec<u64>,
 }
 
@@ -133,7 +159,15 @@ impl Spool {
     /// The steps of one piece, in place of what `steps` held.
     pub fn read(&self, piece: usize, steps: &mut Vec<Step>) -> io::Result<()> {
         steps.clear();
-        let bytes = self.store.read(self.pieces[piece])?;
+        let bytes = self.store.read(self.pieces[piece].steps)?;
         decode(&bytes, steps).map_err(|Damaged| io::Error::new(io::ErrorKind::InvalidData, Damaged))
+    }
+
+    /// Where the steps of one piece stand, from which step on; nothing if that was not kept.
+    pub fn places(&self, piece: usize) -> io::Result<Vec<(u64, Place)>> {
+        if !self.limits.places {
+            return Ok(Vec::new());
+        }
+        Ok(places::decode(&self.store.read(self.pieces[piece].places)?))
     }
 }

@@ -104,37 +104,55 @@ impl StepEncoder {
     /// Appends one step.
     #[inline]
     pub fn push(&mut self, out: &mut Vec<u8>, step: &Step) {
-        let (kind, ids, small): (u8, &[u64], &[u32]) = match *step {
-            Step::Record(Record::Alloc(alloc)) => {
-                let kind = Record::Alloc(alloc).letter_index() as u8;
-                (kind, &[alloc.object.0, alloc.size], &[alloc.ty.0, alloc.site.0, alloc.length])
+        match *step {
+            Step::Record(ref record) => self.record(out, record),
+            Step::WeakUpdate { old, origin, target, slot, thread } => {
+                let kind = UPDATE | WEAK | slot_flag(slot);
+                self.write(out, kind, thread, [old.0, origin.0, target.0], [slot.number()]);
             }
-            Step::Record(Record::Update { old, origin, target, slot, .. }) => {
-                (UPDATE | slot_flag(slot), &[old.0, origin.0, target.0], &[slot.number()])
-            }
-            Step::WeakUpdate { old, origin, target, slot, .. } => {
-                (UPDATE | WEAK | slot_flag(slot), &[old.0, origin.0, target.0], &[slot.number()])
-            }
-            Step::Record(Record::Entry { method, receiver, .. }) => (ENTRY, &[receiver.0], &[method.0]),
-            Step::Record(Record::Exit { method, receiver, .. }) => (EXIT, &[receiver.0], &[method.0]),
-            Step::Record(Record::ExitThrow { method, receiver, exception, .. }) => {
-                (EXIT_THROW, &[receiver.0, exception.0], &[method.0])
-            }
-            Step::Record(Record::Throw { method, receiver, exception, .. }) => {
-                (THROW, &[receiver.0, exception.0], &[method.0])
-            }
-            Step::Record(Record::Handle { method, receiver, exception, .. }) => {
-                (HANDLE, &[receiver.0, exception.0], &[method.0])
-            }
-            Step::Record(Record::Death { object, .. }) => (DEATH, &[object.0], &[]),
-            Step::Record(Record::Root { object, .. }) => (ROOT, &[object.0], &[]),
-            Step::Held { object, .. } => (HELD, &[object.0], &[]),
+            Step::Held { object, thread } => self.write(out, HELD, thread, [object.0], []),
             Step::Initial { origin, target, slot, weak } => {
-                let weak = if weak { WEAK } else { 0 };
-                (INITIAL | weak | slot_flag(slot), &[origin.0, target.0], &[slot.number()])
+                let kind = INITIAL | slot_flag(slot) | if weak { WEAK } else { 0 };
+                self.write(out, kind, ThreadId(0), [origin.0, target.0], [slot.number()]);
             }
-        };
-        let thread = step.thread();
+        }
+    }
+
+    #[inline]
+    fn record(&mut self, out: &mut Vec<u8>, record: &Record) {
+        match *record {
+            Record::Entry { method, receiver, thread } => self.write(out, ENTRY, thread, [receiver.0], [method.0]),
+            Record::Exit { method, receiver, thread } => self.write(out, EXIT, thread, [receiver.0], [method.0]),
+            Record::Alloc(Alloc { object, size, ty, site, length, thread, .. }) => {
+                let kind = record.letter_index() as u8;
+                self.write(out, kind, thread, [object.0, size], [ty.0, site.0, length]);
+            }
+            Record::Update { old, origin, target, slot, thread } => {
+                self.write(out, UPDATE | slot_flag(slot), thread, [old.0, origin.0, target.0], [slot.number()]);
+            }
+            Record::ExitThrow { method, receiver, exception, thread } => {
+                self.write(out, EXIT_THROW, thread, [receiver.0, exception.0], [method.0]);
+            }
+            Record::Throw { method, receiver, exception, thread } => {
+                self.write(out, THROW, thread, [receiver.0, exception.0], [method.0]);
+            }
+            Record::Handle { method, receiver, exception, thread } => {
+                self.write(out, HANDLE, thread, [receiver.0, exception.0], [method.0]);
+            }
+            Record::Death { object, thread } => self.write(out, DEATH, thread, [object.0], []),
+            Record::Root { object, thread } => self.write(out, ROOT, thread, [object.0], []),
+        }
+    }
+
+    #[inline(always)]
+    fn write<const IDS: usize, const SMALL: usize>(
+        &mut self,
+        out: &mut Vec<u8>,
+        kind: u8,
+        thread: ThreadId,
+        ids: [u64; IDS],
+        small: [u32; SMALL],
+    ) {
         let wide = ids.iter().fold(0, |all, id| all | id) >> 32 != 0;
         let same = self.thread == Some(thread);
         out.push(kind | if wide { WIDE } else { 0 } | if same { SAME_THREAD } else { 0 });
@@ -142,10 +160,10 @@ impl StepEncoder {
             out.extend_from_slice(&thread.0.to_le_bytes());
             self.thread = Some(thread);
         }
-        for &value in small {
+        for value in small {
             out.extend_from_slice(&value.to_le_bytes());
         }
-        for &id in ids {
+        for id in ids {
             if wide {
                 out.extend_from_slice(&id.to_le_bytes());
             } else {
@@ -203,49 +221,49 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
             if first & ELEMENT != 0 { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
         };
         let weak = first & WEAK != 0;
-        let step = match first & KIND {
+        // Each pushed where it is made: what was just written by halves is slow to copy as a whole.
+        match first & KIND {
             kind @ 0..=4 => {
                 let (ty, site, length) = (TypeId(bytes.small()?), SiteId(bytes.small()?), bytes.small()?);
                 let (object, size) = (bytes.object()?, bytes.id()?);
                 let kind = AllocKind::ALL[usize::from(kind)];
-                Step::Record(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread }))
+                steps.push(Step::Record(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread })));
             }
             UPDATE => {
                 let slot = slot(bytes.small()?);
                 let (old, origin, target) = (bytes.object()?, bytes.object()?, bytes.object()?);
                 if weak {
-                    Step::WeakUpdate { old, origin, target, slot, thread }
+                    steps.push(Step::WeakUpdate { old, origin, target, slot, thread });
                 } else {
-                    Step::Record(Record::Update { old, origin, target, slot, thread })
+                    steps.push(Step::Record(Record::Update { old, origin, target, slot, thread }));
                 }
             }
-            kind @ (ENTRY | EXIT) => {
+            ENTRY => {
                 let (method, receiver) = (MethodId(bytes.small()?), bytes.object()?);
-                Step::Record(if kind == ENTRY {
-                    Record::Entry { method, receiver, thread }
-                } else {
-                    Record::Exit { method, receiver, thread }
-                })
+                steps.push(Step::Record(Record::Entry { method, receiver, thread }));
+            }
+            EXIT => {
+                let (method, receiver) = (MethodId(bytes.small()?), bytes.object()?);
+                steps.push(Step::Record(Record::Exit { method, receiver, thread }));
             }
             kind @ (EXIT_THROW | THROW | HANDLE) => {
                 let (method, receiver, exception) = (MethodId(bytes.small()?), bytes.object()?, bytes.object()?);
-                Step::Record(match kind {
+                steps.push(Step::Record(match kind {
                     EXIT_THROW => Record::ExitThrow { method, receiver, exception, thread },
                     THROW => Record::Throw { method, receiver, exception, thread },
                     _ => Record::Handle { method, receiver, exception, thread },
-                })
+                }));
             }
-            DEATH => Step::Record(Record::Death { object: bytes.object()?, thread }),
-            ROOT => Step::Record(Record::Root { object: bytes.object()?, thread }),
-            HELD => Step::Held { object: bytes.object()?, thread },
+            DEATH => steps.push(Step::Record(Record::Death { object: bytes.object()?, thread })),
+            ROOT => steps.push(Step::Record(Record::Root { object: bytes.object()?, thread })),
+            HELD => steps.push(Step::Held { object: bytes.object()?, thread }),
             INITIAL => {
                 let slot = slot(bytes.small()?);
                 let (origin, target) = (bytes.object()?, bytes.object()?);
-                Step::Initial { origin, target, slot, weak }
+                steps.push(Step::Initial { origin, target, slot, weak });
             }
             _ => return Err(Damaged),
-        };
-        steps.push(step);
+        }
     }
     Ok(())
 }

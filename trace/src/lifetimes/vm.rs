@@ -3,7 +3,6 @@
 
 use std::ops::ControlFlow;
 
-use et_format::Wall;
 use et_format::event::{ObjectHash, Ticket};
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -11,23 +10,15 @@ use super::hold::{Hold, Told, WeakSlots};
 use super::recorder::{Recorder, Special};
 use super::{LifetimesError, Limits, Recording};
 use crate::ReadError;
-use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
-use crate::resolve::{self, Outcome};
+use crate::batch::{self, Filler, Place};
+use crate::record::{Alloc, AllocKind, Clock, ObjectId, Record, Slot, ThreadId};
+use crate::resolve::{self, Context, Outcome, Visit};
 use crate::trace::Trace;
 use crate::types::TypeId;
 
 /// Takes down a whole trace.
 pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
     record_seen(trace, limits, |_, _, _| {})
-}
-
-/// Where something is told.
-#[derive(Clone, Copy, Debug)]
-pub struct Place {
-    /// Its place in the order between threads.
-    pub ticket: Ticket,
-    /// When the events were made that it is among; none if the trace does not say.
-    pub wall: Option<Wall>,
 }
 
 /// As [`record`]; `see` gets all that is told, where, and the number of its step.
@@ -38,62 +29,117 @@ pub fn record_seen(
 ) -> Result<(Recording, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
     recorder.watch(trace.file.watcher());
-    let outcome = each_at(trace, |told, place| {
-        see(told, place, recorder.steps());
-        if let Some(wall) = place.wall {
-            recorder.wall(wall);
-        }
+    let fill = |mut filler: Filler| {
+        let outcome = each(trace, &mut filler);
+        filler.finish();
+        outcome
+    };
+    let (outcome, _) = batch::through(&trace.types, Clock::default(), fill, |told, at| {
+        see(told, at.place, recorder.steps());
+        recorder.at(at.place);
         match recorder.told(told) {
             true => ControlFlow::Continue(()),
             // Why shows in the end.
             false => ControlFlow::Break(()),
         }
-    })?;
+    });
+    let outcome = outcome?;
     Ok((recorder.finish()?, outcome))
 }
 
-/// Calls `visit` with each record, in order, and between them with what else holds objects, until it breaks off or the
-/// trace ends.
-pub fn each(trace: &Trace, mut visit: impl FnMut(&Told) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
-    each_at(trace, |told, _| visit(told))
+/// Who is told.
+pub(crate) trait Listen {
+    /// What is told next, and where it stands. Inlined for those who keep it, as [`Visit::record`] is.
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()>;
 }
 
-/// As [`each`], with the place of each record.
-fn each_at(trace: &Trace, mut visit: impl FnMut(&Told, Place) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
-    let mut vm = Vm::new(trace);
-    let mut failed = None;
-    let mut flow = ControlFlow::Continue(());
-    let mut place = Place { ticket: Ticket(u64::MAX), wall: None };
-    let outcome = trace.for_each(|record, context| {
-        place = Place { ticket: context.ticket, wall: context.wall };
-        // Who wants to break off here does so at the next record.
-        let mut hold = |hold| _ = visit(&Told::Hold(hold), place);
-        let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
-        if !is_initial && !vm.has_begun {
-            failed = vm.begin(&mut hold).err();
-        }
-        vm.until(context.ticket, &mut hold);
-        if let Record::Alloc(alloc) = record {
-            vm.saw(alloc, is_initial);
-        }
-        flow = if failed.is_none() { visit(&Told::Record(*record), place) } else { ControlFlow::Break(()) };
-        if let (true, Record::Alloc(alloc)) = (context.is_constant && flow.is_continue(), record) {
-            flow = visit(&Told::Hold(Hold::ToTheEnd { object: alloc.object }), place);
-        }
-        flow
-    })?;
-    if let Some(error) = failed {
-        return Err(error);
+impl<F: FnMut(Told, Place) -> ControlFlow<()>> Listen for F {
+    #[inline]
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
+        self(told, place)
     }
-    if flow.is_continue() {
-        place.ticket = Ticket(u64::MAX);
-        let mut hold = |hold| _ = visit(&Told::Hold(hold), place);
-        if !vm.has_begun {
-            vm.begin(&mut hold)?;
-        }
-        vm.end(&mut hold);
+}
+
+impl Listen for &mut Filler {
+    #[inline(always)]
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
+        self.at(place);
+        self.push(told)
     }
+}
+
+/// Tells each record, in order, and between them what else holds objects, until the listener breaks off or the trace ends.
+pub(crate) fn each(trace: &Trace, listener: impl Listen) -> Result<Outcome, ReadError> {
+    let vm = Vm::new(trace);
+    let flow = ControlFlow::Continue(());
+    let mut telling = Telling { vm, failed: None, flow, last: Place::default(), listener };
+    let outcome = resolve::run(trace, &mut telling)?;
+    telling.end()?;
     Ok(outcome)
+}
+
+struct Telling<'a, L> {
+    vm: Vm<'a>,
+    failed: Option<ReadError>,
+    flow: ControlFlow<()>,
+    /// Of the last record.
+    last: Place,
+    listener: L,
+}
+
+impl<L: Listen> Visit for &mut Telling<'_, L> {
+    #[inline(always)]
+    fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()> {
+        self.last = context.place;
+        let is_initial = matches!(record, Record::Alloc(Alloc { kind: AllocKind::Initial, .. }));
+        if self.vm.is_due(context.ticket()) || (!self.vm.has_begun && !is_initial) {
+            self.catch_up(is_initial, context.place);
+        }
+        let mut constant = None;
+        if let Record::Alloc(alloc) = &record {
+            self.vm.saw(alloc, is_initial);
+            constant = context.is_constant.then_some(alloc.object);
+        }
+        if self.failed.is_some() {
+            return ControlFlow::Break(());
+        }
+        self.flow = self.listener.told(Told::Record(record), context.place);
+        if let Some(object) = constant
+            && self.flow.is_continue()
+        {
+            self.flow = self.listener.told(Told::Hold(Hold::ToTheEnd { object }), context.place);
+        }
+        self.flow
+    }
+}
+
+impl<L: Listen> Telling<'_, L> {
+    /// What holds objects before the next record.
+    #[cold]
+    fn catch_up(&mut self, is_initial: bool, place: Place) {
+        // Who wants to break off here does so at the next record.
+        let mut hold = |hold| _ = self.listener.told(Told::Hold(hold), place);
+        if !is_initial && !self.vm.has_begun {
+            self.failed = self.vm.begin(&mut hold).err();
+        }
+        self.vm.until(place.ticket().unwrap_or_default(), &mut hold);
+    }
+
+    /// There are no more records.
+    fn end(mut self) -> Result<(), ReadError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        if self.flow.is_continue() {
+            let place = Place::new(Ticket(u64::MAX), self.last.wall());
+            let mut hold = |hold| _ = self.listener.told(Told::Hold(hold), place);
+            if !self.vm.has_begun {
+                self.vm.begin(&mut hold)?;
+            }
+            self.vm.end(&mut hold);
+        }
+        Ok(())
+    }
 }
 
 fn special(trace: &Trace) -> Special {
@@ -169,6 +215,12 @@ impl<'a> Vm<'a> {
             self.weak.saw(alloc);
             self.initial.push((alloc.object, alloc.ty));
         }
+    }
+
+    /// Whether something else holds objects before that ticket.
+    #[inline]
+    fn is_due(&self, ticket: Ticket) -> bool {
+        self.changes.get(self.next).is_some_and(|change| change.0 < ticket)
     }
 
     fn until(&mut self, ticket: Ticket, tell: &mut impl FnMut(Hold)) {

@@ -4,6 +4,7 @@ use et_names::{FieldId, FieldRefId, ID_LIMIT};
 use rustc_hash::FxHashMap;
 
 use super::Anomalies;
+use super::recent::Recent;
 use crate::names::Names;
 use crate::types::Types;
 
@@ -23,6 +24,8 @@ pub struct ExtraField {
 /// Declared fields by field reference.
 #[derive(Debug, Default)]
 pub struct Fields {
+    /// Dense indexes.
+    recent: Recent<usize>,
     /// By dense index of the reference; 0: not resolved yet.
     resolved: Vec<u32>,
     extra: Vec<ExtraField>,
@@ -44,7 +47,7 @@ impl Fields {
     /// The declared field of a reference.
     #[inline]
     pub fn of_ref(&mut self, id: FieldRefId, names: &Names, types: &Types, anomalies: &mut Anomalies) -> FieldId {
-        match names.field_ref_index(id) {
+        match self.recent.get(id.0, || names.field_ref_index(id)) {
             Some(index) if self.resolved[index] != 0 => FieldId(self.resolved[index]),
             Some(index) => {
                 let field = self.resolve(id, names, types, anomalies);

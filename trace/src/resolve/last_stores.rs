@@ -17,6 +17,7 @@ use std::sync::{Mutex, PoisonError};
 use et_format::event::{self, Event, ObjectHash, Ticket};
 
 use super::bits::IdSet;
+use super::unpacking::PieceOf;
 use crate::file::ThreadEvents;
 use crate::store::{Piece, Store};
 use crate::trace::Trace;
@@ -35,6 +36,8 @@ pub struct LastStores {
     /// In the order in which the pieces end.
     ends: Vec<(Ticket, Piece)>,
     next: usize,
+    /// All pieces in the order in which they will be read.
+    order: Vec<PieceOf>,
 }
 
 /// What a piece of events stores into.
@@ -51,7 +54,7 @@ impl LastStores {
     }
 
     fn unknown() -> Self {
-        Self { stored_into: None, lists: Store::new(0), ends: Vec::new(), next: 0 }
+        Self { stored_into: None, lists: Store::new(0), ends: Vec::new(), next: 0, order: Vec::new() }
     }
 
     fn try_find(trace: &Trace) -> io::Result<Self> {
@@ -64,17 +67,24 @@ impl LastStores {
             .collect();
         let (found, store) = stores(trace, &pieces)?;
         let mut ended = Vec::new();
+        let mut order = Vec::with_capacity(pieces.len());
         let mut now = Ticket(0);
         for (at, (&(events, piece), stores)) in pieces.iter().zip(found).enumerate() {
             if piece == 0 {
                 // A thread with frames from before has the ticket of its start until its first event.
                 now = trace.thread(events.thread).map_or(Ticket(0), |thread| thread.start);
+                order.push((now.max(trace.file.first_ticket(events)), at));
+            } else {
+                // It is asked for where the one before it ends.
+                order.push((now, at));
             }
             // A ticket that is lower than the one before it counts for nothing.
             now = now.max(stores.last);
             ended.extend(stores.objects.map(|objects| (now, at, objects)));
         }
         ended.sort_unstable_by_key(|&(end, at, _)| (end, at));
+        order.sort_unstable();
+        let order = order.into_iter().map(|(_, at)| (pieces[at].0.thread, pieces[at].1)).collect();
         let mut stored_into = IdSet::default();
         let mut lists = Store::new(MEMORY);
         let mut ends = Vec::new();
@@ -88,7 +98,12 @@ impl LastStores {
             }
         }
         ends.reverse();
-        Ok(Self { stored_into: Some(stored_into), lists, ends, next: 0 })
+        Ok(Self { stored_into: Some(stored_into), lists, ends, next: 0, order })
+    }
+
+    /// All pieces of events, in the order in which they are likely to be read; none if that could not be found out.
+    pub fn take_order(&mut self) -> Vec<PieceOf> {
+        std::mem::take(&mut self.order)
     }
 
     /// Whether an event will store into the object.

@@ -9,11 +9,13 @@ mod fields;
 mod last_stores;
 mod objects;
 mod piece;
+mod recent;
 mod sizes;
 mod slots;
 #[cfg(test)]
 mod tests;
 mod thread;
+mod unpacking;
 
 use std::ops::ControlFlow;
 
@@ -28,12 +30,16 @@ pub use thread::StartFrame;
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{InitialSlot, Wall, class_flags};
+
 use fields::Fields;
 use last_stores::LastStores;
 use objects::Objects;
+use recent::Recent;
 use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};
+use unpacking::Unpacking;
 
+use crate::batch::Place;
 use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::merge::{Sink, merge};
@@ -48,12 +54,18 @@ pub struct Context<'a> {
     pub trace: &'a Trace,
     /// M, E and X records before it.
     pub tick: Tick,
-    /// Its place in the order between threads.
-    pub ticket: Ticket,
-    /// When the events were made that it is among; none if the trace does not say.
-    pub wall: Option<Wall>,
+    /// Its place in the order between threads, and when the events were made that it is among.
+    pub place: Place,
     /// It tells of an object that a class holds: a constant.
     pub is_constant: bool,
+}
+
+impl Context<'_> {
+    /// Its place in the order between threads.
+    #[inline]
+    pub fn ticket(&self) -> Ticket {
+        self.place.ticket().unwrap_or_default()
+    }
 }
 
 /// A thread whose stack was not empty at the end.
@@ -93,17 +105,36 @@ pub struct Kept {
     pub ahead: usize,
 }
 
-pub(crate) fn run(
-    trace: &Trace,
-    visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>,
-) -> Result<Outcome, ReadError> {
+/// Who gets the records as they are made.
+pub(crate) trait Visit {
+    /// The next record. Those who keep it have this inlined, so that it is made where it is kept: what was just written by
+    /// halves is slow to copy as a whole.
+    fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()>;
+}
+
+impl<F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Visit for F {
+    #[inline]
+    fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()> {
+        self(&record, context)
+    }
+}
+
+pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError> {
     let mut shared = Shared::new(&trace.file, &trace.names, &trace.classes);
     shared.lost.events = trace.file.lost_events();
     let mut resolver = Resolver::new(trace, visit);
     resolver.initial(&mut shared.anomalies)?;
     let (firsts, open) = (trace.threads.iter().enumerate().filter_map(|at| first(trace, at)), |at| open(trace, at));
     trace.file.begin_events("reading events");
-    merge(firsts, open, &mut shared, &mut resolver);
+    let order = resolver.last_stores.take_order();
+    std::thread::scope(|scope| {
+        if order.len() >= ENOUGH_PIECES && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+            shared.unpack(Unpacking::ahead(&trace.file, order, scope));
+        }
+        merge(firsts, open, &mut shared, &mut resolver);
+        // Who stops early wants no more unpacked.
+        shared.unpack(Unpacking::when_asked(&trace.file));
+    });
     resolver.mirrors_until(Ticket(u64::MAX));
     let kept = Kept { stacks: resolver.stacks.all.len(), ..shared.kept() };
     let Shared { mut anomalies, lost, .. } = shared;
@@ -204,6 +235,8 @@ fn each_initial_reference(
     })
 }
 
+/// Fewer pieces of events are not worth a thread that unpacks them ahead.
+const ENOUGH_PIECES: usize = 4;
 /// Frames for which an empty stack keeps room.
 const ROOM_TO_KEEP: usize = 4;
 
@@ -280,13 +313,15 @@ struct Resolver<'a, F> {
     last_stores: LastStores,
     fields: Fields,
     array_sizes: ArraySizes,
+    methods: Recent<()>,
+    site_types: Recent<TypeId>,
     stacks: Stacks,
     /// Stack on which each source's actions happen, from its first turn to its end.
     stack_of_source: Vec<Option<usize>>,
     /// When the piece of events was filled that each source is in.
     wall_of_source: Vec<Option<Wall>>,
-    /// That of the current segment.
-    wall: Option<Wall>,
+    /// That of the current segment, and its ticket.
+    place: Place,
     /// Stack of the current segment.
     current: usize,
     /// Of the record that is being made.
@@ -296,7 +331,7 @@ struct Resolver<'a, F> {
     class_type: TypeId,
 }
 
-impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
+impl<'a, F: Visit> Resolver<'a, F> {
     fn new(trace: &'a Trace, visit: F) -> Self {
         Self {
             trace,
@@ -310,9 +345,11 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
             last_stores: LastStores::find(trace),
             fields: Fields::new(&trace.names),
             array_sizes: ArraySizes::new(&trace.file.meta().array_layout),
+            methods: Recent::default(),
+            site_types: Recent::default(),
             stack_of_source: vec![None; trace.threads.len()],
             wall_of_source: vec![None; trace.threads.len()],
-            wall: None,
+            place: Place::new(Ticket(0), None),
             stacks: Stacks::default(),
             current: 0,
             is_constant: false,
@@ -321,16 +358,17 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn emit(&mut self, record: Record) {
         if self.stopped {
             return;
         }
         self.totals.count(&record);
         let (tick, is_constant) = (Tick(self.tick), self.is_constant);
-        let context = Context { trace: self.trace, tick, ticket: self.ticket, wall: self.wall, is_constant };
-        self.stopped = (self.visit)(&record, &context).is_break();
-        self.tick += u64::from(record.ticks());
+        let ticks = record.ticks();
+        let context = Context { trace: self.trace, tick, place: self.place, is_constant };
+        self.stopped = self.visit.record(record, &context).is_break();
+        self.tick += u64::from(ticks);
     }
 
     /// The thread whose record is being made.
@@ -486,7 +524,8 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
 
     fn new_object(&mut self, site: SiteId, hash: ObjectHash, mirror: ObjectHash, anomalies: &mut Anomalies) {
         let class = self.trace.classes.at(mirror, self.ticket);
-        let site_type = if site.0 == 0 { None } else { self.trace.names.site_type(site, 0) };
+        let names = &self.trace.names;
+        let site_type = if site.0 == 0 { None } else { self.site_types.get(site.0, || names.site_type(site, 0)) };
         anomalies.unknown_sites += u64::from(site.0 != 0 && site_type.is_none());
         let (ty, site) = match (class, site_type) {
             (Some(class), _) => {
@@ -595,10 +634,12 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
         }
     }
 
+    #[inline]
     fn act(&mut self, source: usize, action: Action, anomalies: &mut Anomalies) {
         match action {
             Action::Enter { method, receiver } => {
-                if self.trace.names.method_index(method).is_none() {
+                let names = &self.trace.names;
+                if self.methods.get(method.0, || names.method_index(method).map(|_| ())).is_none() {
                     anomalies.unknown_methods += 1;
                 }
                 let receiver = self.subject(receiver, method, anomalies);
@@ -684,8 +725,9 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
     fn begin_piece(&mut self, source: usize, number: u32) {
         let file = &self.trace.file;
         let events = file.thread(self.trace.threads[source].index);
-        self.wall = events.and_then(|events| file.wall(events, number as usize));
-        self.wall_of_source[source] = self.wall;
+        let wall = events.and_then(|events| file.wall(events, number as usize));
+        self.wall_of_source[source] = wall;
+        self.place = Place::new(self.ticket, wall);
     }
 
     /// What the source does from here on is on the stack of that thread.
@@ -698,7 +740,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Resolver<'a, F> {
     }
 }
 
-impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'a>> for Resolver<'a, F> {
+impl<'a, F: Visit> Sink<ThreadSource<'a>> for Resolver<'a, F> {
     fn segment(&mut self, source: usize, ticket: Ticket, shared: &mut Shared<'a>) {
         self.mirrors_until(ticket);
         let (objects, slots) = (&mut self.objects, &mut self.slots);
@@ -714,7 +756,7 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'
             slots.tidy();
         }
         self.ticket = ticket;
-        self.wall = self.wall_of_source[source];
+        self.place = Place::new(ticket, self.wall_of_source[source]);
         match self.stack_of_source[source] {
             Some(stack) => self.current = stack,
             None => self.go_to(source, ThreadId(self.trace.threads[source].index)),
@@ -722,17 +764,14 @@ impl<'a, F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Sink<ThreadSource<'
     }
 
     #[inline]
-    fn item(&mut self, source: usize, action: Action, shared: &mut Shared<'a>) {
+    fn item(&mut self, source: usize, action: Action, shared: &mut Shared<'a>) -> ControlFlow<()> {
         self.act(source, action, &mut shared.anomalies);
+        if self.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
     fn end(&mut self, source: usize) {
         if let Some(stack) = self.stack_of_source[source].take() {
             self.stacks.leave(stack);
         }
-    }
-
-    fn stopped(&self) -> bool {
-        self.stopped
     }
 }

@@ -4,6 +4,7 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::ControlFlow;
 use std::os::unix::fs::FileExt;
 
 use et_format::event::{self, Event, MAX_WORDS, WORD};
@@ -183,28 +184,31 @@ impl Piece {
         Ok(())
     }
 
-    /// Hands the next event to `apply`; `false` if there is none. What follows events that cannot be decoded is left out.
+    /// Hands events to `apply` until it breaks off or there are no more. What follows events that cannot be decoded is left out.
     #[inline]
-    pub fn next<S>(
+    pub fn read<S, B>(
         &mut self,
         shared: &mut S,
         pieces: impl Fn(&mut S) -> &mut Pieces,
-        apply: impl FnOnce(Event<'_>, &mut S),
-    ) -> Result<bool, Obstacle> {
-        if self.rest.is_some() && self.bytes.len() - self.at < LARGEST {
-            self.read_on(pieces(shared))?;
-        }
-        match event::decode(&self.bytes[self.at..]) {
-            Ok(Some((event, len))) => {
-                self.at += len;
-                apply(event, shared);
-                Ok(true)
+        mut apply: impl FnMut(Event<'_>, &mut S) -> ControlFlow<B>,
+    ) -> Result<ControlFlow<B>, Obstacle> {
+        loop {
+            if self.rest.is_some() && self.bytes.len() - self.at < LARGEST {
+                self.read_on(pieces(shared))?;
             }
-            Ok(None) => {
-                self.drop_rest(pieces(shared));
-                Ok(false)
+            match event::decode(&self.bytes[self.at..]) {
+                Ok(Some((event, len))) => {
+                    self.at += len;
+                    if let flow @ ControlFlow::Break(_) = apply(event, shared) {
+                        return Ok(flow);
+                    }
+                }
+                Ok(None) => {
+                    self.drop_rest(pieces(shared));
+                    return Ok(ControlFlow::Continue(()));
+                }
+                Err(_) => return Err(self.give_up(pieces(shared))),
             }
-            Err(_) => Err(self.give_up(pieces(shared))),
         }
     }
 
@@ -295,13 +299,14 @@ mod tests {
             for (number, piece) in (0..).zip(&mut all) {
                 let found = loop {
                     let mut found = None;
-                    let next = piece.next(
+                    let next = piece.read(
                         &mut pieces,
                         |pieces| pieces,
                         |event, _| {
                             if let Event::Used { object } = event {
                                 found = Some(object.0);
                             }
+                            ControlFlow::Break(())
                         },
                     );
                     match next {
@@ -316,7 +321,10 @@ mod tests {
                 piece.set_aside(&mut pieces);
             }
         }
-        assert!(all.iter_mut().all(|piece| piece.next(&mut pieces, |pieces| pieces, |_, _| ()) == Ok(false)));
+        let ended = all.iter_mut().all(|piece| {
+            piece.read(&mut pieces, |pieces| pieces, |_, _| ControlFlow::Break(())) == Ok(ControlFlow::Continue(()))
+        });
+        assert!(ended);
         assert!(pieces.end <= FILE && again > 0, "{} bytes in the file, {again} times again", pieces.end);
         let window = 4 * WINDOW + (EVENTS as usize) * 8;
         assert!(pieces.most_held() < PIECES as usize * window, "{} bytes held", pieces.most_held());

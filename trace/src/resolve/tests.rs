@@ -813,7 +813,7 @@ fn quiet_threads_hold_little() {
     let outcome = trace
         .for_each(|record, context| {
             if record.letter() == 'P' {
-                found.push((context.ticket, record.objects()[0].0));
+                found.push((context.ticket(), record.objects()[0].0));
             }
             ControlFlow::Continue(())
         })

@@ -5,17 +5,20 @@
 //! therefore read ahead, as far as it takes, into a queue whose head is given out once it is settled.
 
 use std::collections::VecDeque;
+use std::ops::ControlFlow;
 
 use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::{FieldRefId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
 use super::piece::{Obstacle, Piece, Pieces};
+use super::recent::Recent;
+use super::unpacking::Unpacking;
 use super::{Anomalies, Kept, Lost};
 use crate::classes::Classes;
 use crate::file::{ThreadEvents, TraceFile};
-use crate::merge::{Source, Step};
-use crate::names::Names;
+use crate::merge::Source;
+use crate::names::{MethodInfo, Names};
 use crate::record::ThreadId;
 use crate::types::TypeId;
 
@@ -177,6 +180,8 @@ pub struct Shared<'a> {
     /// Items in the queues of all threads, when each began its last piece of events.
     ahead: usize,
     most_ahead: usize,
+    unpacking: Unpacking<'a>,
+    methods: Recent<MethodInfo>,
     /// Stacks of continuations that are not mounted.
     continuations: FxHashMap<ObjectHash, (ThreadId, Stack)>,
     most_continuations: usize,
@@ -195,10 +200,22 @@ impl<'a> Shared<'a> {
             pieces: Pieces::default(),
             ahead: 0,
             most_ahead: 0,
+            unpacking: Unpacking::when_asked(file),
+            methods: Recent::default(),
             continuations: FxHashMap::default(),
             most_continuations: 0,
             next_continuation: FIRST_CONTINUATION,
         }
+    }
+
+    /// Who unpacks events from here on.
+    pub fn unpack(&mut self, unpacking: Unpacking<'a>) {
+        self.unpacking = unpacking;
+    }
+
+    #[inline]
+    fn method_info(&mut self, method: MethodId) -> Option<MethodInfo> {
+        self.methods.get(method.0, || self.names.method_info(method))
     }
 
     /// No event names the continuation any more.
@@ -232,25 +249,59 @@ impl<'a> ThreadSource<'a> {
         Self { events, next_piece: 0, piece: Piece::default(), ended: false, ahead: 0, reader }
     }
 
-    /// Reads one event, or the next piece.
-    fn advance(&mut self, shared: &mut Shared<'a>) {
+    /// Reads events, or the next piece, until something waits in the queue. What happens is handed to `take` at once where
+    /// nothing that is read later can change it.
+    fn advance(
+        &mut self,
+        shared: &mut Shared<'a>,
+        take: &mut impl FnMut(Action, &mut Shared<'a>) -> ControlFlow<()>,
+    ) -> ControlFlow<Option<Ticket>> {
         let reader = &mut self.reader;
-        let read = self.piece.next(shared, |shared| &mut shared.pieces, |event, shared| reader.apply(event, shared));
+        let read = self.piece.read(
+            shared,
+            |shared| &mut shared.pieces,
+            |event, shared| {
+                if !reader.queue.is_empty() {
+                    reader.apply(event, shared);
+                    return ControlFlow::Break(ControlFlow::Continue(()));
+                }
+                match reader.settled(event, shared) {
+                    Settled::Action(action) => take(action, shared).map_break(|()| ControlFlow::Break(None)),
+                    Settled::Ticket(ticket) => ControlFlow::Break(ControlFlow::Break(Some(ticket))),
+                    Settled::Nothing => ControlFlow::Continue(()),
+                    Settled::Not => {
+                        reader.apply(event, shared);
+                        match reader.queue.is_empty() {
+                            true => ControlFlow::Continue(()),
+                            false => ControlFlow::Break(ControlFlow::Continue(())),
+                        }
+                    }
+                }
+            },
+        );
         match read {
-            Ok(true) => return,
-            Ok(false) => {}
+            Ok(ControlFlow::Break(flow)) => return flow,
+            Ok(ControlFlow::Continue(())) => {}
             Err(Obstacle::Undecodable { bytes }) => {
                 shared.lost.undecodable_pieces += 1;
                 shared.lost.undecodable_bytes += bytes;
             }
-            Err(Obstacle::Gone) => return self.load_again(shared),
+            Err(Obstacle::Gone) => {
+                self.load_again(shared);
+                return ControlFlow::Continue(());
+            }
         }
+        self.next_piece(shared);
+        ControlFlow::Continue(())
+    }
+
+    fn next_piece(&mut self, shared: &mut Shared<'a>) {
         match self.events.filter(|events| self.next_piece < events.len()) {
             Some(events) => {
                 let number = self.next_piece;
                 self.next_piece += 1;
-                let file = shared.file;
-                let loaded = self.piece.load(&mut shared.pieces, |into| file.load_events(events, number, into));
+                let (file, unpacking) = (shared.file, &mut shared.unpacking);
+                let loaded = self.piece.load(&mut shared.pieces, |into| unpacking.load(events, number, into));
                 if loaded.is_err() {
                     shared.lost.undecodable_pieces += 1;
                     shared.lost.undecodable_bytes += file.event_bytes(events, number);
@@ -298,6 +349,16 @@ impl<'a> ThreadSource<'a> {
             self.ahead = 0;
         }
     }
+}
+
+/// What an event comes to before which nothing waits.
+enum Settled {
+    /// This happens.
+    Action(Action),
+    Ticket(Ticket),
+    Nothing,
+    /// It takes more to say.
+    Not,
 }
 
 /// What is known of a thread up to where it has been read.
@@ -352,7 +413,8 @@ impl Reader {
         }
     }
 
-    fn enter(&mut self, method: MethodId, receiver: Subject) {
+    #[inline]
+    fn frame(&mut self, method: MethodId, receiver: Subject) -> Action {
         self.stack.frames.push(Frame {
             method,
             receiver,
@@ -362,7 +424,12 @@ impl Reader {
             class: TypeId::UNKNOWN,
             site: SiteId(0),
         });
-        self.act(Action::Enter { method, receiver });
+        Action::Enter { method, receiver }
+    }
+
+    fn enter(&mut self, method: MethodId, receiver: Subject) {
+        let action = self.frame(method, receiver);
+        self.act(action);
     }
 
     fn enter_constructor(&mut self, method: MethodId, class: TypeId, chained: bool, site: SiteId) {
@@ -505,6 +572,44 @@ impl Reader {
         }
     }
 
+    /// The same as [`apply`](Self::apply), of an event that comes to one action or none, and that nothing waits before: most of
+    /// them, without the way through the queue.
+    #[inline(always)]
+    fn settled(&mut self, event: Event<'_>, shared: &mut Shared<'_>) -> Settled {
+        let action = match event {
+            Event::EntryOn { method, receiver } => self.frame(method, Subject::hash(receiver)),
+            Event::Entry { method } => match shared.method_info(method) {
+                Some(MethodInfo { is_constructor: true, .. }) => return Settled::Not,
+                _ => self.frame(method, Subject::NONE),
+            },
+            Event::Exit { method } => match self.stack.frames.last() {
+                Some(top) if top.method == method && top.room.is_none() => {
+                    self.stack.frames.pop();
+                    self.stack.in_flight = ObjectHash::NULL;
+                    Action::Leave
+                }
+                _ => return Settled::Not,
+            },
+            Event::Ticket(ticket) if ticket > self.ticket => {
+                self.ticket = ticket;
+                return Settled::Ticket(ticket);
+            }
+            Event::Ticket(ticket) if ticket == self.ticket => return Settled::Nothing,
+            Event::NewArray { depth, site, object, length } => Action::NewArray { depth, site, object, length },
+            Event::PutField { field, origin, target, if_changed } => {
+                Action::PutField { field, origin, target, if_changed }
+            }
+            Event::PutStatic { field, target } => Action::PutStatic { field, target },
+            Event::PutElement { index, array, target } => {
+                Action::PutElement { index, array, target, if_changed: false }
+            }
+            Event::Used { object } => Action::Used { object },
+            _ => return Settled::Not,
+        };
+        self.head += 1;
+        Settled::Action(action)
+    }
+
     fn apply(&mut self, event: Event<'_>, shared: &mut Shared<'_>) {
         match event {
             Event::Ticket(ticket) => {
@@ -516,12 +621,12 @@ impl Reader {
                 }
             }
             Event::EntryOn { method, receiver } => self.enter(method, Subject::hash(receiver)),
-            Event::Entry { method } => match shared.names.method_info(method) {
+            Event::Entry { method } => match shared.method_info(method) {
                 Some(info) if info.is_constructor => self.enter_constructor(method, info.class, true, SiteId(0)),
                 _ => self.enter(method, Subject::NONE),
             },
             Event::EntryInit { method, site } => {
-                let class = shared.names.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
+                let class = shared.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
                 self.enter_constructor(method, class, false, site);
             }
             Event::SuperCall { method } => match self.find(method, ObjectHash::NULL) {
@@ -637,7 +742,11 @@ impl<'a> Source for ThreadSource<'a> {
     type Item = Action;
 
     #[inline]
-    fn next(&mut self, shared: &mut Shared<'a>) -> Option<Step<Action>> {
+    fn segment(
+        &mut self,
+        shared: &mut Shared<'a>,
+        mut take: impl FnMut(Action, &mut Shared<'a>) -> ControlFlow<()>,
+    ) -> Option<Ticket> {
         loop {
             let reader = &mut self.reader;
             match reader.queue.front().copied() {
@@ -645,20 +754,23 @@ impl<'a> Source for ThreadSource<'a> {
                     if self.ended {
                         return None;
                     }
-                    self.advance(shared);
+                    if let ControlFlow::Break(next) = self.advance(shared, &mut take) {
+                        return next;
+                    }
                 }
                 Some(item) => {
                     reader.queue.pop_front();
                     reader.head += 1;
                     match item {
-                        Item::Ticket(ticket) => return Some(Step::Ticket(ticket)),
-                        Item::Do(action) => return Some(Step::Item(action)),
+                        Item::Ticket(ticket) => return Some(ticket),
+                        Item::Do(action) => take(action, shared).continue_value()?,
                         Item::Nothing | Item::Room | Item::Pending => {}
                     }
                 }
             }
         }
     }
+
     #[inline]
     fn is_crowded(shared: &Shared<'a>) -> bool {
         shared.pieces.is_crowded()

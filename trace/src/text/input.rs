@@ -17,11 +17,12 @@ use super::number::Radix;
 use super::reader::{Line, TextForm, TextReader};
 use super::starts::{EVENTS, WITH_HOLDERS};
 use super::stream;
+use crate::batch::Filler;
 use crate::file::Bytes;
-use crate::lifetimes::{Hold, LifetimesError, Recorder, Special, Told};
+use crate::lifetimes::{Hold, Recorder, Special, Told};
 use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
-use crate::source::{At, Counter, Deaths, Ending, Reading, SourceError, deaths_unknown, replay_told};
+use crate::source::{Deaths, Ending, Reading, SourceError, deaths_unknown, replay};
 use crate::types::Types;
 use crate::watch::{Watched, Watcher};
 
@@ -174,65 +175,28 @@ impl TextTrace {
         TextInputError::Text { path: self.path.clone(), source }
     }
 
-    /// Calls `visit` with each record.
-    pub fn for_each(
-        &self,
-        reading: Reading,
-        mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
-    ) -> Result<Ending, SourceError> {
-        let mut counter = Counter::new(reading.clock);
+    /// Fills batches with all that is asked for.
+    pub(crate) fn fill(&self, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
         let unknown = deaths_unknown(self.events).filter(|_| reading.deaths == Deaths::Trace && !self.has_deaths);
         if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
-            return self.with_deaths(reading, counter, |told, at| match told {
-                Told::Record(record) => visit(record, at),
-                Told::Hold(_) => ControlFlow::Continue(()),
-            });
+            return self.with_deaths(reading, filler);
         }
-        let keep_deaths = reading.deaths != Deaths::None;
         let mut types = Types::default();
         let mut ending = self.each(&mut types, |told, types| match told {
-            Told::Record(record) if keep_deaths || !matches!(record, Record::Death { .. }) => {
-                let tick = counter.next(record);
-                visit(record, &At { types, tick })
+            Told::Record(Record::Death { .. }) if reading.deaths == Deaths::None => ControlFlow::Continue(()),
+            Told::Hold(_) if !reading.holders => ControlFlow::Continue(()),
+            _ => {
+                filler.knows(types);
+                filler.push(*told)
             }
-            _ => ControlFlow::Continue(()),
         })?;
-        ending.outcome.totals = counter.totals;
+        ending.outcome.totals = filler.finish();
         ending.text_types = types;
         ending.warnings.extend(unknown);
         Ok(ending)
     }
 
-    /// Calls `visit` with each record and with what else holds objects.
-    pub fn for_each_told(
-        &self,
-        reading: Reading,
-        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
-    ) -> Result<Ending, SourceError> {
-        let mut counter = Counter::new(reading.clock);
-        if reading.deaths == Deaths::Trace && !self.has_deaths && deaths_unknown(self.events).is_none() {
-            return self.with_deaths(reading, counter, visit);
-        }
-        let keep_deaths = reading.deaths != Deaths::None;
-        let mut types = Types::default();
-        let mut ending = self.each(&mut types, |told, types| {
-            if !keep_deaths && matches!(told, Told::Record(Record::Death { .. })) {
-                return ControlFlow::Continue(());
-            }
-            let tick = counter.told(told);
-            visit(told, &At { types, tick })
-        })?;
-        ending.outcome.totals = counter.totals;
-        ending.text_types = types;
-        Ok(ending)
-    }
-
-    fn with_deaths(
-        &self,
-        reading: Reading,
-        mut counter: Counter,
-        mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
-    ) -> Result<Ending, SourceError> {
+    fn with_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
         let mut types = Types::default();
         let names = self.names.as_deref();
         let family = names.map(|names| names.family("java/lang/ref/FinalReference")).unwrap_or_default();
@@ -254,26 +218,19 @@ impl TextTrace {
                 initial += 1;
                 recorder.held_to_the_end(alloc.object);
             }
-            if let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told {
+            if reading.holders
+                && let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told
+            {
                 to_the_end.push((recorder.steps(), *hold));
             }
             if recorder.told(told) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
-        let replay = |error: LifetimesError| SourceError::from(error);
-        let recording = recorder.finish().map_err(replay)?;
-        let replayed = replay_told(
-            &recording,
-            &to_the_end,
-            |_| {},
-            |told| {
-                let tick = counter.told(told);
-                visit(told, &At { types: &types, tick })
-            },
-        );
-        let (cost, stopped) = replayed.map_err(replay)?;
+        let recording = recorder.finish()?;
+        filler.knows(&types);
+        let (cost, stopped) = replay(&recording, &to_the_end, |_| {}, (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
         ending.outcome.stopped = stopped;
-        ending.outcome.totals = counter.totals;
+        ending.outcome.totals = filler.finish();
         ending.text_types = types;
         if initial > 0 {
             ending.warnings.push(format!(

@@ -17,6 +17,7 @@ pub struct TextNames {
     classes: FxHashMap<u64, (String, u64)>,
     by_type: FxHashMap<String, u64>,
     methods: FxHashMap<u64, String>,
+    fields: FxHashMap<u64, String>,
     /// Method and line.
     sites: FxHashMap<u64, (u64, u64)>,
     site_types: FxHashMap<u64, String>,
@@ -69,6 +70,9 @@ impl TextNames {
                 if words.get(3..6).is_some_and(|w| w[0] == "referent" && w[2] == "java/lang/ref/Reference") {
                     self.referent = Some(field);
                 }
+                if let (Some(name), Some(class)) = (name(3), name(5)) {
+                    self.fields.insert(field, format!("{}.{name}", class.replace('/', ".")));
+                }
             }
             "N" => {
                 self.methods.insert(id(1)?, format!("{}.{}", name(3)?.replace('/', "."), name(4)?));
@@ -105,6 +109,11 @@ impl TextNames {
     /// `java.util.HashMap.put` for people.
     pub fn method_text(&self, method: u64) -> Option<&str> {
         self.methods.get(&method).map(String::as_str)
+    }
+
+    /// `java.util.HashMap.table` for people.
+    pub fn field_text(&self, field: u64) -> Option<&str> {
+        self.fields.get(&field).map(String::as_str)
     }
 
     /// The method that a site is in.

@@ -161,7 +161,7 @@ fn each<W: Write>(
     if holders {
         lines.comment(WITH_HOLDERS);
     }
-    let mut told = |told: &Told, at: &At<'_>| {
+    let told = |told: &Told, at: &At<'_>| {
         if let (Told::Record(record), Some(used), Source::Trace(trace)) = (told, used.as_mut(), source) {
             note_use(used, record, trace);
         }
@@ -174,11 +174,7 @@ fn each<W: Write>(
             }
         }
     };
-    let ending = if holders {
-        source.for_each_told(reading, told)?
-    } else {
-        source.for_each(reading, |record, at| told(&Told::Record(*record), at))?
-    };
+    let ending = source.for_each_told(Reading { holders, ..reading }, told)?;
     failed.map_or(Ok(ending), |error| Err(error.into()))
 }
 

@@ -1,0 +1,304 @@
+//! What is told of a trace, in batches: made on one thread, taken on another.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+
+use et_format::Wall;
+use et_format::event::Ticket;
+
+use crate::lifetimes::Told;
+use crate::record::{Clock, Record, Tick, Totals};
+use crate::types::Types;
+
+/// What a batch holds at the most: enough to be worth handing over, and less than a core's cache.
+const MOST: usize = 8192;
+/// Batches on their way.
+const QUEUED: usize = 4;
+
+/// Where a record stands.
+#[derive(Clone, Copy, Debug)]
+pub struct At<'a> {
+    /// The types that records name; a text's grow as it is read.
+    pub types: &'a Types,
+    /// What the clock has counted before the record.
+    pub tick: Tick,
+    /// Between threads and in time; not known in a text, and where deaths are worked out and
+    /// [`Reading::places`](crate::source::Reading::places) does not ask for it.
+    pub place: Place,
+}
+
+/// Where things stand between threads and in time. Plain numbers, because it is compared for each record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    ticket: u64,
+    begin: u64,
+    end: u64,
+}
+
+/// Stands for no ticket: no trace has so many.
+const NO_TICKET: u64 = u64::MAX - 1;
+
+impl Default for Place {
+    fn default() -> Self {
+        Self { ticket: NO_TICKET, begin: 0, end: 0 }
+    }
+}
+
+impl Place {
+    /// Words that say it all.
+    pub(crate) const WORDS: usize = 3;
+
+    /// With a ticket, and the time if the trace says.
+    #[inline]
+    pub fn new(ticket: Ticket, wall: Option<Wall>) -> Self {
+        let begin = wall.map_or(0, |wall| wall.begin.0);
+        let end = wall.and_then(|wall| wall.end).map_or(0, |end| end.0);
+        Self { ticket: ticket.0, begin, end }
+    }
+
+    /// The place in the order between threads.
+    pub fn ticket(&self) -> Option<Ticket> {
+        (self.ticket != NO_TICKET).then_some(Ticket(self.ticket))
+    }
+
+    /// When the events were made that it is among.
+    #[inline]
+    pub fn wall(&self) -> Option<Wall> {
+        Wall::from_fields(self.begin, self.end)
+    }
+
+    pub(crate) fn words(self) -> [u64; Self::WORDS] {
+        [self.ticket, self.begin, self.end]
+    }
+
+    pub(crate) fn from_words([ticket, begin, end]: [u64; Self::WORDS]) -> Self {
+        Self { ticket, begin, end }
+    }
+}
+
+/// Some of what is told of a trace, in order.
+#[derive(Debug)]
+pub struct Batch {
+    told: Vec<Told>,
+    /// From which of `told` on which holds, the first from 0 on.
+    places: Vec<(u32, Place)>,
+    types: Arc<Types>,
+    /// Of the first.
+    tick: Tick,
+    clock: Clock,
+    /// Where the room goes to be used again.
+    room: Sender<Vec<Told>>,
+}
+
+impl Drop for Batch {
+    fn drop(&mut self) {
+        let mut room = std::mem::take(&mut self.told);
+        room.clear();
+        // Whoever filled it may be gone.
+        _ = self.room.send(room);
+    }
+}
+
+impl Batch {
+    /// How much is told.
+    pub fn len(&self) -> usize {
+        self.told.len()
+    }
+
+    /// Whether nothing is.
+    pub fn is_empty(&self) -> bool {
+        self.told.is_empty()
+    }
+
+    /// The records, and what else holds objects if it was asked for, with where each stands.
+    pub fn iter(&self) -> impl Iterator<Item = (&Told, At<'_>)> {
+        let mut tick = self.tick;
+        let mut places = self.places.iter().peekable();
+        let mut place = Place::default();
+        (0..).zip(&self.told).map(move |(index, told)| {
+            while let Some((_, next)) = places.next_if(|(from, _)| *from <= index) {
+                place = *next;
+            }
+            let at = At { types: &self.types, tick, place };
+            if let Told::Record(record) = told {
+                tick.0 += u64::from(record.ticks_of(self.clock));
+            }
+            (told, at)
+        })
+    }
+
+    /// The records, with where each stands.
+    pub fn records(&self) -> impl Iterator<Item = (&Record, At<'_>)> {
+        self.iter().filter_map(|(told, at)| match told {
+            Told::Record(record) => Some((record, at)),
+            Told::Hold(_) => None,
+        })
+    }
+}
+
+/// A batch on its way.
+#[derive(Debug)]
+struct Parcel {
+    told: Vec<Told>,
+    places: Vec<(u32, Place)>,
+    tick: Tick,
+    /// Those that came up since the last.
+    types: Vec<Box<str>>,
+}
+
+/// Fills batches.
+#[derive(Debug)]
+pub struct Filler {
+    told: Vec<Told>,
+    places: Vec<(u32, Place)>,
+    place: Place,
+    new_types: Vec<Box<str>>,
+    /// How many types the other side knows, those on their way included.
+    types: usize,
+    clock: Clock,
+    first_tick: Tick,
+    tick: Tick,
+    totals: Totals,
+    send: SyncSender<Parcel>,
+    room: Receiver<Vec<Told>>,
+}
+
+impl Filler {
+    /// What is told next stands there.
+    #[inline]
+    pub fn at(&mut self, place: Place) {
+        if place != self.place {
+            self.change(place);
+        }
+    }
+
+    #[cold]
+    fn change(&mut self, place: Place) {
+        self.place = place;
+        self.places.push((self.told.len() as u32, place));
+    }
+
+    /// Adds what is told next. Breaks off when nobody wants more.
+    ///
+    /// Inlined, so that it is made where it is to be: what was just written by halves is slow to copy as a whole.
+    #[inline(always)]
+    pub fn push(&mut self, told: Told) -> ControlFlow<()> {
+        if let Told::Record(record) = &told {
+            self.totals.count(record);
+            self.tick.0 += u64::from(record.ticks_of(self.clock));
+        }
+        self.told.push(told);
+        if self.told.len() < MOST { ControlFlow::Continue(()) } else { self.hand_over() }
+    }
+
+    /// The types so far.
+    #[inline]
+    pub fn knows(&mut self, types: &Types) {
+        if types.len() > self.types {
+            self.new_types.extend(types.from(self.types).map(Into::into));
+            self.types = types.len();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) -> ControlFlow<()> {
+        let room = self.room.try_recv().unwrap_or_else(|_| Vec::with_capacity(MOST));
+        let parcel = Parcel {
+            told: std::mem::replace(&mut self.told, room),
+            places: std::mem::take(&mut self.places),
+            tick: self.first_tick,
+            types: std::mem::take(&mut self.new_types),
+        };
+        self.first_tick = self.tick;
+        self.places.push((0, self.place));
+        match self.send.send(parcel) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(_) => ControlFlow::Break(()),
+        }
+    }
+
+    /// That was all; says how many records there were.
+    pub fn finish(self) -> Totals {
+        self.totals
+    }
+}
+
+impl Drop for Filler {
+    /// Hands over what is left: what was told before an error counts.
+    fn drop(&mut self) {
+        if !self.told.is_empty() {
+            // Nobody wants it, if this breaks off.
+            _ = self.hand_over();
+        }
+    }
+}
+
+/// Takes batches as they come.
+#[derive(Debug)]
+pub struct Batches {
+    receive: Receiver<Parcel>,
+    types: Arc<Types>,
+    clock: Clock,
+    room: Sender<Vec<Told>>,
+}
+
+impl Iterator for Batches {
+    type Item = Batch;
+
+    fn next(&mut self) -> Option<Batch> {
+        let Parcel { told, places, tick, types: new } = self.receive.recv().ok()?;
+        if !new.is_empty() {
+            // Copied only where somebody still has an earlier batch.
+            let types = Arc::make_mut(&mut self.types);
+            new.iter().for_each(|descriptor| _ = types.intern(descriptor));
+        }
+        let (types, clock, room) = (Arc::clone(&self.types), self.clock, self.room.clone());
+        Some(Batch { told, places, types, tick, clock, room })
+    }
+}
+
+/// The two ends of a row of batches. Both begin with these types.
+pub fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
+    let (send, receive) = sync_channel(QUEUED);
+    let (give_room, room) = channel();
+    let filler = Filler {
+        told: Vec::with_capacity(MOST),
+        places: Vec::new(),
+        place: Place::default(),
+        new_types: Vec::new(),
+        types: types.len(),
+        clock,
+        first_tick: Tick(0),
+        tick: Tick(0),
+        totals: Totals::default(),
+        send,
+        room,
+    };
+    (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room })
+}
+
+/// Has batches filled on another thread, and calls `visit` on this one with what they hold, until it breaks off. Says what
+/// filling them came to, and whether `visit` broke off.
+pub fn through<R: Send>(
+    types: &Arc<Types>,
+    clock: Clock,
+    fill: impl FnOnce(Filler) -> R + Send,
+    mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
+) -> (R, bool) {
+    std::thread::scope(|scope| {
+        let (filler, batches) = batches(types, clock);
+        let filling = scope.spawn(move || fill(filler));
+        let mut stopped = false;
+        for batch in batches {
+            if batch.iter().try_for_each(|(told, at)| visit(told, &at)).is_break() {
+                stopped = true;
+                break;
+            }
+        }
+        match filling.join() {
+            Ok(result) => (result, stopped),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    })
+}

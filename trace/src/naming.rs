@@ -1,0 +1,154 @@
+//! What the ids of records mean, whether the trace is the runtime's file or a text.
+
+use et_names::{FieldId, MethodId, SiteId};
+
+use crate::names::Names;
+use crate::source::Source;
+use crate::text::TextNames;
+use crate::types::Types;
+
+/// Names for people. An id that nothing is known of is named by its number.
+#[derive(Clone, Copy, Debug)]
+pub struct Naming<'a>(Of<'a>);
+
+#[derive(Clone, Copy, Debug)]
+enum Of<'a> {
+    Trace(&'a Names, &'a Types),
+    /// None without a names file.
+    Text(Option<&'a TextNames>),
+}
+
+impl Source {
+    /// What its ids mean.
+    pub fn naming(&self) -> Naming<'_> {
+        Naming(match self {
+            Self::Trace(trace) => Of::Trace(&trace.names, &trace.types),
+            Self::Text(text) => Of::Text(text.names()),
+        })
+    }
+}
+
+impl<'a> Naming<'a> {
+    /// Whether there are names at all: a text without a names file has none.
+    pub fn is_known(&self) -> bool {
+        !matches!(self.0, Of::Text(None))
+    }
+
+    /// `java.util.HashMap.put`
+    pub fn method(&self, id: MethodId) -> String {
+        match self.0 {
+            Of::Trace(names, _) => Some(names.method_text(id)),
+            Of::Text(names) => names.and_then(|names| names.method_text(id.0.into())).map(str::to_owned),
+        }
+        .unwrap_or_else(|| format!("method {:x}", id.0))
+    }
+
+    /// `java.util.HashMap.put:123`
+    pub fn site(&self, id: SiteId) -> String {
+        match self.0 {
+            Of::Trace(names, _) => Some(names.site_text(id)),
+            Of::Text(names) => names.and_then(|names| names.site_text(id.0.into())),
+        }
+        .unwrap_or_else(|| format!("site {:x}", id.0))
+    }
+
+    /// `java.util.HashMap.table`
+    pub fn field(&self, id: FieldId) -> String {
+        match self.0 {
+            Of::Trace(names, _) => names.field(id).map(|(table, field)| {
+                let class = table.str(table.classes[field.class as usize].name).replace('/', ".");
+                format!("{class}.{}", table.str(field.name))
+            }),
+            Of::Text(names) => names.and_then(|names| names.field_text(id.0.into())).map(str::to_owned),
+        }
+        .unwrap_or_else(|| format!("field {:x}", id.0))
+    }
+
+    /// Internal name of the class that a method is of.
+    pub fn class_of_method(&self, id: MethodId) -> Option<String> {
+        match self.0 {
+            Of::Trace(names, _) => {
+                let (table, method) = names.method(id)?;
+                Some(table.str(table.classes[method.class as usize].name).to_owned())
+            }
+            Of::Text(names) => {
+                let (class, _) = names?.method_text(id.0.into())?.rsplit_once('.')?;
+                Some(class.replace('.', "/"))
+            }
+        }
+    }
+
+    /// The method that a site is in.
+    pub fn method_of_site(&self, id: SiteId) -> Option<MethodId> {
+        match self.0 {
+            Of::Trace(names, _) => names.site(id).map(|(table, site)| table.method_id(site.method)),
+            Of::Text(names) => u32::try_from(names?.site_method(id.0.into())?).ok().map(MethodId),
+        }
+    }
+
+    /// Descriptor of what a site makes; of a `multianewarray` that of the whole.
+    pub fn type_of_site(&self, id: SiteId) -> Option<&'a str> {
+        match self.0 {
+            Of::Trace(names, types) => names.site_type(id, 0).map(|ty| types.descriptor(ty)),
+            Of::Text(names) => names?.site_type(id.0.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TraceFile;
+    use crate::testing::{ClassNamesExt, TraceBuilder, class, table};
+    use crate::text::{Dialect, TextTrace, write_names};
+    use crate::trace::Trace;
+
+    /// A text with the names of a trace names all as the trace does.
+    #[test]
+    fn a_text_names_what_its_trace_names() {
+        let mut builder = TraceBuilder::new();
+        let thing = class("shop/Thing", "java/lang/Object", &["<init> ()V", "sell ()V"])
+            .with_fields(&["next Lshop/Thing;", "static all [Lshop/Thing;"])
+            .with_sites(&[(1, "Lshop/Thing;", 5), (1, "[I", 0)]);
+        builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"])]));
+        builder.names(&table("app.jar", 1000, &[thing]));
+        let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+        let mut file = Vec::new();
+        write_names(&trace, Dialect::Et, None, &[], &mut file).unwrap();
+        let names = TextNames::read(file.as_slice()).unwrap().unwrap();
+        let text = Source::from(TextTrace::from_text("", Some(names)));
+        let trace = Source::from(trace);
+        let (of_trace, of_text) = (trace.naming(), text.naming());
+        assert!(of_trace.is_known() && of_text.is_known());
+        let Source::Trace(known) = &trace else { unreachable!() };
+        let mut named = 0;
+        for table in known.names.tables() {
+            let base = table.artifact.base;
+            for id in (0..table.methods.len() as u32).map(|index| MethodId(base + index)) {
+                assert_eq!(of_text.method(id), of_trace.method(id));
+                assert_eq!(of_text.class_of_method(id), of_trace.class_of_method(id));
+                named += 1;
+            }
+            for id in (0..table.sites.len() as u32).map(|index| SiteId(base + index)) {
+                assert_eq!(of_text.site(id), of_trace.site(id));
+                assert_eq!(of_text.method_of_site(id), of_trace.method_of_site(id));
+                assert_eq!(of_text.type_of_site(id), of_trace.type_of_site(id));
+                named += 1;
+            }
+            for id in (0..table.fields.len() as u32).map(|index| FieldId(base + index)) {
+                assert_eq!(of_text.field(id), of_trace.field(id));
+                named += 1;
+            }
+        }
+        assert!(named > 5, "{named} names");
+    }
+
+    #[test]
+    fn without_names_there_are_numbers() {
+        let text = Source::from(TextTrace::from_text("", None));
+        let naming = text.naming();
+        assert!(!naming.is_known());
+        let texts = [naming.method(MethodId(26)), naming.site(SiteId(27)), naming.field(FieldId(28))];
+        assert_eq!(texts, ["method 1a", "site 1b", "field 1c"]);
+    }
+}
