@@ -30,6 +30,7 @@ pub mod merge;
 pub mod model;
 pub mod names;
 pub mod naming;
+pub mod place;
 pub mod record;
 pub mod records;
 pub mod recover;
@@ -39,6 +40,7 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod told;
 mod trace;
 pub mod types;
 pub mod watch;

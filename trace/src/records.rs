@@ -37,8 +37,15 @@ pub struct Records {
     ending: Option<Ending>,
 }
 
+impl Source {
+    /// What is told, in batches. The trace is read on other threads meanwhile.
+    pub fn records(self: &Arc<Self>, reading: Reading) -> Records {
+        Records::new(Arc::clone(self), reading)
+    }
+}
+
 impl Records {
-    pub(crate) fn new(source: Arc<Source>, reading: Reading) -> Self {
+    fn new(source: Arc<Source>, reading: Reading) -> Self {
         let (filler, batches) = batches(&source.types(), reading.clock);
         let filling = std::thread::spawn(move || source.fill(reading, filler));
         Self { batches: Some(batches), filling: Some(filling), ending: None }

@@ -12,13 +12,11 @@ use thiserror::Error;
 
 use crate::batch::{self, Filler};
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::{
-    self, AllKnown, Cost, Earlier, Hold, Keeper, LifetimesError, Limits, Played, Recording, Step, Told,
-};
+use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Limits, Played, Recording, Step};
 use crate::record::{Clock, Record};
-use crate::records::Records;
 use crate::resolve::{self, Context, Outcome, Visit};
 use crate::text::{TextInputError, TextTrace};
+use crate::told::{Hold, Told};
 use crate::trace::Trace;
 use crate::types::Types;
 use crate::watch::Watcher;
@@ -207,11 +205,6 @@ impl Source {
         visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
         through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
-    }
-
-    /// What is told, in batches. The trace is read on other threads meanwhile.
-    pub fn records(self: &Arc<Self>, reading: Reading) -> Records {
-        Records::new(Arc::clone(self), reading)
     }
 
     /// Those that are known before anything is read.

@@ -32,11 +32,12 @@ use said::Said;
 
 use et_trace::Trace;
 use et_trace::file::ReadError;
-use et_trace::lifetimes::{self, Hold, LifetimesError, Limits, Played, Step, Told};
+use et_trace::lifetimes::{self, LifetimesError, Limits, Played, Step};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, ObjectId, Record, ThreadId};
 use et_trace::resolve::{IdSet, Outcome};
 use et_trace::source::deaths_unknown;
+use et_trace::told::{Hold, Told};
 use et_trace::types::TypeId;
 
 /// Why deaths cannot be compared.

@@ -6,12 +6,12 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::graph::HeldByStack;
-use super::hold::{Hold, Told};
 use super::recording::Played;
 use super::{LifetimesError, vm};
-use crate::batch::Place;
+use crate::place::Place;
 use crate::record::{ObjectId, Record};
 use crate::resolve::Outcome;
+use crate::told::{Hold, Told};
 use crate::trace::Trace;
 
 /// What was found when deaths were worked out. Steps are counted from 0: records that are not found, and of what holds objects

@@ -10,28 +10,29 @@
 //! threads each, one that packs or finds and one that reads or gives out, and so does step 2.
 
 mod graph;
-mod hold;
 mod known;
 mod last_mention;
 mod places;
 mod recorder;
 mod recording;
+mod special;
 mod spool;
 mod step;
 #[cfg(test)]
 mod tests;
 mod times;
 mod vm;
+mod weak;
 
 use std::io;
 
 use thiserror::Error;
 
 pub use graph::HeldByStack;
-pub use hold::{Hold, Told};
 pub use known::{AllKnown, Earlier, Keeper, Known, Lives, replay_known};
-pub use recorder::{Recorder, Special};
+pub use recorder::Recorder;
 pub use recording::{Cost, Played, Recording};
+pub use special::Special;
 pub use spool::Limits;
 pub use step::Step;
 pub(crate) use vm::each;

@@ -1,6 +1,6 @@
 //! Where steps stand, beside the pieces of the spool.
 
-use crate::batch::Place;
+use crate::place::Place;
 
 /// The places of one piece, packed as they come.
 #[derive(Debug, Default)]

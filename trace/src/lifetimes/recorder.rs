@@ -1,31 +1,18 @@
 //! Takes down what happens to objects, and what no record says of what holds them.
 
-use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
-use super::hold::{Hold, Told, WeakSlots};
+use super::special::Special;
 use super::spool::{Limits, SpoolWriter};
 use super::step::Step;
 use super::times::Times;
+use super::weak::WeakSlots;
 use super::{LifetimesError, Recording};
-use crate::batch::Place;
 use crate::model::Stacks;
+use crate::place::Place;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
-use crate::types::TypeId;
+use crate::told::{Hold, Told};
 use crate::watch::Watcher;
-
-/// Types and fields that are not like others.
-#[derive(Clone, Debug, Default)]
-pub struct Special {
-    /// `java.lang.Class`: mirrors live as long as their classes.
-    pub class: Option<TypeId>,
-    /// `java.lang.String`, where constants are not told from other strings: all that the VM made are taken for some.
-    pub string: Option<TypeId>,
-    /// `java.lang.ref.Reference.referent`: does not keep its target.
-    pub referent: Option<FieldId>,
-    /// `java.lang.ref.FinalReference` and its subclasses: theirs does.
-    pub final_references: FxHashSet<TypeId>,
-}
 
 /// Takes steps and keeps account of what the end of the trace holds.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use super::places::{self, PlaceList};
 use super::step::{Damaged, Step, StepEncoder, decode};
-use crate::batch::Place;
+use crate::place::Place;
 use crate::store::{Piece, Store};
 
 /// How much is done at a time.

@@ -2,8 +2,8 @@
 
 use et_names::{FieldId, MethodId, SiteId};
 
-use super::hold::{Hold, Told};
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::told::{Hold, Told};
 use crate::types::TypeId;
 
 /// One thing that happens to objects.
@@ -89,6 +89,11 @@ const DEATH: u8 = 11;
 const ROOT: u8 = 12;
 const HELD: u8 = 13;
 const INITIAL: u8 = 14;
+
+/// An entry in the thread of the step before, of a receiver with a small id.
+const FREQUENT_ENTRY: u8 = ENTRY | SAME_THREAD;
+/// The exit that goes with it.
+const FREQUENT_EXIT: u8 = EXIT | SAME_THREAD;
 
 fn slot_flag(slot: Slot) -> u8 {
     if matches!(slot, Slot::Element(_)) { ELEMENT } else { 0 }
@@ -212,6 +217,19 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
     let mut bytes = Bytes { rest: piece, wide: false };
     let mut thread = ThreadId(0);
     while let Some((&first, rest)) = bytes.rest.split_first() {
+        // Calls and returns are most of all.
+        if let (Some((&[m0, m1, m2, m3, r0, r1, r2, r3], rest)), FREQUENT_ENTRY | FREQUENT_EXIT) =
+            (rest.split_first_chunk(), first)
+        {
+            let method = MethodId(u32::from_le_bytes([m0, m1, m2, m3]));
+            let receiver = ObjectId(u32::from_le_bytes([r0, r1, r2, r3]).into());
+            match first {
+                FREQUENT_ENTRY => steps.push(Step::Record(Record::Entry { method, receiver, thread })),
+                _ => steps.push(Step::Record(Record::Exit { method, receiver, thread })),
+            }
+            bytes.rest = rest;
+            continue;
+        }
         bytes.rest = rest;
         bytes.wide = first & WIDE != 0;
         if first & SAME_THREAD == 0 {

@@ -6,13 +6,16 @@ use std::ops::ControlFlow;
 use et_format::event::{ObjectHash, Ticket};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::hold::{Hold, Told, WeakSlots};
-use super::recorder::{Recorder, Special};
+use super::recorder::Recorder;
+use super::special::Special;
+use super::weak::WeakSlots;
 use super::{LifetimesError, Limits, Recording};
 use crate::ReadError;
-use crate::batch::{self, Filler, Place};
+use crate::batch::{self, Filler};
+use crate::place::Place;
 use crate::record::{Alloc, AllocKind, Clock, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::{self, Context, Outcome, Visit};
+use crate::told::{Hold, Told};
 use crate::trace::Trace;
 use crate::types::TypeId;
 

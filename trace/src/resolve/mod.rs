@@ -39,10 +39,10 @@ use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};
 use unpacking::Unpacking;
 
-use crate::batch::Place;
 use crate::classes::ClassIndex;
 use crate::file::ReadError;
 use crate::merge::{Sink, merge};
+use crate::place::Place;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Tick, Totals};
 use crate::trace::{Thread, Trace};
 use crate::types::{TypeId, class_name};

@@ -8,8 +8,8 @@
 //! | `# held OBJECT` | the VM holds the object to the end of the trace |
 
 use super::number::Radix;
-use crate::lifetimes::Hold;
 use crate::record::ThreadId;
+use crate::told::Hold;
 
 /// A line as it is written: what `FIELD` is depends on the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -19,10 +19,11 @@ use super::starts::{EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
-use crate::lifetimes::{Hold, Recorder, Special, Told};
+use crate::lifetimes::{Recorder, Special};
 use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::source::{Deaths, Ending, Reading, SourceError, deaths_unknown, replay};
+use crate::told::{Hold, Told};
 use crate::types::Types;
 use crate::watch::{Watched, Watcher};
 

@@ -14,10 +14,10 @@ use super::lines::{Found, read_line};
 use super::names_reader::TextNames;
 use super::number::{Radix, parse_number};
 use super::unknown_type::unknown_type;
-use crate::lifetimes::Hold;
 use crate::model::ObjectSet;
 use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::Slots;
+use crate::told::Hold;
 use crate::types::{TypeId, Types};
 
 /// A line that matters.

@@ -5,10 +5,10 @@ use rustc_hash::FxHashMap;
 use super::hold::push_line;
 use super::number::decimal_word;
 use super::type_numbers::TypeNumbers;
-use crate::lifetimes::{Hold, Told};
 use crate::record::{AllocKind, ObjectId, Record};
 use crate::resolve::Slots;
 use crate::source::At;
+use crate::told::{Hold, Told};
 use crate::types::TypeId;
 
 /// Writes line after line.

@@ -13,9 +13,9 @@ use super::number::hex_word;
 use super::starts::{EVENTS, WITH_HOLDERS};
 use super::type_numbers::TypeNumbers;
 use super::{et, oracle, replayer};
-use crate::lifetimes::Told;
 use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use crate::told::Told;
 use crate::trace::Trace;
 
 /// Why text could not be written.

@@ -1,31 +1,11 @@
-//! What holds an object although no record says so.
+//! Slots that do not keep their targets alive.
 
 use et_names::FieldId;
 use rustc_hash::FxHashSet;
 
-use super::Special;
-use crate::record::{Alloc, ObjectId, Record, Slot, ThreadId};
+use super::special::Special;
+use crate::record::{Alloc, ObjectId, Slot};
 use crate::types::TypeId;
-
-/// Stands between the records, where it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Hold {
-    /// A slot, when tracing began; `origin` is null for a static field.
-    Initial { origin: ObjectId, slot: Slot, target: ObjectId },
-    /// The VM, until here, for that thread.
-    Until { object: ObjectId, thread: ThreadId },
-    /// The VM, to the end of the trace.
-    ToTheEnd { object: ObjectId },
-}
-
-/// All that lifetimes are worked out from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
-pub enum Told {
-    Record(Record),
-    Hold(Hold),
-}
 
 /// Which slots do not keep their targets alive.
 #[derive(Clone, Debug, Default)]
@@ -78,7 +58,7 @@ impl WeakSlots {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::AllocKind;
+    use crate::record::{AllocKind, ThreadId};
     use et_names::SiteId;
 
     #[test]
