@@ -152,6 +152,26 @@ mod tests {
         }
     }
 
+    /// Threads that read ahead must not wait for one that is gone.
+    #[test]
+    fn a_visitor_that_panics_ends_the_reading() {
+        let source = Source::from_bytes(calls(200)).unwrap();
+        for deaths in [Deaths::None, Deaths::Trace] {
+            let panics = std::panic::AssertUnwindSafe(|| {
+                let mut left = 10_000;
+                source.for_each(Reading { deaths, ..Reading::default() }, |_, _| {
+                    left -= 1;
+                    assert!(left > 0, "enough");
+                    ControlFlow::Continue(())
+                })
+            });
+            assert!(std::panic::catch_unwind(panics).is_err());
+        }
+        let Source::Trace(trace) = &source else { unreachable!() };
+        let panics = std::panic::AssertUnwindSafe(|| trace.for_each(|_, _| panic!("at once")));
+        assert!(std::panic::catch_unwind(panics).is_err());
+    }
+
     /// The types of a text come as it is read.
     #[test]
     fn batches_of_a_text_have_their_types() {

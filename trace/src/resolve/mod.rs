@@ -127,13 +127,16 @@ pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError
     let (firsts, open) = (trace.threads.iter().enumerate().filter_map(|at| first(trace, at)), |at| open(trace, at));
     trace.file.begin_events("reading events");
     let order = resolver.last_stores.take_order();
-    std::thread::scope(|scope| {
+    let shared = std::thread::scope(|scope| {
+        // Dropped in here if the visitor panics: who unpacks ahead goes on until nobody wants it.
+        let mut shared = shared;
         if order.len() >= ENOUGH_PIECES && std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
             shared.unpack(Unpacking::ahead(&trace.file, order, scope));
         }
         merge(firsts, open, &mut shared, &mut resolver);
         // Who stops early wants no more unpacked.
         shared.unpack(Unpacking::when_asked(&trace.file));
+        shared
     });
     resolver.mirrors_until(Ticket(u64::MAX));
     let kept = Kept { stacks: resolver.stacks.all.len(), ..shared.kept() };
