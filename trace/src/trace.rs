@@ -1,7 +1,6 @@
 //! A trace with all that explains it.
 
 use std::collections::hash_map::Entry;
-use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -11,7 +10,7 @@ use et_format::progress::OVERFLOWS;
 use et_format::{
     BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
 };
-use et_names::{EventSet, NamesTable};
+use et_names::{EventSet, MethodId, NamesTable};
 use rustc_hash::FxHashMap;
 
 use crate::classes::{Class, Classes};
@@ -19,9 +18,16 @@ use crate::dynamic;
 use crate::file::{ReadError, TraceFile};
 use crate::lifetimes::Lives;
 use crate::names::Names;
-use crate::record::Record;
-use crate::resolve::{self, Context, Outcome, StartFrame};
 use crate::types::Types;
+
+/// A frame that was on a stack when tracing began.
+#[derive(Clone, Copy, Debug)]
+pub struct StartFrame {
+    /// Its method.
+    pub method: MethodId,
+    /// Null: static or not known.
+    pub receiver: ObjectHash,
+}
 
 /// A thread of the run.
 #[derive(Clone, Debug)]
@@ -122,11 +128,6 @@ impl Trace {
             InitialReferences::decode_block(raw).iter().for_each(&mut visit);
         }
         Ok(())
-    }
-
-    /// Turns the events into records, in order, until `visit` breaks off or the trace ends.
-    pub fn for_each(&self, visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
-        resolve::run(self, visit)
     }
 
     /// Classes of the run without hooks (arrays and the hooks' own classes apart): made at run time and not rewritten, left

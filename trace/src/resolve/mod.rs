@@ -26,7 +26,6 @@ pub use anomalies::{Anomalies, Lost};
 pub use bits::IdSet;
 pub use fields::ExtraField;
 pub use slots::Slots;
-pub use thread::StartFrame;
 
 use et_format::event::{ObjectHash, Ticket};
 use et_format::{InitialSlot, Wall, class_flags};
@@ -116,6 +115,13 @@ impl<F: FnMut(&Record, &Context<'_>) -> ControlFlow<()>> Visit for F {
     #[inline]
     fn record(&mut self, record: Record, context: &Context<'_>) -> ControlFlow<()> {
         self(&record, context)
+    }
+}
+
+impl Trace {
+    /// Turns the events into records, in order, until `visit` breaks off or the trace ends.
+    pub fn for_each(&self, visit: impl FnMut(&Record, &Context<'_>) -> ControlFlow<()>) -> Result<Outcome, ReadError> {
+        run(self, visit)
     }
 }
 

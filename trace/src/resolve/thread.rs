@@ -20,6 +20,7 @@ use crate::file::{ThreadEvents, TraceFile};
 use crate::merge::Source;
 use crate::names::{MethodInfo, Names};
 use crate::record::ThreadId;
+use crate::trace::StartFrame;
 use crate::types::TypeId;
 
 /// First thread id of continuations.
@@ -133,15 +134,6 @@ enum Item {
     Pending,
     /// Room that was not needed.
     Nothing,
-}
-
-/// A frame that was on a stack when tracing began.
-#[derive(Clone, Copy, Debug)]
-pub struct StartFrame {
-    /// Its method.
-    pub method: MethodId,
-    /// Null: static or not known.
-    pub receiver: ObjectHash,
 }
 
 #[derive(Clone, Copy, Debug)]
