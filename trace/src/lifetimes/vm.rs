@@ -251,64 +251,86 @@ impl<'a> Vm<'a> {
     fn begin(&mut self, tell: &mut impl FnMut(Hold)) -> Result<(), ReadError> {
         self.has_begun = true;
         let initial = std::mem::take(&mut self.initial);
-        let places: FxHashMap<ObjectId, usize> = initial.iter().enumerate().map(|(at, &(id, _))| (id, at)).collect();
-        let current = |hash: ObjectHash| Some(ObjectId(hash.0.into())).filter(|id| places.contains_key(id));
-        let mut heap = Heap { holds: vec![Vec::new(); initial.len()], ..Heap::default() };
-        heap.reached.resize(initial.len(), false);
-        heap.is_held.resize(initial.len(), false);
-        let mut weakly = Vec::new();
-        let mut roots: Vec<usize> = Vec::new();
+        // There may be very many, all with ids that no object had before: those of 31 bits.
+        let places: FxHashMap<u32, u32> = (0..).zip(&initial).map(|(at, (id, _))| (id.0 as u32, at)).collect();
+        let place = |id: ObjectId| u32::try_from(id.0).ok().and_then(|id| places.get(&id).copied());
+        let current = |hash: ObjectHash| Some(ObjectId(hash.0.into())).filter(|&id| place(id).is_some());
+        let (mut references, mut weakly, mut roots) = (Vec::new(), Vec::new(), Vec::new());
         resolve::initial_references(self.trace, current, |origin: ObjectId, slot: Slot, target: ObjectId| {
             tell(Hold::Initial { origin, slot, target });
-            let to = places[&target];
-            match places.get(&origin) {
+            let Some(to) = place(target) else { return };
+            match place(origin) {
                 None => roots.push(to),
                 Some(_) if self.weak.is_weak(origin, slot) => weakly.push(to),
-                Some(&from) => {
-                    heap.holds[from].push(to);
-                    heap.is_held[to] |= from != to;
-                }
+                Some(from) => references.push((from, to)),
             }
         })?;
-        roots.extend((0..initial.len()).filter(|&at| Some(initial[at].1) == self.class));
+        let mut heap = InitialHeap::new(initial.len(), references);
+        let all = 0..initial.len() as u32;
+        roots.extend(all.clone().filter(|&at| Some(initial[at as usize].1) == self.class));
         let receivers = self.trace.threads.iter().flat_map(|thread| thread.frames.iter().map(|frame| frame.receiver));
         let known = self.watched.values().flatten().copied().chain(receivers.filter_map(current));
-        roots.extend(known.filter_map(|object| places.get(&object).copied()));
+        roots.extend(known.filter_map(place));
         roots.into_iter().for_each(|root| heap.reach(root));
-        let mut hold = |at: usize, heap: &mut Heap| {
-            if !heap.reached[at] {
-                tell(Hold::ToTheEnd { object: initial[at].0 });
+        let mut hold = |at: u32, heap: &mut InitialHeap| {
+            if !heap.reached[at as usize] {
+                tell(Hold::ToTheEnd { object: initial[at as usize].0 });
                 heap.reach(at);
             }
         };
-        let weak_only: FxHashSet<usize> = weakly.iter().copied().collect();
-        for at in (0..initial.len()).filter(|at| !weak_only.contains(at)) {
-            if !heap.is_held[at] {
+        let weak_only: FxHashSet<u32> = weakly.iter().copied().collect();
+        for at in all.clone().filter(|at| !weak_only.contains(at)) {
+            if !heap.is_held[at as usize] {
                 hold(at, &mut heap);
             }
         }
         weakly.into_iter().for_each(|at| heap.reach(at));
         // What is left holds itself in circles.
-        (0..initial.len()).for_each(|at| hold(at, &mut heap));
+        all.for_each(|at| hold(at, &mut heap));
         Ok(())
     }
 }
 
-/// The heap when tracing began.
-#[derive(Default)]
-struct Heap {
-    holds: Vec<Vec<usize>>,
+/// The heap when tracing began, objects by number. Tens of millions are usual where tracing begins late, so each takes few
+/// bytes.
+struct InitialHeap {
+    /// Where the targets of each object begin; those of the last end at the end.
+    starts: Vec<usize>,
+    targets: Vec<u32>,
     /// By another object.
     is_held: Vec<bool>,
     reached: Vec<bool>,
 }
 
-impl Heap {
-    fn reach(&mut self, from: usize) {
+impl InitialHeap {
+    /// With references from one to another.
+    fn new(objects: usize, references: Vec<(u32, u32)>) -> Self {
+        let mut starts = vec![0; objects + 1];
+        let mut is_held = vec![false; objects];
+        for &(from, to) in &references {
+            starts[from as usize + 1] += 1;
+            is_held[to as usize] |= from != to;
+        }
+        for at in 0..objects {
+            starts[at + 1] += starts[at];
+        }
+        // Filled from the end of each object's room, which ends up where the room begins.
+        let mut targets = vec![0; references.len()];
+        let mut next = starts[1..].to_vec();
+        for (from, to) in references.into_iter().rev() {
+            let next = &mut next[from as usize];
+            *next -= 1;
+            targets[*next] = to;
+        }
+        Self { starts, targets, is_held, reached: vec![false; objects] }
+    }
+
+    fn reach(&mut self, from: u32) {
         let mut stack = vec![from];
         while let Some(at) = stack.pop() {
-            if !std::mem::replace(&mut self.reached[at], true) {
-                stack.extend(&self.holds[at]);
+            if !std::mem::replace(&mut self.reached[at as usize], true) {
+                let targets = self.starts[at as usize]..self.starts[at as usize + 1];
+                stack.extend(&self.targets[targets]);
             }
         }
     }
