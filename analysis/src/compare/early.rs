@@ -114,25 +114,19 @@ impl EarlyDeaths {
     /// holder follows in the second part is held by what holds its holder.
     fn excuse_those_told_in_parts(&mut self) {
         let index: FxHashMap<ObjectId, usize> = self.all.iter().enumerate().map(|(at, early)| (early.id, at)).collect();
-        let is_excused = |early: &Early| early.cause.is_by_definition();
         // What holds it, if that was freed with it or in the next part.
         let holder = |early: &Early| {
             let holder = early.holder.and_then(|(id, _)| index.get(&id).copied())?;
             (self.all[holder].collection <= early.collection + 1).then_some(holder)
         };
-        let mut excuses = Vec::new();
-        for (at, early) in self.all.iter().enumerate().filter(|(_, early)| !is_excused(early)) {
-            let mut seen = FxHashSet::from_iter([at]);
-            let mut last = holder(early);
-            while let Some(next) = last.filter(|&next| !is_excused(&self.all[next]) && seen.insert(next)) {
-                last = holder(&self.all[next]);
+        let excuses = excuses(self.all.len(), |at| {
+            let early = &self.all[at];
+            if early.cause.is_by_definition() { Next::Excused(early.cause) } else { Next::Holder(holder(early)) }
+        });
+        for (early, excuse) in self.all.iter_mut().zip(excuses) {
+            if let Some(cause) = excuse.filter(|_| !early.cause.is_by_definition()) {
+                (early.cause, early.through) = (cause, true);
             }
-            if let Some(last) = last.filter(|&last| is_excused(&self.all[last])) {
-                excuses.push((at, self.all[last].cause));
-            }
-        }
-        for (at, cause) in excuses {
-            (self.all[at].cause, self.all[at].through) = (cause, true);
         }
     }
 
@@ -146,7 +140,7 @@ impl EarlyDeaths {
         let held = HeldByStacks::new(stacks, heap);
         let own: Vec<Option<Cause>> = freed.iter().map(|&node| self.own_cause(node, heap, &held)).collect();
         let by_slots = freed.iter().zip(&own).filter(|(_, own)| own.is_none());
-        let Holders { blamed, passes } = self.holders(&by_slots.map(|(&node, _)| node).collect(), heap, types);
+        let Holders { blamed, passes } = self.holders(by_slots.map(|(&node, _)| node), heap, types);
         let mut spread = Spread { queue: VecDeque::new(), seen: FxHashSet::default(), passes };
         let mut unexplained = Vec::new();
         for (&node, own) in freed.iter().zip(own) {
@@ -199,23 +193,21 @@ impl EarlyDeaths {
         }
     }
 
-    /// Who holds those: a walk through the whole heap, unless there are none.
-    fn holders(&self, wanted: &FxHashSet<Node>, heap: &Heap, types: &Types) -> Holders {
+    /// Who holds those.
+    fn holders(&self, wanted: impl Iterator<Item = Node>, heap: &mut Heap, types: &Types) -> Holders {
         let mut holders = Holders::default();
-        if wanted.is_empty() {
-            return holders;
-        }
-        heap.holders(
-            |node| wanted.contains(&node),
-            |Holder { origin, slot, target }| {
+        let mut found = Vec::new();
+        for target in wanted {
+            heap.holders_of(target, |holder| found.push(holder));
+            for Holder { origin, slot, target } in found.drain(..) {
                 let Some(node) = origin else {
                     holders.blamed.entry(target).or_insert((Cause::Static(FieldId(slot)), None));
-                    return;
+                    continue;
                 };
                 let object = heap.get(node);
                 if object.data.early.is_some() {
                     holders.passes.entry(node).or_default().push(target);
-                    return;
+                    continue;
                 }
                 let cause = match object.id {
                     ObjectId(id) if id >> 31 != 0 || !(id as u32).is_multiple_of(self.share) => Cause::Unasked,
@@ -226,8 +218,8 @@ impl EarlyDeaths {
                 if blame.0 == Cause::Unasked {
                     *blame = (cause, Some(node));
                 }
-            },
-        );
+            }
+        }
         holders
     }
 
@@ -295,6 +287,38 @@ impl EarlyDeaths {
     }
 }
 
+/// What leads on from an object that was freed early.
+enum Next {
+    /// It is held by definition.
+    Excused(Cause),
+    /// Another of them holds it, if any does.
+    Holder(Option<usize>),
+}
+
+/// For each of `count` objects the first excuse on the way from holder to holder. Looks at each once, however long the ways are.
+fn excuses(count: usize, mut next: impl FnMut(usize) -> Next) -> Vec<Option<Cause>> {
+    // Those on the way meanwhile have none: a way that leads back to itself leads to none.
+    let mut known: Vec<Option<Option<Cause>>> = vec![None; count];
+    let mut way = Vec::new();
+    for start in 0..count {
+        let mut at = start;
+        let excuse = loop {
+            if let Some(excuse) = known[at] {
+                break excuse;
+            }
+            known[at] = Some(None);
+            way.push(at);
+            match next(at) {
+                Next::Excused(cause) => break Some(cause),
+                Next::Holder(Some(holder)) => at = holder,
+                Next::Holder(None) => break None,
+            }
+        };
+        way.drain(..).for_each(|at| known[at] = Some(excuse));
+    }
+    known.into_iter().map(Option::flatten).collect()
+}
+
 /// What holds those that a collection freed.
 #[derive(Default)]
 struct Holders {
@@ -328,5 +352,74 @@ impl Spread {
     fn explained(&mut self, node: Node, cause: Cause) {
         // What is explained explains first.
         if cause.is_by_definition() { self.queue.push_front(node) } else { self.queue.push_back(node) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::compare::heap;
+    use et_names::SiteId;
+    use et_trace::lifetimes::Step;
+    use et_trace::record::{Alloc, Slot, ThreadId};
+
+    fn early_deaths() -> EarlyDeaths {
+        EarlyDeaths {
+            all: Vec::new(),
+            share: 1,
+            to_the_end: FxHashSet::default(),
+            class: None,
+            string: None,
+            threads: FxHashSet::default(),
+            loaders: FxHashSet::default(),
+        }
+    }
+
+    /// In a heap of many objects, a collection after each of which one more is freed that only a slot explains.
+    #[test]
+    fn slots_are_not_looked_at_again_for_each_collection() {
+        const OBJECTS: u64 = 2000;
+        let (mut heap, mut early, mut types) = (heap::Heap::default(), early_deaths(), Types::default());
+        let (ty, thread) = (types.intern("LBox;"), ThreadId(1));
+        for id in 1..=OBJECTS {
+            let alloc =
+                Alloc { kind: AllocKind::New, object: ObjectId(id), size: 16, ty, site: SiteId(0), length: 0, thread };
+            heap.step(id, &Step::Record(Record::Alloc(alloc)));
+            let (old, origin, slot) = (ObjectId::NULL, ObjectId(id - 1), Slot::Field(FieldId(1)));
+            heap.step(id, &Step::Record(Record::Update { old, origin, target: ObjectId(id), slot, thread }));
+        }
+        for collection in 1..OBJECTS {
+            let freed = heap.node(ObjectId(OBJECTS - collection)).unwrap();
+            early.add(&[freed], &mut heap, &Stacks::default(), &types, (collection as usize, OBJECTS + collection));
+        }
+        assert!(heap.looked_at() <= 4 * OBJECTS, "{} slots for {OBJECTS} objects", heap.looked_at());
+        let found = early.finish();
+        assert_eq!(found.len() as u64, OBJECTS - 1);
+        assert!(found[0].cause == Cause::Field(FieldId(1)) && found[0].holder == Some((ObjectId(OBJECTS - 2), ty)));
+    }
+
+    #[test]
+    fn each_object_on_the_way_to_an_excuse_is_looked_at_once() {
+        const OBJECTS: usize = 1000;
+        let mut looked_at = 0;
+        // Each is held by the one before it, the first by none, or by the last.
+        for (first, expected) in [(Next::Holder(None), None), (Next::Excused(Cause::Thread), Some(Cause::Thread))] {
+            let found = excuses(OBJECTS, |at| {
+                looked_at += 1;
+                match (at, &first) {
+                    (0, Next::Excused(cause)) => Next::Excused(*cause),
+                    (0, Next::Holder(holder)) => Next::Holder(*holder),
+                    _ => Next::Holder(Some(at - 1)),
+                }
+            });
+            assert!(found.iter().all(|excuse| *excuse == expected));
+        }
+        assert!(excuses(3, |at| Next::Holder(Some((at + 1) % 3))).iter().all(Option::is_none), "a circle");
+        let backward = excuses(OBJECTS, |at| {
+            looked_at += 1;
+            if at + 1 == OBJECTS { Next::Excused(Cause::Class) } else { Next::Holder(Some(at + 1)) }
+        });
+        assert!(backward.iter().all(|excuse| *excuse == Some(Cause::Class)));
+        assert_eq!(looked_at, 3 * OBJECTS);
     }
 }

@@ -1,8 +1,10 @@
 //! The heap as the trace has it, record after record.
 
+use std::ops::Deref;
+
 use et_trace::lifetimes::Step;
-use et_trace::model;
-use et_trace::record::{Alloc, AllocKind, Record};
+use et_trace::model::{self, Holder, Incoming, Node};
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot};
 use et_trace::types::TypeId;
 
 /// Number of a record, deaths counted, and its letter.
@@ -21,19 +23,84 @@ pub struct Known {
     pub early: Option<u32>,
 }
 
-/// All of them.
-pub type Heap = model::Heap<Known>;
+/// The objects.
+pub type Objects = model::Heap<Known>;
 
-/// What a step makes of the heap.
-#[inline]
-pub fn step(heap: &mut Heap, position: u64, step: &Step) {
-    match *step {
-        Step::Record(Record::Alloc(Alloc { object, ty, kind, size, .. })) => {
-            let last = (position, kind.letter());
-            heap.insert(object, Known { ty, kind, size, born: position, last, early: None });
+/// All of them, and who holds which once somebody has asked.
+#[derive(Debug, Default)]
+pub struct Heap {
+    objects: Objects,
+    incoming: Option<Incoming>,
+}
+
+impl Deref for Heap {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        &self.objects
+    }
+}
+
+impl Heap {
+    /// Where the object with that id is, if there is one.
+    #[inline]
+    pub fn node(&mut self, id: ObjectId) -> Option<Node> {
+        self.objects.node(id)
+    }
+
+    /// What is known of an object.
+    #[inline]
+    pub fn data(&mut self, node: Node) -> &mut Known {
+        self.objects.data(node)
+    }
+
+    /// The id leads nowhere any more.
+    pub fn forget(&mut self, id: ObjectId) -> Option<Node> {
+        self.objects.forget(id)
+    }
+
+    /// Frees the place of an object that was forgotten.
+    pub fn free(&mut self, node: Node) {
+        self.objects.free(node);
+        if let Some(incoming) = &mut self.incoming {
+            incoming.freed(node);
         }
-        Step::Record(Record::Update { origin, target, slot, .. })
-        | Step::Initial { origin, target, slot, weak: false } => _ = heap.put(origin, slot, target),
-        _ => {}
+    }
+
+    /// Calls `visit` with each slot that holds the target. Walks through the heap at the first time, and not again.
+    pub fn holders_of(&mut self, target: Node, visit: impl FnMut(Holder)) {
+        let incoming = self.incoming.get_or_insert_with(|| Incoming::of(&self.objects));
+        incoming.holders(&self.objects, target, visit);
+    }
+
+    /// What a step makes of it.
+    #[inline]
+    pub fn step(&mut self, position: u64, step: &Step) {
+        match *step {
+            Step::Record(Record::Alloc(Alloc { object, ty, kind, size, .. })) => {
+                let last = (position, kind.letter());
+                self.objects.insert(object, Known { ty, kind, size, born: position, last, early: None });
+            }
+            Step::Record(Record::Update { origin, target, slot, .. })
+            | Step::Initial { origin, target, slot, weak: false } => self.put(origin, slot, target),
+            _ => {}
+        }
+    }
+
+    fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) {
+        self.objects.put(origin, slot, target);
+        let Some(incoming) = &mut self.incoming else { return };
+        let Some(target) = self.objects.node(target) else { return };
+        let origin = if origin.is_null() { None } else { Some(self.objects.node(origin)) };
+        // Where the origin is not known nothing was stored.
+        if origin != Some(None) {
+            incoming.stored(&self.objects, Holder { origin: origin.flatten(), slot: slot.number(), target });
+        }
+    }
+
+    /// How many slots were looked at to find holders.
+    #[cfg(test)]
+    pub fn looked_at(&self) -> u64 {
+        self.incoming.as_ref().map_or(0, Incoming::looked_at)
     }
 }

@@ -194,7 +194,7 @@ impl Comparison<'_> {
                 while self.collections.has_begun(self.begun, number) {
                     self.collection()?;
                 }
-                heap::step(&mut self.heap, self.position + 1, step);
+                self.heap.step(self.position + 1, step);
                 match step.record() {
                     Some(record) => {
                         if let Step::Record(Record::Alloc(alloc)) = step {

@@ -40,8 +40,8 @@ pub struct Holder {
 /// which another may take its place. Slots that still hold it then lead to that other one, so whoever frees it sees to it
 /// that there are none, or that they go before the next object comes.
 ///
-/// What an object holds is known at once; what holds an object is looked for in the whole heap. Who needs to know how many
-/// hold each counts them in `T`: [`put`](Self::put) says what a slot held before.
+/// What an object holds is known at once; what holds an object is looked for in the whole heap, unless
+/// [`Incoming`](super::Incoming) is kept beside it. Who needs to know how many hold each counts them in `T`: [`put`](Self::put) says what a slot held before.
 #[derive(Debug)]
 pub struct Heap<T> {
     objects: Objects<Object<T>>,
@@ -134,6 +134,14 @@ impl<T> Heap<T> {
     /// Static fields that hold something, by number, in no order.
     pub fn statics(&self) -> impl Iterator<Item = (u32, Node)> {
         self.statics.iter().map(|(&field, &node)| (field, node))
+    }
+
+    /// What a slot holds, of an object or of a static field.
+    pub fn held(&self, origin: Option<Node>, slot: u32) -> Option<Node> {
+        match origin {
+            Some(origin) => self.objects[origin].refs.get(slot),
+            None => self.statics.get(&slot).copied(),
+        }
     }
 
     /// Calls `visit` with each slot that holds one of the wanted objects, static fields first. Goes through the whole heap.

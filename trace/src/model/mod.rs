@@ -3,6 +3,7 @@
 mod by_thread;
 mod contexts;
 mod heap;
+mod incoming;
 mod object_set;
 mod objects;
 mod refs;
@@ -11,6 +12,7 @@ mod stacks;
 pub use by_thread::{ByThread, Forget};
 pub use contexts::{Context, ContextId, Contexts};
 pub use heap::{Heap, Holder, Marks, Object};
+pub use incoming::Incoming;
 pub use object_set::ObjectSet;
 pub use objects::{Node, Objects};
 pub use refs::Refs;

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use crate::record::ObjectId;
 
 /// An object: its place among [`Objects`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Node(pub u32);
 
 /// Ids that were looked up lately; most are looked up again at once.

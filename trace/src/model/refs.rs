@@ -84,6 +84,16 @@ impl Refs {
         }
     }
 
+    /// What a slot holds.
+    pub fn get(&self, slot: u32) -> Option<Node> {
+        match self {
+            Self::None => None,
+            Self::Few(few) => few.iter().find(|&&(known, _)| known == slot).map(|&(_, held)| held),
+            Self::Elements(elements) => elements.get(slot as usize).copied().filter(|&held| held != NOTHING),
+            Self::Many(many) => many.get(&slot).copied(),
+        }
+    }
+
     /// All targets, as often as they are held.
     #[inline]
     pub fn for_each(&self, mut visit: impl FnMut(Node)) {
@@ -136,7 +146,9 @@ mod tests {
                     Some(target) => model.insert(number, target),
                     None => model.remove(&number),
                 };
+                prop_assert_eq!(refs.get(number), old);
                 prop_assert_eq!(refs.put(slot, target), old);
+                prop_assert_eq!(refs.get(number), target);
             }
             let (mut held, mut by_slot) = (Vec::new(), Vec::new());
             refs.for_each(|node| held.push(node.0));
