@@ -45,21 +45,21 @@ const CLOSED: u8 = 141;
     after_help = "\
 Examples:
   et-trace summary app.ettrace                 what the program's objects did
-  et-trace summary --json app.ettrace          the same for a program
+  et-trace summary --json app.ettrace          the same, machine-readable
   et-trace text app.ettrace --names app.names  every record, and what its ids mean
   et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
-  et-trace validate app.ettrace                does the trace keep its invariants?
+  et-trace validate app.ettrace                check the trace's invariants
   zcat app.trace.gz | et-trace summary -       texts are read as well
-  et-trace compare-deaths app.ettrace          its deaths against those that the collector told of
-  et-trace recover cut.ettrace -o app.ettrace  a killed run's trace and buffers in one file
+  et-trace compare-deaths app.ettrace          compare deaths with those reported by the collector
+  et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
 
-Deaths are worked out with temporary files, a few bytes a record; TMPDIR says where. What is found is kept in a folder
-beside the trace, the life table, for the next command (and as Parquet files for other tools): see --lives.
+Computing deaths takes temporary files of a few bytes per record, in the folder that TMPDIR names. The result is saved
+beside the trace, as a life table, for later commands (and for other tools, as Parquet files): see --lives.
 
-Exit codes: 0 all went well; 1 bad input, or `validate` or `compare-deaths` found something; 2 wrong usage;
-3 the trace is cut off (killed program, full disk): what there is was read and printed;
-4 events are missing in the midst of it (damaged blocks, no buffers): the rest was read and printed;
-141 standard output was closed before all was written, as of other Unix tools."
+Exit codes: 0 success; 1 bad input, or `validate` or `compare-deaths` found errors; 2 wrong usage;
+3 the trace is cut off (killed program, full disk): everything up to there was read and printed;
+4 events are missing in the middle (damaged blocks, no buffers): the rest was read and printed;
+141 standard output was closed before everything was written, as with other Unix tools."
 )]
 struct Cli {
     #[command(subcommand)]
@@ -68,21 +68,21 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Shows what was alive at most, who asked for it, where it was made, what grew, and what is missing
+    /// Shows peak memory, packages and sites that allocate most, what grew, and what the trace lacks
     Summary(SummaryArgs),
-    /// Prints every record as a line of text
+    /// Prints each record as a line of text
     Text(TextArgs),
-    /// Checks the invariants of a trace: allocations, nesting, old targets, exceptions
+    /// Checks the invariants of a trace: allocations, nesting, old targets, exceptions, deaths
     Validate(ValidateArgs),
-    /// Compares the deaths with what the collector said, in a trace that was made with -Det.deaths=gc
+    /// Compares deaths with those reported by the collector, in a trace made with -Det.deaths=gc
     CompareDeaths(CompareArgs),
-    /// Makes a whole trace of one that is cut off and the buffer file (.buf) beside it
+    /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
-    /// Shows how the trace file is made up
+    /// Shows the structure of the trace file: blocks, sizes, artifacts, options
     Info {
         /// The trace, or - for standard input
         trace: PathBuf,
-        /// The sizes as JSON, for programs
+        /// Print sizes as JSON
         #[arg(long)]
         json: bool,
     },
@@ -91,18 +91,18 @@ enum Command {
 /// What to read, and how.
 #[derive(Debug, Args)]
 struct InputArgs {
-    /// The trace: a file of the runtime or a text of dialect et or replayer, or - for standard input
+    /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
     trace: PathBuf,
-    /// What the ids of a text mean (a file that `text --names` wrote)
+    /// Names file that says what the ids of a text mean (written by `text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
     /// Where deaths come from
     #[arg(long, value_enum, default_value = "trace")]
     deaths: DeathsArg,
-    /// Where the life table is or will be: what became of each object, worked out once [default: TRACE.lives]
+    /// Folder of the life table, which saves computed deaths for later commands [default: TRACE.lives]
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_lives")]
     lives: Option<PathBuf>,
-    /// Neither use nor make a life table: deaths are worked out for this command only
+    /// Neither use nor make a life table: compute deaths for this command only
     #[arg(long)]
     no_lives: bool,
 }
@@ -133,7 +133,7 @@ fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Source, CliErro
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DeathsArg {
-    /// The records: an object died where it could not be reached any more
+    /// The records: an object dies when it becomes unreachable
     Trace,
     /// Nowhere: no D records
     None,
@@ -181,10 +181,10 @@ struct SummaryArgs {
     /// How many sites, classes and packages to list
     #[arg(long, default_value_t = 5, value_name = "N")]
     top: usize,
-    /// More than the first screen: classes, lifetimes, threads, collections, what is not seen, records by letter
+    /// Also print classes, lifetimes, threads, collections, what is not seen, and records by letter
     #[arg(long)]
     long: bool,
-    /// What the clock counts, which lifetimes are measured by
+    /// What the clock counts; lifetimes are measured in its ticks
     #[arg(long, value_enum, default_value = "et")]
     clock: ClockArg,
     /// Print JSON
@@ -216,7 +216,7 @@ impl From<DialectArg> for Dialect {
 struct TextArgs {
     #[command(flatten)]
     input: InputArgs,
-    /// Which text
+    /// Format of the text
     #[arg(long, value_enum, default_value = "et")]
     dialect: DialectArg,
     /// What the clock counts; dialect replayer writes it in D records
@@ -231,10 +231,10 @@ struct TextArgs {
     /// Write all names, not only those that the trace uses
     #[arg(long, requires = "names")]
     all_names: bool,
-    /// Say beside deaths, too, what holds objects although no record does
+    /// Also write what holds objects without a record, as comments, in a text with deaths
     #[arg(long)]
     holders: bool,
-    /// Replace output files whatever they are, not only texts and names files
+    /// Replace output files of any kind, not only texts and names files
     #[arg(long)]
     force: bool,
 }
@@ -252,7 +252,7 @@ struct ValidateArgs {
 struct CompareArgs {
     /// The trace, or - for standard input
     trace: PathBuf,
-    /// How many objects to describe that the collector freed and the trace holds; all are counted
+    /// How many objects to describe that the collector freed but the trace holds; all are counted
     #[arg(long, default_value_t = 10, value_name = "N")]
     limit: usize,
     /// Print JSON
@@ -264,10 +264,10 @@ struct CompareArgs {
 struct RecoverArgs {
     /// The trace that is cut off
     trace: PathBuf,
-    /// The whole trace
+    /// The complete trace to write
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
-    /// Replace the output whatever it is, not only a recovered trace
+    /// Replace an output of any kind, not only a recovered trace
     #[arg(long)]
     force: bool,
 }
@@ -279,15 +279,15 @@ enum CliError {
     Read(#[from] SourceError),
     #[error(transparent)]
     Output(#[from] OutputError),
-    #[error("{path} is a text: it has no names of its own to write", path = path.display())]
+    #[error("{path} is a text: it has no names to write", path = path.display())]
     NoNames { path: PathBuf },
-    #[error("{path} is a text: --json is for traces of the runtime's", path = path.display())]
+    #[error("{path} is a text: --json is for traces written by the runtime", path = path.display())]
     NoSizes { path: PathBuf },
-    #[error("{path} is a text: what the collector said is only in a trace of the runtime's", path = path.display())]
+    #[error("{path} is a text: only a trace written by the runtime has collector records", path = path.display())]
     NoCollector { path: PathBuf },
     #[error(transparent)]
     Compare(#[from] CompareError),
-    #[error("{path} has its end: nothing is to be recovered", path = path.display())]
+    #[error("{path} is complete: there is nothing to recover", path = path.display())]
     Whole { path: PathBuf },
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
@@ -409,7 +409,7 @@ fn without_command(error: &clap::Error, first: Option<OsString>) -> Option<Strin
     let plain =
         first.to_str().filter(|name| name.chars().all(|c| c.is_ascii_alphanumeric() || "-_./+,:@%".contains(c)));
     let shown = plain.map_or_else(|| format!("{first:?}"), str::to_owned);
-    is_trace.then(|| format!("say what to do with {shown}: et-trace summary {shown}"))
+    is_trace.then(|| format!("no command given for {shown}: try et-trace summary {shown}"))
 }
 
 fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {

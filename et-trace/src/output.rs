@@ -1,16 +1,13 @@
 //! Output files: written beside what they replace, so that nobody ever finds half of one, and only over files of the same kind.
 
-use std::fs::{File, Metadata, Permissions};
+use std::fs::{File, Metadata};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open};
-use rustix::io::Errno;
-use tempfile::NamedTempFile;
 use thiserror::Error;
 
+use et_files::Whole;
 use et_trace::TraceFile;
 use et_trace::recover::RECOVERED;
 use et_trace::text::starts;
@@ -58,7 +55,7 @@ impl Kind {
 pub enum OutputError {
     #[error("{path} is the trace itself (or the other output): write to another file", path = path.display())]
     SameFile { path: PathBuf },
-    #[error("{path} is there already and is no {what}: write to another file, or replace it with --force", path = path.display(), what = kind.name())]
+    #[error("{path} exists and is not a {what}: write to another file, or replace it with --force", path = path.display(), what = kind.name())]
     NotOurs { path: PathBuf, kind: Kind },
     #[error("cannot write {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
@@ -75,38 +72,12 @@ pub struct Output {
 enum To {
     /// A device or a pipe.
     Directly(File),
-    /// Without a name until it is complete, so that it is gone however the process ends.
-    Nameless(File, PathBuf),
-    /// The same where files have names from the start: one that is killed leaves it.
-    Beside(NamedTempFile, PathBuf),
+    /// A file that is put in place when it is complete.
+    Place(Whole),
 }
 
 /// How the names of files begin that are not in their place yet.
 const PREFIX: &str = ".et-trace-";
-
-fn folder_of(place: &Path) -> &Path {
-    place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
-impl To {
-    /// A file that comes to its place when it is complete.
-    fn beside(place: PathBuf, mode: u32) -> io::Result<Self> {
-        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-        match open(folder_of(&place), flags, Mode::from_raw_mode(mode)).map(File::from) {
-            Ok(file) if in_proc(&file).exists() => return Ok(Self::Nameless(file, place)),
-            // Without /proc nothing could give it a name.
-            Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-            Err(error) => return Err(error.into()),
-        }
-        let mut builder = tempfile::Builder::new();
-        let file = builder.prefix(PREFIX).permissions(Permissions::from_mode(mode)).tempfile_in(folder_of(&place))?;
-        Ok(Self::Beside(file, place))
-    }
-}
-
-fn in_proc(file: &File) -> PathBuf {
-    format!("/proc/self/fd/{}", file.as_raw_fd()).into()
-}
 
 impl Output {
     /// Begins a file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
@@ -134,7 +105,7 @@ impl Output {
                 let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };
                 // A new file is whosever the umask says it is.
                 let mode = there.as_ref().map_or(0o666, |there| there.permissions().mode() & 0o777);
-                To::beside(place, mode).map_err(fail)?
+                To::Place(Whole::create(&place, mode, PREFIX).map_err(fail)?)
             }
         };
         Ok(Self { path: path.to_owned(), to })
@@ -142,23 +113,16 @@ impl Output {
 
     fn file(&mut self) -> &mut File {
         match &mut self.to {
-            To::Directly(file) | To::Nameless(file, _) => file,
-            To::Beside(file, _) => file.as_file_mut(),
+            To::Directly(file) => file,
+            To::Place(file) => file.file(),
         }
     }
 
     /// The file is complete.
     pub fn finish(mut self) -> Result<(), OutputError> {
-        let flushed = self.flush();
-        let done = flushed.and_then(|()| match self.to {
+        let done = self.flush().and_then(|()| match self.to {
             To::Directly(_) => Ok(()),
-            To::Nameless(file, place) => {
-                // A link cannot replace a file, a renamed one can.
-                let link = |path: &Path| Ok(linkat(CWD, in_proc(&file), CWD, path, AtFlags::SYMLINK_FOLLOW)?);
-                let named = tempfile::Builder::new().prefix(PREFIX).make_in(folder_of(&place), link);
-                named.and_then(|named| named.persist(place).map(drop).map_err(|error| error.error))
-            }
-            To::Beside(file, place) => file.persist(place).map(drop).map_err(|error| error.error),
+            To::Place(file) => file.finish(),
         });
         done.map_err(|source| OutputError::Io { path: self.path, source })
     }
@@ -181,7 +145,7 @@ impl Write for Output {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::fs::{self, Permissions};
 
     use super::*;
 
@@ -193,7 +157,7 @@ mod tests {
         let names = || fs::read_dir(&folder).unwrap().count();
         let mut new = begin(false).unwrap();
         new.write_all(b"half").unwrap();
-        assert!(matches!(new.to, To::Nameless(..)) == (names() == 0), "who is killed here leaves nothing");
+        assert_eq!(names(), usize::from(matches!(&new.to, To::Place(file) if !file.is_nameless())));
         drop(new);
         assert_eq!(names(), 0, "what was not finished is gone");
         let old = format!("{}et\n", starts::TEXT);
@@ -207,7 +171,10 @@ mod tests {
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o640);
         // It is not ours any more.
         let error = begin(false).unwrap_err().to_string();
-        assert!(error.ends_with("is no text of a trace: write to another file, or replace it with --force"), "{error}");
+        assert!(
+            error.ends_with("is not a text of a trace: write to another file, or replace it with --force"),
+            "{error}"
+        );
         begin(true).unwrap().finish().unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"");
     }

@@ -316,9 +316,8 @@ fn outputs_replace_only_their_like() {
     {
         fs::write(at("x"), "my letters").unwrap();
         let output = tool(args, folder.path());
-        let expected = format!(
-            "et-trace: x is there already and is no {kind}: write to another file, or replace it with --force\n"
-        );
+        let expected =
+            format!("et-trace: x exists and is not a {kind}: write to another file, or replace it with --force\n");
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), expected));
         assert_eq!(fs::read_to_string(at("x")).unwrap(), "my letters");
         let forced = tool(&[args, &["--force"]].concat(), folder.path());
@@ -449,7 +448,7 @@ fn a_life_table_that_cannot_be_kept_is_a_note() {
     fs::write(folder.path().join("file"), "mine").unwrap();
     let output = tool(&["validate", "a.ettrace", "--lives", "file"], folder.path());
     assert_eq!(output.status.code(), Some(0));
-    assert_eq!(text(&output.stderr), "et-trace: note: file is there already and is no life table: nothing is kept\n");
+    assert_eq!(text(&output.stderr), "et-trace: note: file exists and is not a life table: nothing is kept\n");
     assert_eq!(fs::read(folder.path().join("file")).unwrap(), b"mine");
     let output = tool(&["validate", "a.ettrace", "--lives", "elsewhere"], folder.path());
     assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));

@@ -3,13 +3,11 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Metadata, Permissions};
 use std::io::{self, Read, Write};
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use et_files::{nameless, parent};
 use et_trace::TraceFile;
-use rustix::fs::{AtFlags, CWD, Mode, OFlags, linkat, open as open_nameless};
-use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -26,7 +24,7 @@ const PREFIX: &str = ".et-lives-";
 
 /// A file of the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct TableFile {
     /// Its name.
     pub name: String,
     /// Its length.
@@ -54,12 +52,12 @@ pub struct Manifest {
     /// Calls that stand in their caller's context, because there were too many contexts.
     pub calls_without_context: u64,
     /// The tables.
-    pub files: Vec<Entry>,
+    pub files: Vec<TableFile>,
 }
 
 impl Manifest {
     /// Of a table of that trace.
-    pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, files: Vec<Entry>) -> Self {
+    pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, files: Vec<TableFile>) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -99,7 +97,7 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
         return if is_there { There::Other("is a link that leads nowhere") } else { There::Nothing };
     };
     if !metadata.is_dir() {
-        return There::Other("is there already and is no life table");
+        return There::Other("exists and is not a life table");
     }
     // Strangers could tell us what they like, and have us write where they like.
     let of_trace = fs::metadata(trace.path()).map(|trace| trace.uid()).ok();
@@ -107,18 +105,14 @@ pub fn look(folder: &Path, trace: &TraceFile) -> There {
         return There::Other("belongs to another user");
     }
     let Ok(text) = fs::read(folder.join(MANIFEST)) else {
-        return if names(folder).is_empty() {
-            There::Unfit
-        } else {
-            There::Other("is there already and is no life table")
-        };
+        return if names(folder).is_empty() { There::Unfit } else { There::Other("exists and is not a life table") };
     };
     let is_ours = text.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes());
     match serde_json::from_slice::<Manifest>(&text) {
         Ok(manifest) if manifest.fits(trace) && manifest.files.iter().all(|file| has(folder, file)) => {
             There::Fits(manifest)
         }
-        _ if !is_ours => There::Other("is there already and is no life table"),
+        _ if !is_ours => There::Other("exists and is not a life table"),
         _ if !names(folder).iter().all(|name| is_of_table(name)) => {
             There::Other("does not fit the trace, and holds files that are none of ours")
         }
@@ -144,7 +138,7 @@ fn is_of_table(name: &OsStr) -> bool {
         || name.starts_with(PREFIX)
 }
 
-fn has(folder: &Path, file: &Entry) -> bool {
+fn has(folder: &Path, file: &TableFile) -> bool {
     fs::metadata(folder.join(&file.name)).is_ok_and(|metadata| metadata.is_file() && metadata.len() == file.bytes)
 }
 
@@ -165,22 +159,15 @@ pub fn open(folder: &Path, manifest: &Manifest, name: &str) -> io::Result<File> 
 
 /// A file for a table that will come into that folder: without a name, so that it is gone however the process ends.
 pub fn nameless(folder: &Path) -> io::Result<File> {
-    let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-    match open_nameless(parent(folder), flags, Mode::from_raw_mode(0o666)) {
-        Ok(file) => Ok(file.into()),
-        // Not every file system has such files.
-        Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => tempfile::tempfile_in(parent(folder)),
-        Err(error) => Err(error.into()),
+    match nameless::create(parent(folder), 0o666)? {
+        Some(file) => Ok(file),
+        None => tempfile::tempfile_in(parent(folder)),
     }
 }
 
-fn parent(folder: &Path) -> &Path {
-    folder.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
-}
-
 /// What the manifest says of a table.
-pub fn entry(name: &str, table: &Written) -> Entry {
-    Entry { name: name.to_owned(), bytes: table.bytes, xxh3: format!("{:016x}", table.hash) }
+pub fn entry(name: &str, table: &Written) -> TableFile {
+    TableFile { name: name.to_owned(), bytes: table.bytes, xxh3: format!("{:016x}", table.hash) }
 }
 
 /// Gives the tables their names, and the folder its place. If another command was quicker, its folder stays, unless it is the one
@@ -230,8 +217,7 @@ pub fn publish(
 }
 
 fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
-    let in_proc = format!("/proc/self/fd/{}", file.as_raw_fd());
-    if linkat(CWD, &in_proc, CWD, path, AtFlags::SYMLINK_FOLLOW).is_ok() {
+    if nameless::name(file, path).is_ok() {
         return Ok(());
     }
     // A file system whose nameless files stay so.
@@ -247,13 +233,6 @@ fn name_file(file: &File, path: &Path, bytes: u64) -> io::Result<()> {
         at += read as u64;
     }
     Ok(())
-}
-
-/// Where the life table of a trace is, if nobody says otherwise: beside it.
-pub fn beside(trace: &Path) -> PathBuf {
-    let mut name = trace.file_name().unwrap_or(OsStr::new("trace")).to_owned();
-    name.push(".lives");
-    trace.with_file_name(name)
 }
 
 /// What stands above something that is kept: its hash, and that of the manifest that it belongs to.

@@ -29,7 +29,7 @@ use et_trace::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_trace::resolve::Outcome;
 
 use folder::There;
-pub use folder::{Entry, MANIFEST, Manifest, beside};
+pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::Maker;
 
 /// The table of objects.
@@ -64,7 +64,7 @@ pub fn attach(trace: &mut Trace, folder: Option<&Path>) -> Option<Arc<LifeTable>
     if trace.file.end().is_none() || trace.file.lost_events() > 0 || !path.is_file() {
         return None;
     }
-    let folder = folder.map_or_else(|| beside(path), Path::to_owned);
+    let folder = folder.map_or_else(|| et_files::lives_of(path), Path::to_owned);
     let (mut manifest, mut trouble) = (None, None);
     match folder::look(&folder, &trace.file) {
         There::Fits(there) => manifest = Some(there),

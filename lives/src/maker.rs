@@ -210,7 +210,7 @@ pub struct Maker {
     contexts: Contexts,
     letters: Letters,
     rows: Rows,
-    used: Used,
+    used: Named,
     clearings: Clearings,
     lives: TableWriter,
     cleared: TableWriter,
@@ -236,12 +236,12 @@ pub struct Made {
     /// How many objects there are.
     pub objects: u64,
     /// Their classes and sites.
-    pub used: Used,
+    pub used: Named,
 }
 
 /// What the rows name.
 #[derive(Debug, Default)]
-pub struct Used {
+pub struct Named {
     /// Classes.
     pub classes: FxHashSet<TypeId>,
     /// Sites, but 0.
@@ -259,7 +259,7 @@ impl Maker {
             contexts: Contexts::default(),
             letters: Letters::new(),
             rows: Rows::default(),
-            used: Used::default(),
+            used: Named::default(),
             clearings: Clearings::default(),
             lives: TableWriter::new("lives", lives, &Rows::default().columns()),
             cleared: TableWriter::new("clearings", clearings, &Clearings::default().columns()),

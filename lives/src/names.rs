@@ -9,7 +9,7 @@ use et_trace::model::Contexts;
 use et_trace::types::{TypeId, for_people};
 use parquet::data_type::ByteArray;
 
-use crate::maker::Used;
+use crate::maker::Named;
 use crate::table::{Column, TableWriter, Values, Written};
 
 fn text(text: &str) -> ByteArray {
@@ -23,7 +23,7 @@ fn write(name: &'static str, file: File, columns: Vec<Column>) -> io::Result<Wri
 }
 
 /// `class`, `name`: classes by their numbers in this table.
-pub fn classes(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+pub fn classes(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut classes: Vec<TypeId> = used.classes.iter().copied().collect();
     classes.sort_unstable_by_key(|class| class.0);
     let name = |class: &TypeId| text(&for_people(trace.types.descriptor(*class)));
@@ -35,7 +35,7 @@ pub fn classes(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
 }
 
 /// `site`, `method`, `name`: sites by their ids.
-pub fn sites(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut sites: Vec<SiteId> = used.sites.iter().copied().collect();
     sites.sort_unstable_by_key(|site| site.0);
     let method = |site: &SiteId| trace.names.site(*site).map(|(table, site)| i64::from(table.method_id(site.method).0));
@@ -59,7 +59,7 @@ pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
 }
 
 /// `method`, `name`: the methods of contexts and sites by their ids.
-pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Used) -> io::Result<Written> {
+pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Named) -> io::Result<Written> {
     let of_sites =
         used.sites.iter().filter_map(|site| trace.names.site(*site).map(|(table, site)| table.method_id(site.method)));
     let mut methods: Vec<MethodId> =
@@ -74,7 +74,7 @@ pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Used) -> i
 }
 
 /// `thread`, `name`, `is_daemon`: the threads of the run, virtual ones included that made an object or let one die.
-pub fn threads(file: File, trace: &Trace, used: &Used) -> io::Result<Written> {
+pub fn threads(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let virtual_ones = used.threads.iter().map(|thread| thread.0).filter(|&id| id != 0 && trace.thread(id).is_none());
     let mut threads: Vec<u32> = trace.threads.iter().map(|thread| thread.index).chain(virtual_ones).collect();
     threads.sort_unstable();

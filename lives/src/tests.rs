@@ -2,6 +2,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use et_files::lives_of;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
@@ -154,7 +155,7 @@ fn files_of_others_in_the_folder_stay() {
 fn a_link_stays_and_what_it_leads_to_is_replaced() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, there) = (folder.path().join("a.ettrace"), folder.path().join("there"));
-    let link = beside(&trace);
+    let link = lives_of(&trace);
     fs::copy(REAL, &trace).unwrap();
     fs::create_dir(&there).unwrap();
     std::os::unix::fs::symlink(&there, &link).unwrap();
@@ -280,7 +281,7 @@ fn rows_tell_what_became_of_each_object() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ettrace");
     fs::write(&path, boxes().finish()).unwrap();
-    let (text, table) = told(&path, Some(&beside(&path)));
+    let (text, table) = told(&path, Some(&lives_of(&path)));
     let table = table.unwrap();
     assert_eq!(table.trouble(), None);
     let objects = TableReader::open(table.open(OBJECTS).unwrap()).unwrap();
@@ -323,7 +324,7 @@ fn what_is_kept_with_it_is_believed_only_whole() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ettrace");
     fs::write(&path, boxes().finish()).unwrap();
-    let table = told(&path, Some(&beside(&path))).1.unwrap();
+    let table = told(&path, Some(&lives_of(&path))).1.unwrap();
     assert_eq!(table.kept("answer"), None);
     table.keep("answer", b"forty\ntwo");
     assert_eq!(table.kept("answer").as_deref(), Some(&b"forty\ntwo"[..]));
@@ -337,7 +338,7 @@ fn what_is_kept_with_it_is_believed_only_whole() {
     let file = table.folder().join(MANIFEST);
     let text = fs::read_to_string(&file).unwrap().replace("\"callsWithoutContext\": 0", "\"callsWithoutContext\": 1");
     fs::write(&file, text).unwrap();
-    let table = told(&path, Some(&beside(&path))).1.unwrap();
+    let table = told(&path, Some(&lives_of(&path))).1.unwrap();
     assert_eq!((table.manifest().unwrap().calls_without_context, table.kept("answer")), (1, None));
 }
 
@@ -347,7 +348,7 @@ fn two_that_make_it_at_once_do_not_disturb_each_other() {
     let path = folder.path().join("a.ettrace");
     fs::copy(REAL, &path).unwrap();
     let plain = told(&path, None).0;
-    let lives: PathBuf = beside(&path);
+    let lives: PathBuf = lives_of(&path);
     for _ in 0..3 {
         std::thread::scope(|scope| {
             let readers: Vec<_> = (0..4).map(|_| scope.spawn(|| told(&path, Some(&lives)))).collect();

@@ -73,10 +73,10 @@ fn leak(summary: &Value) -> Result<String> {
     let (made, alive) = (figure(&lines["made"]["objects"])?, figure(&lines["atTheEnd"]["objects"])?);
     let (site, middle) = (lines["site"].as_str().unwrap_or_default(), figure(&lines["inTheMiddle"]["objects"])?);
     Ok(format!(
-        "The program says that its cache holds 100 pages, of 40 lines each. Yet under \"Grew\" stands shop.Line, made\n\
-         in {site}: {alive} of them are alive at the end, of {made} that were made, and half way through\n\
-         the run there were {middle}. None ever goes: ProductCache.evict forgets to take pages out of the index byWord.\n\
-         examples/leaky-cache/README.md mends it and looks again."
+        "The program says that its cache holds 100 pages, of 40 lines each. But \"Grew\" lists shop.Line, allocated\n\
+         in {site}: {alive} of {made} are alive at the end, and there were {middle} halfway through\n\
+         the run. None ever dies: ProductCache.evict does not remove pages from the index byWord.\n\
+         examples/leaky-cache/README.md fixes it and traces it again."
     ))
 }
 

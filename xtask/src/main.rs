@@ -7,7 +7,7 @@ use xtask::{
     setup, startup, test, verify_world,
 };
 
-/// The project's chores.
+/// Build, test and measure the project.
 #[derive(Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 struct Cli {
@@ -25,32 +25,32 @@ enum Chore {
     Test(test::Options),
     /// Measure slowdown, rewriting speed and trace size
     Bench(bench::Options),
-    /// Measure what a program that does next to nothing takes, plain and traced
+    /// Measure the startup time of Hello World, plain and traced
     Startup(startup::Options),
-    /// Real programs, plain and rewritten: same output, valid traces
+    /// Run real programs plain and traced: same output, valid traces
     Programs(programs::Options),
-    /// What traces hold of the objects that the VM says it made
+    /// Compare traces with the VM's own count of allocated objects
     Completeness(completeness::Options),
-    /// The deaths of real programs against those that the collector tells of
+    /// Compare deaths of real programs with those that the collector reports
     Deaths(deaths::Options),
-    /// What et-trace takes to read large traces: time and memory
+    /// Measure how et-trace reads large traces: time and memory
     Reading(reading::Options),
-    /// Rewrite all classes of four JDKs and of hundreds of jars, and have a JVM verify each
+    /// Instrument all classes of four JDKs and of hundreds of jars, and verify each in a JVM
     VerifyWorld(verify_world::Options),
-    /// List the JDKs found, after fetching run-time JDKs 11, 21 and 25 where there are none
+    /// List the JDKs found, after downloading run-time JDKs 11, 21 and 25 if they are missing
     Jdks(jdks::Options),
-    /// Run a command and write down what it took; `bench` does it
+    /// Run a command and record its cost; used by `bench`
     #[command(hide = true)]
     Cost(cost::Options),
-    /// Whether memory grows in a program that runs for long
+    /// Measure whether memory grows in a long run
     Memory(memory::Options),
-    /// The hand-over of events to the writer, in all orders in which threads may come
+    /// Test passing events to the writer in all orders of threads
     Loom,
     /// Make an archive to unpack anywhere, and a Debian package
     Dist(dist::Options),
-    /// Write the tables of options in docs from the code
+    /// Generate the tables of options in docs from the code
     Docs,
-    /// Install, or name, what the tests need: a JDK, the workloads' packages
+    /// Install or list what the tests need: a JDK, packages of the workloads
     Setup,
 }
 

@@ -103,7 +103,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 }
 
 fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Measured> {
-    let lives = trace.with_extension("ettrace.lives");
+    let lives = et_files::lives_of(trace);
     let _ = fs::remove_dir_all(&lives);
     let measured = read_all(tools, trace, scale, folder);
     let _ = fs::remove_dir_all(&lives);

@@ -1,0 +1,94 @@
+//! A file that is put in place when it is complete.
+
+use std::fs::{File, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::nameless::{self, parent};
+
+/// Such a file. Until [`finish`](Self::finish) its place is as it was.
+#[derive(Debug)]
+pub struct Whole {
+    place: PathBuf,
+    /// How the names of files begin that are not in their place yet.
+    prefix: &'static str,
+    file: Kind,
+}
+
+#[derive(Debug)]
+enum Kind {
+    /// Without a name until it is complete, so that it is gone however the process ends.
+    Nameless(File),
+    /// On a file system where files have names from the start: a process that is killed leaves it.
+    Named(NamedTempFile),
+}
+
+impl Whole {
+    /// Begins a file with that mode. Where it needs a name before it is complete, that begins with the prefix.
+    pub fn create(place: &Path, mode: u32, prefix: &'static str) -> io::Result<Self> {
+        let file = match nameless::create(parent(place), mode)?.filter(nameless::can_be_named) {
+            Some(file) => Kind::Nameless(file),
+            None => {
+                let mut builder = tempfile::Builder::new();
+                let builder = builder.prefix(prefix).permissions(Permissions::from_mode(mode));
+                Kind::Named(builder.tempfile_in(parent(place))?)
+            }
+        };
+        Ok(Self { place: place.to_owned(), prefix, file })
+    }
+
+    /// The file, to write to.
+    pub fn file(&mut self) -> &mut File {
+        match &mut self.file {
+            Kind::Nameless(file) => file,
+            Kind::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Whether a process that is killed now leaves nothing.
+    pub fn is_nameless(&self) -> bool {
+        matches!(self.file, Kind::Nameless(_))
+    }
+
+    /// The file is complete: it takes its place, and replaces what is there.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file().flush()?;
+        let named = match self.file {
+            Kind::Named(file) => file.into_temp_path(),
+            // A link cannot replace a file, a renamed one can.
+            Kind::Nameless(file) => {
+                let mut builder = tempfile::Builder::new();
+                let name = |path: &Path| nameless::name(&file, path);
+                builder.prefix(self.prefix).make_in(parent(&self.place), name)?.into_temp_path()
+            }
+        };
+        named.persist(&self.place).map_err(|error| error.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn the_place_is_as_it_was_until_the_file_is_complete() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("place");
+        let names = || fs::read_dir(&folder).unwrap().count();
+        fs::write(&place, "old").unwrap();
+        let mut dropped = Whole::create(&place, 0o666, ".new-").unwrap();
+        dropped.file().write_all(b"half").unwrap();
+        assert_eq!(dropped.is_nameless(), names() == 1);
+        drop(dropped);
+        assert_eq!((fs::read(&place).unwrap().as_slice(), names()), (&b"old"[..], 1));
+        let mut complete = Whole::create(&place, 0o640, ".new-").unwrap();
+        complete.file().write_all(b"new").unwrap();
+        complete.finish().unwrap();
+        assert_eq!((fs::read(&place).unwrap().as_slice(), names()), (&b"new"[..], 1));
+        assert_eq!(place.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+    }
+}
