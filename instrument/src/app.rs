@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use et_names::{ArtifactKind, ENTRY_IN_JAR};
 use thiserror::Error;
 
-use crate::artifact::{AlreadyInstrumented, ArtifactError, Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{AlreadyInstrumented, ArtifactError, Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::class_path::ClassPath;
 use crate::container::class_file;
 use crate::container::folder::{self, Folder};
@@ -118,7 +118,7 @@ pub fn run(
         return Err(error);
     }
     if job.report.artifacts.iter().all(|artifact| artifact.classes == 0) {
-        job.report.warnings.push("no class was rewritten: the input holds none that can be".into());
+        job.report.warnings.push("no class was rewritten: the input has none that can be".into());
     }
     job.report.warnings.extend(settings.filter.unused());
     job.report.output = absolute(&output)?.display().to_string();
@@ -199,9 +199,9 @@ impl Job<'_> {
         let done =
             instrument(&class, &name, ArtifactKind::Application, self.settings, &mut self.blocks, |_, bytes| bytes)?;
         let out = match &done.outcomes[0] {
-            Outcome::New(bytes) => bytes,
-            Outcome::Same => bytes,
-            Outcome::Skipped => {
+            ClassOutcome::New(bytes) => bytes,
+            ClassOutcome::Same => bytes,
+            ClassOutcome::Skipped => {
                 let why = done.report.skipped.first().map_or("not a class file", |skip| &skip.reason).to_owned();
                 return Err(AppError::Unusable { path: input.to_owned(), why });
             }
@@ -323,8 +323,8 @@ impl Job<'_> {
                 continue;
             };
             let bytes = match outcome {
-                Outcome::New(bytes) => bytes,
-                Outcome::Same | Outcome::Skipped => &**original,
+                ClassOutcome::New(bytes) => bytes,
+                ClassOutcome::Same | ClassOutcome::Skipped => &**original,
             };
             write_file(&to, bytes)?;
             folder::like(&from, &to);

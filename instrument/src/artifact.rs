@@ -32,7 +32,7 @@ pub enum ArtifactError {
         source: ClassError,
     },
     /// Something was skipped under `--strict`.
-    #[error("{place}: {why} (without --strict this is reported, and no failure)")]
+    #[error("{place}: {why} (only a warning without --strict)")]
     Strict {
         /// Container and entry.
         place: String,
@@ -140,7 +140,7 @@ impl Blocks {
 
 /// What became of a class.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Outcome<T> {
+pub enum ClassOutcome<T> {
     /// Copied unchanged, and reported.
     Skipped,
     /// The rewriter had nothing to change.
@@ -153,7 +153,7 @@ pub enum Outcome<T> {
 #[derive(Debug)]
 pub struct Instrumented<T> {
     /// One per class, in their order.
-    pub outcomes: Vec<Outcome<T>>,
+    pub outcomes: Vec<ClassOutcome<T>>,
     /// What its ids mean.
     pub names: NamesTable,
     /// What was done.
@@ -166,7 +166,7 @@ enum Planned<'a> {
 }
 
 struct Written<T> {
-    outcome: Outcome<T>,
+    outcome: ClassOutcome<T>,
     names: Option<ClassNames>,
     hooks: HookCounts,
     methods: u64,
@@ -222,22 +222,28 @@ pub fn instrument<T: Send>(
     });
     let written: Vec<Written<T>> = work.collect::<Result<_, ArtifactError>>()?;
 
-    let mut names = NamesTable::new(Artifact {
-        hash,
-        base,
-        name: name.to_owned(),
-        kind,
-        events: settings.events.and(EventSet::ALL),
-    });
+    let artifact = Artifact { hash, base, name: name.to_owned(), kind, events: settings.events.and(EventSet::ALL) };
+    Ok(put_together(artifact, size as u32, classes, &plans, written))
+}
+
+/// The names table of an artifact, and the report on it.
+fn put_together<T>(
+    artifact: Artifact,
+    id_count: u32,
+    classes: &[ClassInput<'_>],
+    plans: &[Planned<'_>],
+    written: Vec<Written<T>>,
+) -> Instrumented<T> {
     let mut report = ArtifactReport {
-        name: name.to_owned(),
-        hash: format!("{hash:016x}"),
-        id_base: base,
-        id_count: size as u32,
+        name: artifact.name.clone(),
+        hash: format!("{:016x}", artifact.hash),
+        id_base: artifact.base,
+        id_count,
         ..ArtifactReport::default()
     };
+    let mut names = NamesTable::new(artifact);
     let mut outcomes = Vec::with_capacity(written.len());
-    for ((class, planned), written) in classes.iter().zip(&plans).zip(written) {
+    for ((class, planned), written) in classes.iter().zip(plans).zip(written) {
         let bytes_in = class.bytes.as_ref().map_or(0, |bytes| bytes.len() as u64);
         report.class_bytes_in += bytes_in;
         report.class_bytes_out += written.bytes_out;
@@ -256,7 +262,7 @@ pub fn instrument<T: Send>(
         outcomes.push(written.outcome);
     }
     report.shortfalls = names.shortfalls.iter().map(|short| shortfall(&names, short)).collect();
-    Ok(Instrumented { outcomes, names, report })
+    Instrumented { outcomes, names, report }
 }
 
 /// The hash covers the classes, in order, and all that changes what is made of them.
@@ -345,7 +351,7 @@ fn write<T>(
 ) -> Written<T> {
     let bytes = class.bytes.as_deref().unwrap_or_default();
     let skipped = |why: String, names| Written {
-        outcome: Outcome::Skipped,
+        outcome: ClassOutcome::Skipped,
         names,
         hooks: HookCounts::default(),
         methods: 0,
@@ -364,7 +370,7 @@ fn write<T>(
             bytes_out: done.bytes.len() as u64,
             names: Some(done.names),
             skipped: None,
-            outcome: if done.bytes == bytes { Outcome::Same } else { Outcome::New(pack(index, done.bytes)) },
+            outcome: if done.bytes == bytes { ClassOutcome::Same } else { ClassOutcome::New(pack(index, done.bytes)) },
         },
         // Its ids are handed out, so it must fill its place in the table all the same.
         Ok(_) => skipped(

@@ -257,12 +257,12 @@ mod tests {
             left_out: vec![Skip { entry: "fd".into(), reason: "neither a file nor a folder".into() }],
             ..ArtifactReport::default()
         };
-        let warnings = vec!["--include x decided over no class".to_owned()];
+        let warnings = vec!["--include x had no effect".to_owned()];
         let report = Report { artifacts: vec![artifact], warnings, ..Report::default() };
         let expected = [
             "2 copied unchanged: A.class: damaged, and 1 more",
             "1 left out: fd: neither a file nor a folder",
-            "--include x decided over no class",
+            "--include x had no effect",
         ];
         assert_eq!(report.quiet_text(), expected);
         let text = report.text();

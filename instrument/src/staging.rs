@@ -129,7 +129,7 @@ impl Staging {
         while !beside.is_dir() {
             // Said before the work, not at its end.
             if beside.symlink_metadata().is_ok() {
-                let why = io::Error::other(format!("{} is no folder", beside.display()));
+                let why = io::Error::other(format!("{} is not a folder", beside.display()));
                 return Err(FileError { what: "write", path: target, source: why }.into());
             }
             match beside.parent() {

@@ -10,10 +10,10 @@ use thiserror::Error;
 #[derive(Debug, Error)]
 pub enum PatternError {
     /// Nothing in it.
-    #[error("'' is no pattern: use one such as com.acme.** or *Test")]
+    #[error("'' is not a pattern: use one such as com.acme.** or *Test")]
     Empty,
     /// Brackets that do not match, for example.
-    #[error("'{pattern}' is no pattern: {why}")]
+    #[error("'{pattern}' is not a pattern: {why}")]
     Glob {
         /// As given: the glob made of it looks otherwise.
         pattern: String,
@@ -108,7 +108,7 @@ impl Filter {
     pub fn of_jdk(&self) -> impl Iterator<Item = String> {
         self.rules.iter().filter(|rule| rule.is_of_jdk()).map(|rule| {
             format!(
-                "{} {} has no effect on the JDK: it is about the program, and the JDK is hooked whole. To choose among its \
+                "{} {} has no effect on the JDK: it applies to the program, and the JDK is always hooked as a whole. To choose among its \
                  classes, make a copy with et-instrument jdk {0} … and run on that",
                 option(rule.include),
                 rule.pattern
@@ -125,7 +125,7 @@ impl Filter {
         let unused = self.rules.iter().filter(move |rule| of(rule) && !rule.used.load(Ordering::Relaxed));
         unused.map(|rule| {
             let option = option(rule.include);
-            format!("{option} {} decided over no class: none matches it, or an earlier pattern does", rule.pattern)
+            format!("{option} {} had no effect: no class matches it, or an earlier pattern does", rule.pattern)
         })
     }
 
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn a_bad_pattern_is_refused() {
         let message = Filter::default().push(true, "a.b[").unwrap_err().to_string();
-        assert!(message.starts_with("'a.b[' is no pattern: unclosed"), "{message}");
+        assert!(message.starts_with("'a.b[' is not a pattern: unclosed"), "{message}");
         assert!(matches!(Filter::default().push(true, ""), Err(PatternError::Empty)));
     }
 }

@@ -82,7 +82,7 @@ pub struct Rewritten {
     pub class: ClassId,
 }
 
-enum Outcome {
+enum Instrumentation {
     Rewritten(Rewritten, Box<NamesTable>),
     AlreadyInstrumented,
     Excluded,
@@ -100,17 +100,17 @@ impl Dynamic {
     pub fn rewrite(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds, queue: &Queue) -> Option<Rewritten> {
         let start = Instant::now();
         let outcome = catch_unwind(AssertUnwindSafe(|| self.outcome(bytes, purpose, ids)))
-            .unwrap_or_else(|_| Outcome::Failed("a class: internal error".into()));
+            .unwrap_or_else(|_| Instrumentation::Failed("a class: internal error".into()));
         let counts = &self.counts;
         let (count, rewritten) = match outcome {
-            Outcome::Rewritten(rewritten, names) => {
+            Instrumentation::Rewritten(rewritten, names) => {
                 queue.names(&names);
                 (&counts.rewritten, Some(rewritten))
             }
-            Outcome::AlreadyInstrumented => (&counts.already_instrumented, None),
-            Outcome::Excluded => (&counts.excluded, None),
-            Outcome::Malformed => (&counts.malformed, None),
-            Outcome::Failed(why) => {
+            Instrumentation::AlreadyInstrumented => (&counts.already_instrumented, None),
+            Instrumentation::Excluded => (&counts.excluded, None),
+            Instrumentation::Malformed => (&counts.malformed, None),
+            Instrumentation::Failed(why) => {
                 if counts.failed.load(Ordering::Relaxed) < NAMED_FAILURES {
                     queue.problem(format!("{} and left without hooks: {why}", purpose.text()), 1);
                 }
@@ -126,46 +126,47 @@ impl Dynamic {
         rewritten
     }
 
-    fn outcome(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds) -> Outcome {
+    fn outcome(&self, bytes: &[u8], purpose: Purpose, ids: &DynamicIds) -> Instrumentation {
         let jdk = purpose == Purpose::Redefinition { boot: true };
         let mut options = Options { events: self.events, jdk, artifact_hash: 0, base: 0 };
         let mut plan = match Plan::new(bytes, true, &options) {
             Ok(plan) => plan,
-            Err(ClassError::AlreadyInstrumented(_)) => return Outcome::AlreadyInstrumented,
+            Err(ClassError::AlreadyInstrumented(_)) => return Instrumentation::AlreadyInstrumented,
             // The VM knows better what is wrong with it, and says so.
-            Err(_) => return Outcome::Malformed,
+            Err(_) => return Instrumentation::Malformed,
         };
         if !self.filter.hooks(plan.class_name()) {
-            return Outcome::Excluded;
+            return Instrumentation::Excluded;
         }
         if plan.class_name().starts_with(LAMBDA_FORMS) {
             options.events = self.events.and(EventSet::ALLOC.or(EventSet::UPDATE));
             plan = match Plan::new(bytes, true, &options) {
                 Ok(plan) => plan,
-                Err(_) => return Outcome::Malformed,
+                Err(_) => return Instrumentation::Malformed,
             };
         }
         let counts = plan.counts();
         let most = [1, counts.methods, counts.fields, counts.sites, counts.field_refs].into_iter().max().unwrap_or(1);
         let Some(base) = ids.take(most) else {
-            return Outcome::Failed(format!("{}: no more ids", plan.class_name()));
+            return Instrumentation::Failed(format!("{}: no more ids", plan.class_name()));
         };
         (options.base, options.artifact_hash) = (base, base.into());
         let first = FirstIds { class: base, method: base, field: base, site: base, field_ref: base };
         match plan.rewrite(first, &options) {
-            Ok(done) if !done.fits(counts) => {
-                Outcome::Failed(format!("{}: the rewriter used other ids than it had asked for", plan.class_name()))
-            }
+            Ok(done) if !done.fits(counts) => Instrumentation::Failed(format!(
+                "{}: the rewriter used other ids than it had asked for",
+                plan.class_name()
+            )),
             Ok(done) if done.names.flags.has(ClassFlags::NOT_HOOKED) => {
                 let why = done.names.shortfalls.first().map_or("nothing to hook", |shortfall| &shortfall.why);
-                Outcome::Failed(format!("{}: {why}", plan.class_name()))
+                Instrumentation::Failed(format!("{}: {why}", plan.class_name()))
             }
             Ok(done) => {
                 let mut names = NamesTable::new(dynamic_ids::artifact(base, plan.class_name(), purpose.kind()));
                 names.push(&done.names);
-                Outcome::Rewritten(Rewritten { bytes: done.bytes, class: ClassId(base) }, Box::new(names))
+                Instrumentation::Rewritten(Rewritten { bytes: done.bytes, class: ClassId(base) }, Box::new(names))
             }
-            Err(_) => Outcome::Malformed,
+            Err(_) => Instrumentation::Malformed,
         }
     }
 

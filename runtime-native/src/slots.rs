@@ -27,26 +27,26 @@ const BACKTRACE: (&str, &str) = ("java/lang/Throwable", "backtrace");
 /// An entry of the table, as HeapProxy reads it.
 #[derive(Debug)]
 #[repr(C)]
-struct Entry {
+struct TableEntry {
     class: AtomicU32,
     padding: AtomicU32,
     layout: AtomicI64,
 }
 
-impl Entry {
+impl TableEntry {
     const fn none() -> Self {
         Self { class: AtomicU32::new(0), padding: AtomicU32::new(0), layout: AtomicI64::new(0) }
     }
 }
 
-impl id_table::Slot for Entry {
+impl id_table::Slot for TableEntry {
     fn id(&self) -> &AtomicU32 {
         &self.class
     }
 }
 
 /// Memory that costs nothing before it is used.
-static TABLE: [Entry; SLOTS] = [const { Entry::none() }; SLOTS];
+static TABLE: [TableEntry; SLOTS] = [const { TableEntry::none() }; SLOTS];
 
 /// Where HeapProxy finds the table.
 pub fn table_address() -> usize {
@@ -129,11 +129,11 @@ struct State {
     /// HeapProxy has their addresses, and uses them as long as it has an object of the class.
     layouts: FxHashMap<u32, Layout>,
     /// The same, for HeapProxy.
-    table: IdTable<Entry>,
+    table: IdTable<TableEntry>,
 }
 
 impl State {
-    fn new(table: &'static [Entry]) -> Self {
+    fn new(table: &'static [TableEntry]) -> Self {
         Self { own: FxHashMap::default(), layouts: FxHashMap::default(), table: IdTable::new(table) }
     }
 }
@@ -316,7 +316,7 @@ mod tests {
     use super::*;
     use et_names::{DYNAMIC_BASE, FieldRefId};
 
-    fn slots(table: &'static [Entry]) -> Slots {
+    fn slots(table: &'static [TableEntry]) -> Slots {
         Slots {
             ids: FieldIds::default(),
             backtrace: None,
@@ -340,7 +340,7 @@ mod tests {
     #[test]
     fn a_classs_first_layout_stays_and_collisions_stand_in_a_row() {
         const COUNT: usize = 8;
-        let table: &'static [Entry] = Vec::leak((0..COUNT).map(|_| Entry::none()).collect());
+        let table: &'static [TableEntry] = Vec::leak((0..COUNT).map(|_| TableEntry::none()).collect());
         let slots = slots(table);
         let first = slots.keep(15, layout(&[12]));
         assert_eq!(slots.keep(15, layout(&[16])), first);

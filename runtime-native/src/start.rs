@@ -7,7 +7,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use et_format::event::Ticket;
 use et_format::progress::RunId;
-use et_format::{BlockKind, Jvm, Meta, encode_json};
+use et_format::{ArrayLayout, BlockKind, Jvm, Meta, encode_json};
 
 use crate::begin::StartError;
 use crate::buffers::Buffers;
@@ -140,46 +140,13 @@ pub fn run(
     let hash_shift = proxy.probe_hash_shift(env);
     let scheme = id_supply::begin(tracer, env, options.ids, unique, hash_shift);
     early.publish(env, |class| tracer.id(env, class));
-    let meta = Meta {
-        tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
-        pid: std::process::id(),
-        start_unix_millis: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
-        jvm: Jvm { name: property(c"java.vm.name"), version: property(c"java.vm.version") },
-        java_home: java_home.clone(),
-        command: property(c"sun.java.command"),
-        options: options.given.clone(),
-        id_scheme: scheme.name().into(),
-        array_layout,
-        start_ticket: Ticket(0),
-    };
+    let meta = meta(jvmti, options, started, &java_home, scheme, array_layout);
     tracer.queue.block(BlockKind::Meta, encode_json(&meta));
-    if scheme == Scheme::Tags && options.ids != Scheme::Tags {
-        let line = "identity hashes may repeat, so every object is tagged, which is slow: run java with \
-             -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
-        say(line);
-        tracer.queue.problem(line, 1);
-    }
-    if hash_shift.is_none() && scheme != Scheme::Tags {
-        tracer.queue.problem("identity hashes do not show in object headers, every id is asked for", 1);
-    }
-    if !sizes_known {
-        tracer.queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
-    }
-    if !tracer.slots.are_known() {
-        tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
-    }
     if let Err(error) = unloading {
         tracer.queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
     }
-    if mirrors.statics.is_none() {
-        tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
-    }
-    if !hotspot.finds_resolved_references() {
-        let line = format!(
-            "the arrays in which classes keep their constants show late: where the VM has them was not tried on Java {release}"
-        );
-        tracer.queue.problem(line, 1);
-    }
+    let found = FoundOut { sizes: sizes_known, hashes: hash_shift.is_some(), statics: mirrors.statics.is_some() };
+    say_what_is_not_known(tracer, options, scheme, found, &release);
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
     }
@@ -193,6 +160,66 @@ pub fn run(
     tracing.control.open(tracer, env, thread)?;
     look_for_names(tracer, java_home, options);
     Ok(())
+}
+
+/// What the trace says of the run.
+fn meta(
+    jvmti: Jvmti,
+    options: &Options,
+    started: SystemTime,
+    java_home: &str,
+    scheme: Scheme,
+    array_layout: ArrayLayout,
+) -> Meta {
+    let property = |name| jvmti.system_property(name).unwrap_or_default();
+    Meta {
+        tool: format!("elephant-tracks {}", env!("CARGO_PKG_VERSION")),
+        pid: std::process::id(),
+        start_unix_millis: started.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+        jvm: Jvm { name: property(c"java.vm.name"), version: property(c"java.vm.version") },
+        java_home: java_home.to_owned(),
+        command: property(c"sun.java.command"),
+        options: options.given.clone(),
+        id_scheme: scheme.name().into(),
+        array_layout,
+        start_ticket: Ticket(0),
+    }
+}
+
+/// What could be found out about the VM.
+#[derive(Clone, Copy)]
+struct FoundOut {
+    sizes: bool,
+    hashes: bool,
+    statics: bool,
+}
+
+/// Notes in the trace what it lacks because the VM is another than those that are known.
+fn say_what_is_not_known(tracer: &Tracer, options: &Options, scheme: Scheme, found: FoundOut, release: &str) {
+    if scheme == Scheme::Tags && options.ids != Scheme::Tags {
+        let line = "identity hashes may repeat, so every object is tagged, which is slow: run java with \
+             -XX:+UnlockExperimentalVMOptions -XX:hashCode=0";
+        say(line);
+        tracer.queue.problem(line, 1);
+    }
+    if !found.hashes && scheme != Scheme::Tags {
+        tracer.queue.problem("identity hashes do not show in object headers, every id is asked for", 1);
+    }
+    if !found.sizes {
+        tracer.queue.problem("the VM's instance sizes could not be read, sizes of new objects are not known", 1);
+    }
+    if !tracer.slots.are_known() {
+        tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
+    }
+    if !found.statics {
+        tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
+    }
+    if !tracer.hotspot.finds_resolved_references() {
+        let line = format!(
+            "the arrays in which classes keep their constants show late: where the VM has them was not tried on Java {release}"
+        );
+        tracer.queue.problem(line, 1);
+    }
 }
 
 /// Whether the VM looks now and then whether the handlers of signals are its own (`-Xcheck:jni`).

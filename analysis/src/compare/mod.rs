@@ -44,7 +44,7 @@ use et_trace::types::TypeId;
 #[derive(Debug, Error)]
 pub enum CompareError {
     /// The run was not told to ask.
-    #[error("{0} has nothing of the collector's: run the program with -Det.deaths=gc")]
+    #[error("{0} has no collector records: run the program with -Det.deaths=gc")]
     NotAsked(String),
     /// Records are missing that deaths are worked out of.
     #[error("{0}: {1}")]

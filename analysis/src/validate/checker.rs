@@ -3,7 +3,7 @@
 use et_names::MethodId;
 use rustc_hash::FxHashSet;
 
-use super::objects::{Objects, Standing};
+use super::objects::{KnownObjects, Standing};
 use super::{Report, mentions, shown};
 use et_trace::model::{Stack, Stacks};
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId, Totals};
@@ -21,7 +21,7 @@ pub struct Checker {
     totals: Totals,
     violations: Vec<String>,
     violation_count: u64,
-    objects: Objects,
+    objects: KnownObjects,
     stacks: Stacks<Entered>,
 }
 

@@ -61,7 +61,7 @@ const REMEMBERED: usize = 1 << 16;
 
 /// All objects that are not known to be dead.
 #[derive(Debug, Default)]
-pub struct Objects {
+pub struct KnownObjects {
     ever: ObjectSet,
     heap: Heap<Known>,
     cleared_statics: FxHashSet<u32>,
@@ -94,7 +94,7 @@ pub struct EarlyDeath {
     pub holder: ObjectId,
 }
 
-impl Objects {
+impl KnownObjects {
     /// An allocation; whether the id is new.
     pub fn allocate(&mut self, id: ObjectId, born_empty: bool) -> bool {
         let is_new = self.ever.insert(id);

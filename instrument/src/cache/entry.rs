@@ -54,7 +54,7 @@ impl About {
 
 /// A folder under a key. As long as this lives, nobody removes it.
 #[derive(Debug)]
-pub struct Entry {
+pub struct CacheEntry {
     folder: PathBuf,
     _in_use: File,
 }
@@ -63,7 +63,7 @@ pub struct Entry {
 #[derive(Debug)]
 pub struct Update(#[allow(dead_code)] File);
 
-impl Entry {
+impl CacheEntry {
     pub(super) fn open(parent: &Path, key: &str) -> Result<Self, FileError> {
         let folder = parent.join(key);
         let path = beside(&folder, USE);
@@ -136,9 +136,9 @@ mod tests {
     #[test]
     fn what_is_in_use_is_not_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let entry = Entry::open(folder.path(), "k").unwrap();
+        let entry = CacheEntry::open(folder.path(), "k").unwrap();
         fs::create_dir(entry.folder()).unwrap();
-        let again = Entry::open(folder.path(), "k").unwrap();
+        let again = CacheEntry::open(folder.path(), "k").unwrap();
         assert!(!remove(entry.folder()).unwrap());
         let path = entry.folder().to_owned();
         drop((entry, again));
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn one_changes_it_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let entry = Entry::open(folder.path(), "k").unwrap();
+        let entry = CacheEntry::open(folder.path(), "k").unwrap();
         let first = entry.update(|| panic!("nobody else is there")).unwrap();
         let (told, waits) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {

@@ -85,7 +85,7 @@ impl Cache {
             (Some(entry), _) => Ok(entry.folder.clone()),
             (None, [entry]) if !name.is_empty() => Ok(entry.folder.clone()),
             (None, []) => Err(fail("no entry has that name")),
-            (None, _) => Err(fail("several entries begin so")),
+            (None, _) => Err(fail("several entries match")),
         }
     }
 
@@ -147,7 +147,7 @@ mod tests {
         used.note(&about).unwrap();
         assert_eq!(cache.entries()[2].about, about);
         let fails = |name: &str| cache.remove_entries(&[name.to_owned()]).unwrap_err().to_string();
-        assert!(fails("x").contains("no entry has that name") && fails("").contains("several entries begin so"));
+        assert!(fails("x").contains("no entry has that name") && fails("").contains("several entries match"));
         assert_eq!(cache.remove_entries(&["c".into()]).unwrap().in_use, [used.folder()]);
         let place = used.folder().display().to_string();
         drop(used);

@@ -26,7 +26,7 @@ use etcetera::BaseStrategy;
 
 use crate::files::{FileError, absolute, write_beside};
 use digests::Digests;
-use entry::Entry;
+use entry::CacheEntry;
 pub use error::CacheError;
 
 /// The folder's name below the user's cache folder.
@@ -93,8 +93,8 @@ impl Cache {
     }
 
     /// What is kept under a key, and is kept from being removed as long as the entry lives.
-    pub fn entry(&self, kind: Kind, key: &str) -> Result<Entry, FileError> {
-        Entry::open(&self.root.join(kind.folder()), key)
+    pub fn entry(&self, kind: Kind, key: &str) -> Result<CacheEntry, FileError> {
+        CacheEntry::open(&self.root.join(kind.folder()), key)
     }
 
     /// What is remembered of the files below a folder.

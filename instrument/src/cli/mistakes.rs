@@ -20,7 +20,7 @@ pub(super) fn meant(arguments: &[OsString]) -> Option<String> {
     let first = program.first()?;
     let run = |java: &str| {
         let line: Vec<String> = program.iter().map(|word| quoted(word)).collect();
-        format!("to run a program, traced, say run: et-instrument run -- {java}{}", line.join(" "))
+        format!("to trace a program, use run: et-instrument run -- {java}{}", line.join(" "))
     };
     let name = Path::new(first).file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     if LAUNCHERS.contains(&name.as_str()) {
@@ -30,7 +30,7 @@ pub(super) fn meant(arguments: &[OsString]) -> Option<String> {
         return Some(run("java "));
     }
     let subcommand = misplaced(&words)?;
-    Some(format!("options come behind the subcommand: et-instrument {subcommand} …"))
+    Some(format!("options come after the subcommand: et-instrument {subcommand} …"))
 }
 
 /// An option of `java` rather than of ours.
@@ -85,7 +85,7 @@ mod tests {
 
     #[test]
     fn a_program_without_run_is_told_apart() {
-        let said = |line: &str| format!("to run a program, traced, say run: et-instrument run -- {line}");
+        let said = |line: &str| format!("to trace a program, use run: et-instrument run -- {line}");
         assert_eq!(of("et-instrument java -jar x.jar"), Some(said("java -jar x.jar")));
         assert_eq!(of("et-instrument -- java -Dx=a;b Main"), Some(said("java '-Dx=a;b' Main")));
         assert_eq!(of("et-instrument /opt/jdk/bin/javac A.java"), Some(said("/opt/jdk/bin/javac A.java")));
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn a_misplaced_subcommand_is_named() {
         let said = of("et-instrument --force jdk").unwrap();
-        assert_eq!(said, "options come behind the subcommand: et-instrument jdk …");
+        assert_eq!(said, "options come after the subcommand: et-instrument jdk …");
         assert_eq!(of("et-instrument jdk --froce"), None);
     }
 

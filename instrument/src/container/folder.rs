@@ -38,7 +38,7 @@ impl Folder {
                         folder.leave_out(root, &path, "a link to nowhere");
                         continue;
                     }
-                    let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("links in a circle"));
+                    let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("circular links"));
                     return Err(FileError::at("read", &path)(why));
                 }
             };

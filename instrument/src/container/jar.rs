@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::zip::{Archive, DEFLATED, Entry, Packed, STORED, Writer, ZipError};
 use super::{class_file, manifest};
-use crate::artifact::{AlreadyInstrumented, ClassInput, Outcome};
+use crate::artifact::{AlreadyInstrumented, ClassInput, ClassOutcome};
 use crate::memory::{self, Budget};
 use crate::report::Skip;
 
@@ -211,22 +211,22 @@ impl<'a> Jar<'a> {
     }
 
     /// Whether any class in it was rewritten. If not, it is copied as it is, signatures and all.
-    pub fn touched(&self, outcomes: &[Outcome<Packed>]) -> bool {
+    pub fn touched(&self, outcomes: &[ClassOutcome<Packed>]) -> bool {
         self.roles.iter().any(|role| match role {
-            Role::Class(index) => outcomes[*index] != Outcome::Skipped,
+            Role::Class(index) => outcomes[*index] != ClassOutcome::Skipped,
             Role::Nested(jar) => jar.touched(outcomes),
             _ => false,
         })
     }
 
     /// The signature files that [`write`](Self::write) leaves out.
-    pub fn signatures(&self, outcomes: &[Outcome<Packed>]) -> Vec<String> {
+    pub fn signatures(&self, outcomes: &[ClassOutcome<Packed>]) -> Vec<String> {
         let mut found = Vec::new();
         self.collect_signatures("", outcomes, &mut found);
         found
     }
 
-    fn collect_signatures(&self, prefix: &str, outcomes: &[Outcome<Packed>], found: &mut Vec<String>) {
+    fn collect_signatures(&self, prefix: &str, outcomes: &[ClassOutcome<Packed>], found: &mut Vec<String>) {
         if !self.touched(outcomes) {
             return;
         }
@@ -243,7 +243,7 @@ impl<'a> Jar<'a> {
     pub fn write<W: Write>(
         &self,
         out: W,
-        outcomes: &[Outcome<Packed>],
+        outcomes: &[ClassOutcome<Packed>],
         names: Option<(&str, Vec<u8>)>,
     ) -> io::Result<(W, u64)> {
         let data = &*self.bytes;
@@ -253,8 +253,8 @@ impl<'a> Jar<'a> {
             match role {
                 Role::Signature => {}
                 Role::Class(index) => match &outcomes[*index] {
-                    Outcome::New(packed) => writer.replace(entry, data, packed)?,
-                    Outcome::Same | Outcome::Skipped => writer.copy(entry, data)?,
+                    ClassOutcome::New(packed) => writer.replace(entry, data, packed)?,
+                    ClassOutcome::Same | ClassOutcome::Skipped => writer.copy(entry, data)?,
                 },
                 Role::Manifest => {
                     let content = entry.content_within(data, memory::MANIFEST).ok();

@@ -41,7 +41,7 @@ pub fn copy_home(home: &Path, to: &Path) -> Result<Copied, JdkError> {
                 let reason = match error.into_io_error() {
                     Some(error) if error.kind() == std::io::ErrorKind::NotFound => "a link to nowhere".to_owned(),
                     Some(error) => error.to_string(),
-                    None => "links in a circle".to_owned(),
+                    None => "circular links".to_owned(),
                 };
                 copied.skipped.push(Skip { entry: name, reason });
                 continue;

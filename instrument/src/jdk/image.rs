@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{
     ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, usage,
 };
-use crate::artifact::{AlreadyInstrumented, Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{AlreadyInstrumented, Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::container::jimage::{Image, ImageError, ImageWriter, Resource};
 use crate::files::{FileError, create_folder, write_file};
 use crate::input::Input;
@@ -70,7 +70,7 @@ pub(super) fn copy(
     settings.progress.stage("writing lib/modules");
     let mut writer = ImageWriter::new(image, resources);
     for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
-        if let Outcome::New(bytes) = outcome {
+        if let ClassOutcome::New(bytes) = outcome {
             writer.replace(index, bytes);
         }
     }
@@ -78,12 +78,7 @@ pub(super) fn copy(
     for (class, bytes) in proxies {
         writer.add_class("java.base", RUNTIME_PACKAGE, &class, bytes).map_err(fail)?;
     }
-    let modules = out.join("lib/modules");
-    let file = File::create(&modules).map_err(FileError::at("create", &modules))?;
-    let mut file = BufWriter::with_capacity(1 << 20, file);
-    let written = writer.write(&mut file).map_err(fail)?.and_then(|size| file.flush().map(|()| size));
-    crate::interrupt::check()?;
-    let size = written.map_err(FileError::at("write", &modules))?;
+    let size = write_image(writer, &out.join("lib/modules"), fail)?;
 
     let names = done.names.encode();
     write_file(&out.join(PATH_IN_JDK), &names)?;
@@ -104,14 +99,7 @@ pub(super) fn copy(
     }
     if job.cds {
         settings.progress.stage("dumping the CDS archive");
-        report.notes.push(match cds::dump(out, feature, &proxy_names)? {
-            Some(archive) => {
-                let name = archive.path.strip_prefix(out).unwrap_or(&archive.path).display();
-                let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };
-                format!("dumped {name} in {:.1} s{serves}", archive.time.as_secs_f64())
-            }
-            None => "no CDS archive: this JDK makes none without heap objects, whose ids would not be unique".into(),
-        });
+        report.notes.push(dump_archive(out, feature, &proxy_names)?);
     }
     let java = staging.target().join("bin/java");
     report.notes.push(usage(&java, staging));
@@ -121,4 +109,28 @@ pub(super) fn copy(
         report.notes.push(advice.into());
     }
     Ok(report)
+}
+
+fn write_image(
+    writer: ImageWriter<'_>,
+    path: &Path,
+    fail: impl FnOnce(ImageError) -> JdkError,
+) -> Result<u64, JdkError> {
+    let file = File::create(path).map_err(FileError::at("create", path))?;
+    let mut file = BufWriter::with_capacity(1 << 20, file);
+    let written = writer.write(&mut file).map_err(fail)?.and_then(|size| file.flush().map(|()| size));
+    crate::interrupt::check()?;
+    Ok(written.map_err(FileError::at("write", path))?)
+}
+
+/// Dumps the class data sharing archive, if there can be one; what there is to say of it.
+fn dump_archive(out: &Path, feature: u16, proxies: &[String]) -> Result<String, JdkError> {
+    Ok(match cds::dump(out, feature, proxies)? {
+        Some(archive) => {
+            let name = archive.path.strip_prefix(out).unwrap_or(&archive.path).display();
+            let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };
+            format!("dumped {name} in {:.1} s{serves}", archive.time.as_secs_f64())
+        }
+        None => "no CDS archive: this JDK makes none without heap objects, whose ids would not be unique".into(),
+    })
 }

@@ -1,14 +1,15 @@
 //! A JDK 8: rewritten copies of its boot jars, to stand before the originals on the boot class path.
 
 use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
 use et_names::{ArtifactKind, PATH_IN_JDK};
 use rayon::prelude::*;
 
+use super::runtime_dir::RuntimeClass;
 use super::{ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, home, quoted};
-use crate::artifact::{Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::container::class_file;
 use crate::container::zip::{Archive, Entry, Packed, STORED, Writer};
 use crate::files::{FileError, create_folder, write_file};
@@ -30,6 +31,41 @@ impl BootJar {
     fn classes(&self) -> impl Iterator<Item = &Entry> {
         self.archive.entries.iter().filter(|entry| class_file::has_class_name(entry.name.as_ref()))
     }
+
+    /// Writes the classes that were rewritten, and those of the runtime; how many bytes. Classes only: resources and services would be
+    /// found twice.
+    fn write<'o>(
+        &self,
+        file: BufWriter<File>,
+        outcomes: &mut impl Iterator<Item = &'o ClassOutcome<Packed>>,
+        proxies: &[RuntimeClass],
+    ) -> io::Result<u64> {
+        let mut writer = Writer::new(file);
+        for (entry, outcome) in self.classes().zip(outcomes) {
+            if let ClassOutcome::New(packed) = outcome {
+                writer.replace(entry, &self.bytes, packed)?;
+            }
+        }
+        for (class, bytes) in proxies {
+            writer.add(&format!("{RUNTIME_PACKAGE}/{class}.class"), &Packed::new(bytes.clone(), STORED))?;
+        }
+        let (mut file, size) = writer.finish(&[])?;
+        file.flush().map(|()| size)
+    }
+}
+
+/// Those that the JDK has.
+fn boot_jars(lib: &Path) -> Result<Vec<BootJar>, JdkError> {
+    let mut jars = Vec::new();
+    for name in BOOT_JARS {
+        let path = lib.join(format!("{name}.jar"));
+        if path.is_file() {
+            let bytes = Input::open(&path)?;
+            let archive = Archive::read(&bytes).map_err(|source| JdkError::Zip { path: path.clone(), source })?;
+            jars.push(BootJar { name, bytes, archive });
+        }
+    }
+    Ok(jars)
 }
 
 pub(super) fn prepend(
@@ -40,15 +76,7 @@ pub(super) fn prepend(
     staging: &Staging,
     settings: &Settings,
 ) -> Result<Report, JdkError> {
-    let mut jars = Vec::new();
-    for name in BOOT_JARS {
-        let path = lib.join(format!("{name}.jar"));
-        if path.is_file() {
-            let bytes = Input::open(&path)?;
-            let archive = Archive::read(&bytes).map_err(|source| JdkError::Zip { path: path.clone(), source })?;
-            jars.push(BootJar { name, bytes, archive });
-        }
-    }
+    let jars = boot_jars(lib)?;
     let feature = release(&jars).ok_or_else(|| JdkError::Home {
         home: job.home.clone(),
         why: "its rt.jar holds no readable java/lang/Object.class".into(),
@@ -79,25 +107,10 @@ pub(super) fn prepend(
         let file_name = format!("{}-et.jar", jar.name);
         let path = out.join(&file_name);
         let file = File::create(&path).map_err(FileError::at("create", &path))?;
-        let write = || {
-            // Classes only: resources and services would be found twice.
-            let mut writer = Writer::new(BufWriter::new(file));
-            for (entry, outcome) in jar.classes().zip(&mut outcomes) {
-                if let Outcome::New(packed) = outcome {
-                    writer.replace(entry, &jar.bytes, packed)?;
-                }
-            }
-            if jar.name == "rt" {
-                for (class, bytes) in &proxies {
-                    let entry = format!("{RUNTIME_PACKAGE}/{class}.class");
-                    writer.add(&entry, &Packed::new(bytes.clone(), STORED))?;
-                }
-            }
-            let (mut file, size) = writer.finish(&[])?;
-            file.flush().map(|()| size)
-        };
         report.bytes_in += jar.bytes.len() as u64;
-        report.bytes_out += write().map_err(FileError::at("write", &path))?;
+        let proxies = if jar.name == "rt" { proxies.as_slice() } else { &[] };
+        let written = jar.write(BufWriter::new(file), &mut outcomes, proxies);
+        report.bytes_out += written.map_err(FileError::at("write", &path))?;
         boot.push(':');
         boot.push_str(&staging.target().join(&file_name).display().to_string());
     }

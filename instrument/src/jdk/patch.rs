@@ -7,7 +7,7 @@ use std::path::Path;
 use et_names::{ArtifactKind, PATH_IN_JDK};
 
 use super::{ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, image, usage};
-use crate::artifact::{Blocks, Outcome, Settings, instrument};
+use crate::artifact::{Blocks, ClassOutcome, Settings, instrument};
 use crate::container::jimage::Resource;
 use crate::container::zip::{Packed, STORED, Writer};
 use crate::files::{FileError, create_folder, write_file};
@@ -66,7 +66,7 @@ pub(super) fn patch(
             let mut writer = Writer::new(BufWriter::new(file));
             for (resource, outcome) in selected.iter().zip(&done.outcomes) {
                 if resource.module == *module
-                    && let Outcome::New(packed) = outcome
+                    && let ClassOutcome::New(packed) = outcome
                 {
                     writer.add(resource.path(), packed)?;
                 }

@@ -36,7 +36,7 @@ pub struct Ready {
     /// What its JVM must be told.
     pub options: Vec<String>,
     /// The class path, in its order.
-    pub class_path: Vec<Entry>,
+    pub class_path: Vec<ClassPathEntry>,
     /// The originals of all jars and class files that had to be rewritten now.
     pub rewritten: Vec<PathBuf>,
     /// How many of them are jars.
@@ -54,7 +54,7 @@ pub struct Ready {
 
 /// An entry of the class path.
 #[derive(Debug, Serialize)]
-pub struct Entry {
+pub struct ClassPathEntry {
     /// Links resolved.
     pub original: PathBuf,
     /// What to run instead; the original if that is to run as it is.
@@ -74,7 +74,7 @@ impl PrepareJob {
         let place = |original: &PathBuf| {
             let original = program::real(original);
             let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
-            Ok(Entry { original, copy })
+            Ok(ClassPathEntry { original, copy })
         };
         let class_path = entries.iter().map(place).collect::<Result<_, RunError>>()?;
         let mut done = programs.finish()?;

@@ -15,13 +15,13 @@ use crate::jdk::JdkError;
 #[derive(Debug, Error)]
 pub enum RunError {
     /// No such program.
-    #[error("{program} is not found: give its path, or have it in PATH, or set JAVA_HOME")]
+    #[error("{program} not found: give its path, put it into PATH, or set JAVA_HOME")]
     NotFound {
         /// As given.
         program: String,
     },
     /// A class, or a jar, and not what runs it.
-    #[error("{program} is no program: put java before it: et-instrument run -- java {words} …")]
+    #[error("{program} is not a program: put java before it: et-instrument run -- java {words} …")]
     NoLauncher {
         /// As given.
         program: String,
@@ -43,7 +43,7 @@ pub enum RunError {
         path: PathBuf,
     },
     /// A program that has nothing to do with Java.
-    #[error("{path} is no launcher of a JDK: {why}; run takes java …, javac … and the like")]
+    #[error("{path} is not a JDK launcher: {why}; run takes java …, javac … and similar")]
     NotALauncher {
         /// Links resolved.
         path: PathBuf,

@@ -135,7 +135,7 @@ mod tests {
     fn what_java_is_to_run_is_no_program() {
         let said = |program: &str| meant(program.as_ref()).map(|error| error.to_string());
         let expected = |program: &str, words: &str| {
-            Some(format!("{program} is no program: put java before it: et-instrument run -- java {words} …"))
+            Some(format!("{program} is not a program: put java before it: et-instrument run -- java {words} …"))
         };
         assert_eq!(said("Main"), expected("Main", "Main"));
         assert_eq!(said("com.acme.Main$1"), expected("com.acme.Main$1", "'com.acme.Main$1'"));

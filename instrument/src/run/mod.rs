@@ -36,7 +36,7 @@ use report::Report;
 use trace_file::TraceFile;
 
 use crate::artifact::Settings;
-use crate::cache::entry::Entry;
+use crate::cache::entry::CacheEntry;
 
 /// What to run, and how.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ struct Assembled {
     words: Vec<OsString>,
     /// What is said of the trace file, weakest place first.
     traces: Vec<String>,
-    _entry: Option<Entry>,
+    _entry: Option<CacheEntry>,
     _file: Option<ArgumentFile>,
 }
 
@@ -71,7 +71,7 @@ impl RunJob {
         let (name, arguments) =
             self.command.split_first().ok_or_else(|| RunError::Usage("say what to run: java …".into()))?;
         if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
-            let why = format!("{option} is no program: put java before it: et-instrument run -- java {option} …");
+            let why = format!("{option} is not a program: put java before it: et-instrument run -- java {option} …");
             return Err(RunError::Usage(why));
         }
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
@@ -140,7 +140,7 @@ impl RunJob {
         }
         let given = trace_options(&line.inherited).chain(self.trace.clone());
         let traces = given.chain(trace_options(&line.java.options)).collect();
-        let folder = entry.as_ref().map_or(cache.root(), Entry::folder);
+        let folder = entry.as_ref().map_or(cache.root(), CacheEntry::folder);
         let (own, file) = long_line::arguments(line.java, folder)?;
         let words = options.into_iter().map(OsString::from).chain(own).collect();
         Ok(Assembled { words, traces, _entry: entry, _file: file })

@@ -9,7 +9,7 @@ use walkdir::WalkDir;
 use super::argfile;
 use super::error::RunError;
 use crate::artifact::Settings;
-use crate::cache::entry::{About, Entry};
+use crate::cache::entry::{About, CacheEntry};
 use crate::cache::seals::Seals;
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
@@ -24,7 +24,7 @@ pub struct Prepared {
     /// What a JVM must be told: the words of `et.args`.
     pub options: Vec<String>,
     /// Keeps it from being removed.
-    _entry: Option<Entry>,
+    _entry: Option<CacheEntry>,
 }
 
 /// Files of a JDK that no run reads. Archives of class data are made anew.

@@ -7,7 +7,7 @@ use super::error::RunError;
 use super::java_line::{JavaLine, JavaOption, Main, Role};
 use super::{argfile, paths};
 use crate::artifact::Settings;
-use crate::cache::entry::{About, Entry};
+use crate::cache::entry::{About, CacheEntry};
 use crate::cache::program::{Done, Programs};
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, CacheError, Kind};
@@ -49,7 +49,12 @@ impl Line {
 }
 
 /// Puts copies in place of all that is named; makes those that are missing or old.
-pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings) -> Result<(Entry, Done), CacheError> {
+pub fn rewrite(
+    line: &mut Line,
+    cache: &Cache,
+    tool: Digest,
+    settings: &Settings,
+) -> Result<(CacheEntry, Done), CacheError> {
     let entry = entry(cache, tool, settings)?;
     let mut work = Work { programs: Programs::new(&entry, cache.root(), settings), names: Vec::new() };
     work.line(line)?;
@@ -58,7 +63,7 @@ pub fn rewrite(line: &mut Line, cache: &Cache, tool: Digest, settings: &Settings
 }
 
 /// The entry of the cache for what is rewritten with this tool and these settings.
-pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<Entry, CacheError> {
+pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<CacheEntry, CacheError> {
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
     let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16])?;

@@ -77,7 +77,7 @@ impl TraceFile {
 }
 
 /// What is said where there is none.
-const WHY_NOT: &str = "the messages above tell why; with none of them, no JVM was started. If they tell of damaged files: \
+const WHY_NOT: &str = "the messages above say why; if there are none, no JVM was started. If they mention damaged files: \
      et-instrument cache clear";
 
 /// What goes to a pipe cannot be looked at.
@@ -161,7 +161,7 @@ mod tests {
     fn what_went_to_a_reader_is_what_the_runtime_says() {
         let at = |given: &str, was_begun| TraceFile::new([given.to_owned()]).lines(1, was_begun).join("; ");
         assert_eq!(at(">(cat > %p)", true), "the trace went to the command (cat > 1); read it with et-trace");
-        assert!(at(">(cat)", false).starts_with("no trace went to the command (cat); the messages above tell why"));
+        assert!(at(">(cat)", false).starts_with("no trace went to the command (cat); the messages above say why"));
         assert_eq!(at("/dev/null", true), "the trace went to /dev/null; read it with et-trace");
         assert!(at("/dev/null", false).starts_with("no trace went to /dev/null; "));
         let folder = tempfile::tempdir().unwrap();

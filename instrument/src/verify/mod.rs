@@ -10,7 +10,7 @@ mod finding;
 
 use std::borrow::Cow;
 use std::fs;
-use std::io::{self, Read};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -47,7 +47,7 @@ pub enum VerifyError {
         path: PathBuf,
     },
     /// Nor is there, unless all classes are to be checked.
-    #[error("{path}: nothing in it is instrumented, so there is nothing to verify; --all checks all the same")]
+    #[error("{path}: nothing in it is instrumented, so there is nothing to verify; --all checks it anyway")]
     NotInstrumented {
         /// As given.
         path: PathBuf,
@@ -181,44 +181,7 @@ impl Job<'_> {
             self.find(&place, "lib/modules", "it is missing: make the copy of the JDK again");
             return Ok(());
         }
-        let mut loose = Vec::new();
-        let mut jars = Vec::new();
-        for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {
-            let item = item.map_err(|error| {
-                let path = error.path().unwrap_or(root).to_owned();
-                let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("links in a circle"));
-                FileError::at("read", &path)(why)
-            })?;
-            let path = item.into_path();
-            if !path.is_file() {
-                continue;
-            }
-            let relative = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            if class_file::has_class_name(&path) {
-                let size = fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
-                let read_start = || -> io::Result<Vec<u8>> {
-                    let mut start = Vec::new();
-                    fs::File::open(&path)?.take(class_file::MAGIC.len() as u64).read_to_end(&mut start)?;
-                    Ok(start)
-                };
-                let start = read_start().map_err(FileError::at("read", &path))?;
-                if !class_file::is_class(&start) {
-                    loose.push(Found {
-                        entry: relative,
-                        size: 0,
-                        read: Box::new(move || Ok(Content::NoClass(start.clone()))),
-                    });
-                    continue;
-                }
-                let read = Box::new(move || match fs::read(&path) {
-                    Ok(bytes) => Ok(Content::Class(Cow::Owned(bytes))),
-                    Err(error) => Err(format!("it cannot be read: {error}")),
-                });
-                loose.push(Found { entry: relative, size, read });
-            } else if is_archive(&relative) {
-                jars.push(path);
-            }
-        }
+        let (loose, jars) = classes_and_jars(root)?;
         // Of a patch or a JDK 8 the names table stands beside the jars, for all of them.
         if let Some(names) = jdk_names {
             for jar in jars {
@@ -453,4 +416,42 @@ fn of_resource(image: &Image<'_>, resource: &Resource) -> Option<(String, String
         Err(error) => error.to_string(),
     };
     Some((resource.name.clone(), fault))
+}
+
+/// The class files below a folder, and the paths of the archives.
+fn classes_and_jars(root: &Path) -> Result<(Vec<Found<'static>>, Vec<PathBuf>), VerifyError> {
+    let (mut loose, mut jars) = (Vec::new(), Vec::new());
+    for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {
+        let item = item.map_err(|error| {
+            let path = error.path().unwrap_or(root).to_owned();
+            let why = error.into_io_error().unwrap_or_else(|| std::io::Error::other("circular links"));
+            FileError::at("read", &path)(why)
+        })?;
+        let path = item.into_path();
+        let entry = path.strip_prefix(root).unwrap_or(&path).display().to_string();
+        if !path.is_file() {
+        } else if class_file::has_class_name(&path) {
+            loose.push(class_in(path, entry)?);
+        } else if is_archive(&entry) {
+            jars.push(path);
+        }
+    }
+    Ok((loose, jars))
+}
+
+/// A file that is named like a class; of one that is none only the first bytes are read.
+fn class_in(path: PathBuf, entry: String) -> Result<Found<'static>, VerifyError> {
+    let size = fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
+    let mut start = Vec::new();
+    let file = fs::File::open(&path);
+    file.and_then(|file| file.take(class_file::MAGIC.len() as u64).read_to_end(&mut start))
+        .map_err(FileError::at("read", &path))?;
+    if !class_file::is_class(&start) {
+        return Ok(Found { entry, size: 0, read: Box::new(move || Ok(Content::NoClass(start.clone()))) });
+    }
+    let read = Box::new(move || match fs::read(&path) {
+        Ok(bytes) => Ok(Content::Class(Cow::Owned(bytes))),
+        Err(error) => Err(format!("it cannot be read: {error}")),
+    });
+    Ok(Found { entry, size, read })
 }

@@ -117,7 +117,7 @@ impl Control {
             Phase::Ended => {}
             Phase::Tracing { .. } => {
                 if let Some(line) = self.never_came("stop", self.stop.as_ref().filter(|stop| stop.is_method())) {
-                    say(format_args!("{line}: the trace goes on to the end of the program"));
+                    say(format_args!("{line}: tracing continues to the end of the program"));
                 }
                 prepared::announce_the_rest(tracer, env);
                 tracer.ask_what_is_held(env);
@@ -147,7 +147,7 @@ impl Control {
             Trigger::Method(name) => format!(" ({})", self.breakpoints.found(name)),
             Trigger::After(_) | Trigger::File(_) => String::new(),
         };
-        Some(format!("{option}={} did not come{why}", trigger?))
+        Some(format!("{option}={} did not happen{why}", trigger?))
     }
 
     /// Ends the trace, once.

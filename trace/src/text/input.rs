@@ -35,7 +35,7 @@ pub enum TextInputError {
     Text { path: PathBuf, source: ParseError },
     #[error("cannot read {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
-    #[error("{path}: line {line} is not of a names file (those that et-trace text --names writes)", path = path.display())]
+    #[error("{path}: line {line} is not a line of a names file (et-trace text --names writes them)", path = path.display())]
     Names { path: PathBuf, line: u64 },
 }
 
@@ -378,12 +378,12 @@ impl Sample {
                 let has_digits = numbers.filter(is_number).any(|word| word.bytes().any(is_digit));
                 self.with_hexadecimal_digits += u64::from(has_digits);
                 match line {
-                    line::Line::Alloc { ty: TypeWord::Descriptor(_), .. }
-                    | line::Line::Update { old: Some(_), .. }
-                    | line::Line::Exit { receiver: Some(_), .. } => self.et += 1,
-                    line::Line::Alloc { ty: TypeWord::Number(_), .. }
-                    | line::Line::Update { old: None, .. }
-                    | line::Line::Exit { receiver: None, .. } => self.replayer += 1,
+                    line::RawLine::Alloc { ty: TypeWord::Descriptor(_), .. }
+                    | line::RawLine::Update { old: Some(_), .. }
+                    | line::RawLine::Exit { receiver: Some(_), .. } => self.et += 1,
+                    line::RawLine::Alloc { ty: TypeWord::Number(_), .. }
+                    | line::RawLine::Update { old: None, .. }
+                    | line::RawLine::Exit { receiver: None, .. } => self.replayer += 1,
                     _ => {}
                 }
             }

@@ -19,7 +19,7 @@ pub enum TypeWord<'a> {
 /// A line, field by field; `None` where the dialect leaves it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)]
-pub enum Line<'a> {
+pub enum RawLine<'a> {
     Alloc {
         kind: AllocKind,
         object: ObjectId,
@@ -61,10 +61,10 @@ pub enum Line<'a> {
         time: Option<u64>,
     },
     /// `R`, or `W` of dialect `replayer`.
-    Root {
+    Use {
         object: ObjectId,
         thread: ThreadId,
-        is_witness: bool,
+        is_letter_w: bool,
     },
     /// `C`, which says nothing of objects.
     Class,
@@ -75,8 +75,7 @@ struct Words<'a> {
     radix: Radix,
 }
 
-const IS_ORACLE: &str =
-    "this is dialect oracle, which tells too little to be read: give the trace, or a text of dialect et or replayer";
+const IS_ORACLE: &str = "this is dialect oracle, which has too little information to be read: give the trace, or a text of dialect et or replayer";
 const NO_NUMBER: [&str; 2] = ["a field is not a decimal number", "a field is not a hexadecimal number"];
 
 impl<'a> Words<'a> {
@@ -103,7 +102,7 @@ impl<'a> Words<'a> {
 }
 
 /// Reads one line that is no comment.
-pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
+pub fn parse(text: &str, radix: Radix) -> Result<RawLine<'_>, &'static str> {
     let count = text.split_ascii_whitespace().count();
     let mut words = Words { words: text.split_ascii_whitespace(), radix };
     let letter = words.word()?;
@@ -129,7 +128,7 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
             };
             let site = words.small()?;
             let length = if fields == 6 { Some(words.small()?) } else { None };
-            Line::Alloc {
+            RawLine::Alloc {
                 kind: kind.unwrap_or(AllocKind::New),
                 object,
                 size,
@@ -145,11 +144,11 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
             }
             let old = if fields == 5 { Some(words.object()?) } else { None };
             let (origin, target, field) = (words.object()?, words.object()?, words.small()?);
-            Line::Update { old, origin, target, field, thread: words.thread()? }
+            RawLine::Update { old, origin, target, field, thread: words.thread()? }
         }
         b'M' => {
             exactly(3)?;
-            Line::Entry { method: words.small()?, receiver: words.object()?, thread: words.thread()? }
+            RawLine::Entry { method: words.small()?, receiver: words.object()?, thread: words.thread()? }
         }
         b'E' => {
             if fields != 2 {
@@ -157,12 +156,12 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
             }
             let method = words.small()?;
             let receiver = if fields == 3 { Some(words.object()?) } else { None };
-            Line::Exit { method, receiver, thread: words.thread()? }
+            RawLine::Exit { method, receiver, thread: words.thread()? }
         }
         b'X' | b'T' | b'H' => {
             exactly(4)?;
             let (method, receiver, exception) = (words.small()?, words.object()?, words.object()?);
-            Line::Exception { letter: letter_byte, method, receiver, exception, thread: words.thread()? }
+            RawLine::Exception { letter: letter_byte, method, receiver, exception, thread: words.thread()? }
         }
         b'D' => {
             if fields != 3 {
@@ -170,11 +169,11 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
             }
             let (object, thread) = (words.object()?, words.thread()?);
             let time = if fields == 3 { Some(words.number()?) } else { None };
-            Line::Death { object, thread, time }
+            RawLine::Death { object, thread, time }
         }
         b'R' => {
             exactly(2)?;
-            Line::Root { object: words.object()?, thread: words.thread()?, is_witness: false }
+            RawLine::Use { object: words.object()?, thread: words.thread()?, is_letter_w: false }
         }
         b'W' => {
             if fields != 2 {
@@ -184,9 +183,9 @@ pub fn parse(text: &str, radix: Radix) -> Result<Line<'_>, &'static str> {
             if fields == 3 {
                 words.word()?;
             }
-            Line::Root { object, thread: words.thread()?, is_witness: true }
+            RawLine::Use { object, thread: words.thread()?, is_letter_w: true }
         }
-        b'C' => Line::Class,
+        b'C' => RawLine::Class,
         _ => return Err("not a record"),
     };
     Ok(line)
@@ -201,21 +200,21 @@ mod tests {
         let hex = |text| parse(text, Radix::Hexadecimal).unwrap();
         let decimal = |text| parse(text, Radix::Decimal).unwrap();
         let (object, thread) = (ObjectId(31), ThreadId(2));
-        let alloc = |kind, ty, length| Line::Alloc { kind, object, size: 16, ty, site: 10, length, thread };
+        let alloc = |kind, ty, length| RawLine::Alloc { kind, object, size: 16, ty, site: 10, length, thread };
         let string = TypeWord::Descriptor("LA;");
         assert_eq!(hex("N 1f 10 LA; a 0 2"), alloc(AllocKind::New, string, Some(0)));
         assert_eq!(hex("V 1f 10 LA; a 2"), alloc(AllocKind::Vm, string, None));
         assert_eq!(hex("N 0x1f 10 LA; 0xa 2"), alloc(AllocKind::New, string, None));
         assert_eq!(decimal("A 31 16 17 10 3 2"), alloc(AllocKind::Array, TypeWord::Number(17), Some(3)));
-        let update = |old| Line::Update { old, origin: object, target: ObjectId(5), field: 7, thread };
+        let update = |old| RawLine::Update { old, origin: object, target: ObjectId(5), field: 7, thread };
         assert_eq!(hex("U 0 1f 5 7 2"), update(Some(ObjectId::NULL)));
         assert_eq!(decimal("U 31 5 7 2"), update(None));
-        assert_eq!(decimal("E 9 2"), Line::Exit { method: 9, receiver: None, thread });
-        assert_eq!(hex("E 9 1f 2"), Line::Exit { method: 9, receiver: Some(object), thread });
-        assert_eq!(hex("D 1f 2"), Line::Death { object, thread, time: None });
-        assert_eq!(decimal("D 31 2 900"), Line::Death { object, thread, time: Some(900) });
-        assert_eq!(hex("R 1f 2"), Line::Root { object, thread, is_witness: false });
-        assert_eq!(decimal("W 31 77 2"), Line::Root { object, thread, is_witness: true });
-        assert_eq!(hex("C whatever it says"), Line::Class);
+        assert_eq!(decimal("E 9 2"), RawLine::Exit { method: 9, receiver: None, thread });
+        assert_eq!(hex("E 9 1f 2"), RawLine::Exit { method: 9, receiver: Some(object), thread });
+        assert_eq!(hex("D 1f 2"), RawLine::Death { object, thread, time: None });
+        assert_eq!(decimal("D 31 2 900"), RawLine::Death { object, thread, time: Some(900) });
+        assert_eq!(hex("R 1f 2"), RawLine::Use { object, thread, is_letter_w: false });
+        assert_eq!(decimal("W 31 77 2"), RawLine::Use { object, thread, is_letter_w: true });
+        assert_eq!(hex("C whatever it says"), RawLine::Class);
     }
 }

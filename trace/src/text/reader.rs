@@ -240,9 +240,9 @@ impl<R: BufRead> TextReader<R> {
         ty
     }
 
-    fn record(&mut self, line: line::Line<'_>, types: &mut Types) -> Option<Record> {
+    fn record(&mut self, line: line::RawLine<'_>, types: &mut Types) -> Option<Record> {
         Some(match line {
-            line::Line::Alloc { kind, object, size, ty, site, length, thread } => {
+            line::RawLine::Alloc { kind, object, size, ty, site, length, thread } => {
                 let by_number = matches!(ty, TypeWord::Number(_));
                 let ty = self.ty(ty, kind == AllocKind::Array, types);
                 let object = self.born(object);
@@ -254,7 +254,7 @@ impl<R: BufRead> TextReader<R> {
                 let length = length.unwrap_or(0);
                 Record::Alloc(Alloc { kind, object, size, ty, site: SiteId(site), length, thread })
             }
-            line::Line::Update { old, origin, target, field, thread } => {
+            line::RawLine::Update { old, origin, target, field, thread } => {
                 let (origin, target) = (self.now(origin), self.now(target));
                 let slot = self.slot(origin, field);
                 let old = match old {
@@ -266,14 +266,14 @@ impl<R: BufRead> TextReader<R> {
                 };
                 Record::Update { old, origin, target, slot, thread }
             }
-            line::Line::Entry { method, receiver, thread } => {
+            line::RawLine::Entry { method, receiver, thread } => {
                 let receiver = self.now(receiver);
                 if self.form.is_replayer {
                     self.stacks.entry(thread).or_default().push((method, receiver));
                 }
                 Record::Entry { method: MethodId(method), receiver, thread }
             }
-            line::Line::Exit { method, receiver, thread } => {
+            line::RawLine::Exit { method, receiver, thread } => {
                 let entered = self.leave(method, thread);
                 let receiver = match (receiver, entered) {
                     (Some(receiver), _) => self.now(receiver),
@@ -285,7 +285,7 @@ impl<R: BufRead> TextReader<R> {
                 };
                 Record::Exit { method: MethodId(method), receiver, thread }
             }
-            line::Line::Exception { letter, method, receiver, exception, thread } => {
+            line::RawLine::Exception { letter, method, receiver, exception, thread } => {
                 let (receiver, exception) = (self.now(receiver), self.now(exception));
                 if letter == b'X' {
                     self.leave(method, thread);
@@ -297,7 +297,7 @@ impl<R: BufRead> TextReader<R> {
                     _ => Record::Handle { method, receiver, exception, thread },
                 }
             }
-            line::Line::Death { object, thread, time } => {
+            line::RawLine::Death { object, thread, time } => {
                 self.time_of_death = time;
                 let object = self.now(object);
                 if self.form.is_replayer {
@@ -306,8 +306,8 @@ impl<R: BufRead> TextReader<R> {
                 }
                 Record::Death { object, thread }
             }
-            line::Line::Root { object, thread, .. } => Record::Root { object: self.now(object), thread },
-            line::Line::Class => return None,
+            line::RawLine::Use { object, thread, .. } => Record::Root { object: self.now(object), thread },
+            line::RawLine::Class => return None,
         })
     }
 

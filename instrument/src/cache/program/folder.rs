@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::listing::{AsIs, Listing};
 use super::{Item, Programs, Slot};
-use crate::artifact::{ArtifactError, Blocks, ClassInput, Outcome, Settings, instrument};
+use crate::artifact::{ArtifactError, Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::cache::CacheError;
 use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::files::{FileError, create_folder, remove_any, write_beside};
@@ -187,9 +187,9 @@ impl Programs<'_> {
             Err(error) => return Err(error.into()),
         };
         let content = match &done.outcomes[0] {
-            Outcome::New(content) => content,
-            Outcome::Same => bytes,
-            Outcome::Skipped => {
+            ClassOutcome::New(content) => content,
+            ClassOutcome::Same => bytes,
+            ClassOutcome::Skipped => {
                 let why = done.report.skipped.into_iter().next().map(|skip| skip.reason);
                 link(from, to)?;
                 return Ok(Made::Link(why));

@@ -23,7 +23,7 @@ use et_names::JDK_LIMIT;
 use et_names::units::counted;
 use serde::{Deserialize, Serialize};
 
-use super::entry::{Entry, Update};
+use super::entry::{CacheEntry, Update};
 use super::stamp::Digest;
 use crate::artifact::Settings;
 use crate::cache::CacheError;
@@ -32,7 +32,7 @@ use crate::report::{FEWER_HOOKS, List, Report, ShortfallReport, Skip, UNCHANGED}
 
 /// The copies of an entry of the cache.
 pub struct Programs<'a> {
-    entry: &'a Entry,
+    entry: &'a CacheEntry,
     settings: &'a Settings,
     /// Never looked into: the cache itself.
     cache: &'a Path,
@@ -99,7 +99,7 @@ enum Item {
 
 impl<'a> Programs<'a> {
     /// The copies in `entry`, made with `settings`. Nothing below `cache` is ever copied.
-    pub fn new(entry: &'a Entry, cache: &'a Path, settings: &'a Settings) -> Self {
+    pub fn new(entry: &'a CacheEntry, cache: &'a Path, settings: &'a Settings) -> Self {
         Self { entry, settings, cache, update: None, placed: HashMap::new(), done: Done::default() }
     }
 
