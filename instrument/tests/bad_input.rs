@@ -110,7 +110,7 @@ fn what_gets_no_hooks_is_said_even_when_quiet() {
     let lines: Vec<&str> = quiet.lines().collect();
     assert!(lines[0].starts_with("et-instrument: 1 copied unchanged: B.class: "), "{quiet}");
     assert_eq!(lines[1], "et-instrument: 1 left out: pipe: neither a file nor a folder", "{quiet}");
-    assert!(lines[2].starts_with("et-instrument: --include none.** decided over no class"), "{quiet}");
+    assert!(lines[2].starts_with("et-instrument: --include none.** had no effect"), "{quiet}");
     let loud = said(&[]);
     assert!(loud.contains("1 copied unchanged:\n  B.class: "), "{loud}");
     assert!(loud.contains("1 left out:\n  pipe: neither a file nor a folder\n"), "{loud}");

@@ -27,8 +27,8 @@ pub(crate) fn gradle(repo: &Path) -> Result<String> {
     });
     let [extension, run] = tables;
     Ok(format!(
-        "## Gradle\n\n[gradle.md](gradle.md) tells how they are used.\n\n{}\n\
-         Those but `includes` and `excludes` can be given as `-PelephantTracks.NAME=VALUE`, too.\n\n{}",
+        "## Gradle\n\n[gradle.md](gradle.md) explains how to use them.\n\n{}\n\
+         All but `includes` and `excludes` can also be set with `-PelephantTracks.NAME=VALUE`.\n\n{}",
         extension?, run?
     ))
 }
@@ -39,7 +39,7 @@ pub(crate) fn maven(repo: &Path) -> Result<String> {
     let entries = fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
     let mut files: Vec<_> = entries.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut text = String::from("## Maven\n\n[maven.md](maven.md) tells how they are used.\n");
+    let mut text = String::from("## Maven\n\n[maven.md](maven.md) explains how to use them.\n");
     for file in files {
         let source = read(&file)?;
         let members = members(&source);

@@ -115,7 +115,7 @@ fn in_loops_that_were_compiled(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 fn what_never_comes(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let options = ["-Det.start=method:Phases.nothing", "-Xlog:class+init=info:file=init.log"];
-    let says = "elephant-tracks: tracing did not begin: start=method:Phases.nothing did not come \
+    let says = "elephant-tracks: tracing did not begin: start=method:Phases.nothing did not happen \
                 (class Phases has no method nothing)\n";
     let run = Run::with(lab, jdk, "control-never", PROGRAM, Setup { traced: &options, says, ..Setup::default() })?;
     // All threads meet their first hook at once. Were a class of the hooks to be linked then, they could wait for each other

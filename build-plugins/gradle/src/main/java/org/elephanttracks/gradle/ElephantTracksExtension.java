@@ -17,7 +17,7 @@ public class ElephantTracksExtension {
     private Object executable;
     private Object cacheDir;
 
-    /** Which classes are hooked, such as {@code com.acme.**}; all, if there are none. */
+    /** Classes to hook, such as {@code com.acme.**}; all by default. */
     public List<String> getIncludes() {
         return includes;
     }
@@ -30,7 +30,7 @@ public class ElephantTracksExtension {
         includes.addAll(Arrays.asList(patterns));
     }
 
-    /** Which classes are not, whatever is included. */
+    /** Classes not to hook; takes precedence over includes. */
     public List<String> getExcludes() {
         return excludes;
     }
@@ -43,7 +43,7 @@ public class ElephantTracksExtension {
         excludes.addAll(Arrays.asList(patterns));
     }
 
-    /** What is hooked: {@code alloc}, {@code update}, {@code method}, {@code exception} joined by commas, or {@code all}. */
+    /** Events to hook: {@code alloc}, {@code update}, {@code method}, {@code exception}, separated by commas, or {@code all}. */
     public String getEvents() {
         return events;
     }
@@ -52,7 +52,7 @@ public class ElephantTracksExtension {
         events = list;
     }
 
-    /** Which uses of objects leave a record: {@code none}, {@code refs} or {@code all}. */
+    /** Which uses of objects get a record of their own: {@code none}, {@code refs} or {@code all}. */
     public String getWitness() {
         return witness;
     }
@@ -70,7 +70,7 @@ public class ElephantTracksExtension {
         jdkHome = home;
     }
 
-    /** The program {@code et-instrument}, a file or its path; looked for by default. */
+    /** The program {@code et-instrument}, a file or its path; by default the one in {@code PATH}, else the one installed with the plugin. */
     public Object getExecutable() {
         return executable;
     }
@@ -79,7 +79,7 @@ public class ElephantTracksExtension {
         executable = program;
     }
 
-    /** Where instrumented JDKs and programs are kept, a file or its path; the user's cache by default. */
+    /** Where instrumented JDKs and programs are cached, a file or its path; the user's cache by default. */
     public Object getCacheDir() {
         return cacheDir;
     }

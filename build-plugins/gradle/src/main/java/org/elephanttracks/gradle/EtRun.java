@@ -41,7 +41,7 @@ public class EtRun extends DefaultTask {
         workingDir = getProject().getProjectDir();
     }
 
-    /** What the program runs on: the runtime class path of {@code main} by default. */
+    /** The class path; the runtime class path of {@code main} by default. */
     @Internal
     public FileCollection getClasspath() {
         return classpath;
@@ -51,7 +51,7 @@ public class EtRun extends DefaultTask {
         classpath = entries;
     }
 
-    /** The class to start: that of the application plugin by default. */
+    /** The main class; that of the application plugin by default. */
     @Internal
     public String getMainClass() {
         return mainClass;
@@ -61,7 +61,7 @@ public class EtRun extends DefaultTask {
         mainClass = name;
     }
 
-    /** Where the trace goes, a file or its path; {@code %p} becomes the process id. */
+    /** Where the trace goes, a file or its path; {@code %p} is replaced by the process id. */
     @Internal
     public Object getTrace() {
         return trace;
@@ -85,7 +85,7 @@ public class EtRun extends DefaultTask {
         Arrays.asList(words).forEach(word -> args.add(String.valueOf(word)));
     }
 
-    /** Options of the JVM, those of the runtime included: {@code -Det.bufferSize=64m}. */
+    /** Options of the JVM, including those of the runtime: {@code -Det.bufferSize=64m}. */
     @Internal
     public List<String> getJvmArgs() {
         return jvmArgs;
@@ -99,7 +99,7 @@ public class EtRun extends DefaultTask {
         Arrays.asList(words).forEach(word -> jvmArgs.add(String.valueOf(word)));
     }
 
-    /** System properties of the program. One that is given here stays if the application plugin has another value for it. */
+    /** System properties of the program. They override those of the application plugin. */
     @Internal
     public Map<String, Object> getSystemProperties() {
         return systemProperties;
@@ -113,7 +113,7 @@ public class EtRun extends DefaultTask {
         systemProperties.put(name, value);
     }
 
-    /** Variables that the program has beside Gradle's own. */
+    /** Environment variables of the program, in addition to Gradle's own. */
     @Internal
     public Map<String, Object> getEnvironment() {
         return environment;
@@ -127,7 +127,7 @@ public class EtRun extends DefaultTask {
         environment.put(name, value);
     }
 
-    /** Where the program runs: the project's folder by default. */
+    /** The working directory; the project's folder by default. */
     @Internal
     public File getWorkingDir() {
         return workingDir;
@@ -137,7 +137,7 @@ public class EtRun extends DefaultTask {
         workingDir = getProject().file(folderOrPath);
     }
 
-    /** What the program reads: nothing by default; {@code System.in} for the terminal. */
+    /** Standard input of the program; none by default, {@code System.in} for the terminal. */
     @Internal
     public InputStream getStandardInput() {
         return standardInput;
@@ -147,7 +147,7 @@ public class EtRun extends DefaultTask {
         standardInput = stream;
     }
 
-    /** Whether the build goes on when the program fails. */
+    /** Whether the build continues if the program fails. */
     @Internal
     public boolean isIgnoreExitValue() {
         return ignoreExitValue;

@@ -29,19 +29,19 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(defaultValue = "${session}", readonly = true, required = true)
     MavenSession session;
 
-    /** Which classes are hooked, such as com.acme.**; all, if there are none. */
+    /** Classes to hook, such as com.acme.**; all by default. */
     @Parameter(property = "elephantTracks.includes")
     private List<String> includes = new ArrayList<>();
 
-    /** Which classes are not, whatever is included. */
+    /** Classes not to hook; takes precedence over includes. */
     @Parameter(property = "elephantTracks.excludes")
     private List<String> excludes = new ArrayList<>();
 
-    /** What is hooked: alloc, update, method, exception joined by commas, or all. */
+    /** Events to hook: alloc, update, method, exception, separated by commas, or all. */
     @Parameter(property = "elephantTracks.events", defaultValue = "all")
     private String events;
 
-    /** Which uses of objects leave a record: none, refs or all. */
+    /** Which uses of objects get a record of their own: none, refs or all. */
     @Parameter(property = "elephantTracks.witness", defaultValue = "none")
     private String witness;
 
@@ -49,11 +49,11 @@ abstract class AbstractEtMojo extends AbstractMojo {
     @Parameter(property = "elephantTracks.jdkHome")
     private File jdkHome;
 
-    /** The program et-instrument; by default the one in PATH, else the one that is installed with this plugin. */
+    /** The program et-instrument; by default the one in PATH, else the one installed with this plugin. */
     @Parameter(property = "elephantTracks.executable")
     private File executable;
 
-    /** Where instrumented JDKs and programs are kept; by default elephant-tracks in $XDG_CACHE_HOME or ~/.cache. */
+    /** Where instrumented JDKs and programs are cached; by default elephant-tracks in $XDG_CACHE_HOME or ~/.cache. */
     @Parameter(property = "elephantTracks.cacheDir")
     private File cacheDir;
 
@@ -103,7 +103,7 @@ abstract class AbstractEtMojo extends AbstractMojo {
             }
         }
         if (found == null) {
-            throw new Failure("et-instrument is not found: say -DelephantTracks.executable=…, or have it in PATH");
+            throw new Failure("et-instrument not found: pass -DelephantTracks.executable=…, or put it into PATH");
         }
         return found;
     }

@@ -23,7 +23,7 @@ public class JarMojo extends AbstractEtMojo {
     @Component
     private MavenProjectHelper helper;
 
-    /** What the copy is called beside the original: app-1.0-et.jar. */
+    /** Classifier of the instrumented copy: app-1.0-et.jar. */
     @Parameter(property = "elephantTracks.classifier", defaultValue = "et", required = true)
     private String classifier;
 
@@ -31,7 +31,7 @@ public class JarMojo extends AbstractEtMojo {
     @Parameter(property = "elephantTracks.attach", defaultValue = "true")
     private boolean attach;
 
-    /** What is instrumented; by default what the phase package has made. */
+    /** The archive to instrument; by default the output of the phase package. */
     @Parameter(property = "elephantTracks.jar")
     private File jar;
 

@@ -26,7 +26,7 @@ import org.elephanttracks.plugin.Program;
 @Mojo(name = "run", requiresDependencyResolution = ResolutionScope.RUNTIME, threadSafe = true)
 @Execute(phase = LifecyclePhase.PROCESS_CLASSES)
 public class RunMojo extends AbstractEtMojo {
-    /** The class to run; by default the one that maven-jar-plugin is told to write into the manifest. */
+    /** The main class; by default the one that maven-jar-plugin is configured to write into the manifest. */
     @Parameter(property = "elephantTracks.mainClass")
     private String mainClass;
 
@@ -34,15 +34,15 @@ public class RunMojo extends AbstractEtMojo {
     @Parameter
     private List<String> args;
 
-    /** The program's arguments on the command line, instead of args; with quotes as in a shell. */
+    /** Arguments of the program, as one string quoted as in a shell; overrides args. */
     @Parameter(property = "elephantTracks.args")
     private String commandLineArgs;
 
-    /** Options of the JVM, those of the runtime included: -Det.bufferSize=64m. */
+    /** Options of the JVM, including those of the runtime: -Det.bufferSize=64m. */
     @Parameter
     private List<String> jvmArgs;
 
-    /** Options of the JVM on the command line, instead of jvmArgs. */
+    /** Options of the JVM, as one string quoted as in a shell; overrides jvmArgs. */
     @Parameter(property = "elephantTracks.jvmArgs")
     private String commandLineJvmArgs;
 
@@ -50,19 +50,19 @@ public class RunMojo extends AbstractEtMojo {
     @Parameter
     private Map<String, String> systemProperties;
 
-    /** Variables that the program has beside Maven's own. */
+    /** Environment variables of the program, in addition to Maven's own. */
     @Parameter
     private Map<String, String> environment;
 
-    /** Where the program runs. */
+    /** The working directory. */
     @Parameter(property = "elephantTracks.workingDir", defaultValue = "${project.basedir}")
     private File workingDir;
 
-    /** Where the trace goes; %p becomes the process id. */
+    /** Where the trace goes; %p is replaced by the process id. */
     @Parameter(property = "elephantTracks.trace", defaultValue = "${project.build.directory}/elephant-tracks/run.ettrace")
     private File trace;
 
-    /** Whether the build goes on when the program fails. */
+    /** Whether the build continues if the program fails. */
     @Parameter(property = "elephantTracks.ignoreExitValue", defaultValue = "false")
     private boolean ignoreExitValue;
 
