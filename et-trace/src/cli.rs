@@ -380,10 +380,14 @@ fn completeness(source: &Source, lost: Lost) -> u8 {
     code
 }
 
-fn lost_events(source: &Source) -> u64 {
+/// What is known to be missing without a look at the events.
+fn known_lost(source: &Source) -> Lost {
     match source {
-        Source::Trace(trace) => trace.file.lost_events(),
-        Source::Text(_) => 0,
+        Source::Trace(trace) => {
+            let (events, discarded_bytes) = (trace.file.lost_events(), trace.file.discarded_bytes());
+            Lost { events, discarded_bytes, ..Lost::default() }
+        }
+        Source::Text(_) => Lost::default(),
     }
 }
 
@@ -578,5 +582,5 @@ fn run_info(path: &Path, json: bool) -> Result<u8, CliError> {
         Source::Text(text) => print(&summary::text_info(text))?,
     }
     // The events themselves are not looked at.
-    Ok(completeness(&source, Lost { events: lost_events(&source), ..Lost::default() }))
+    Ok(completeness(&source, known_lost(&source)))
 }

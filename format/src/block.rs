@@ -10,6 +10,8 @@ pub const BLOCK_MAGIC: [u8; 4] = *b"ETBK";
 pub const BLOCK_HEADER: usize = 40;
 /// Bytes of the times before what a block stores, if it has any.
 pub const TIMES: usize = 16;
+/// Where a header has the block's number.
+const SEQUENCE_AT: usize = 24;
 /// In a header's flags: [`TIMES`] come first in the stored bytes.
 const FLAG_TIMES: u16 = 1;
 /// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.
@@ -192,6 +194,13 @@ impl BlockHeader {
             return Err(FormatError::Header("stored length", header.stored_len.into()));
         }
         Ok(Some(header))
+    }
+
+    /// Gives a block, header first, another number: who packs it need not know it yet.
+    pub fn set_sequence(block: &mut [u8], sequence: u64) {
+        if let Some(field) = block.get_mut(SEQUENCE_AT..SEQUENCE_AT + 8) {
+            field.copy_from_slice(&sequence.to_le_bytes());
+        }
     }
 
     /// Bytes of times in front of the packed ones.

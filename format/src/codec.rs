@@ -6,7 +6,7 @@ use zstd::bulk::{Compressor, Decompressor};
 
 use super::FormatError;
 use super::block::{BlockHeader, BlockKind, Codec, MAX_BLOCK, MOST_PACKED, Wall, ZSTD_RATIO};
-use crate::event::Ticket;
+use crate::event::{self, Ticket};
 use crate::packing::{Packer, Unpacker};
 
 const ZSTD_LEVEL: i32 = 1;
@@ -41,6 +41,7 @@ pub struct BlockPacker {
     events: Vec<u8>,
     zstd: Zstd,
     packed: Vec<u8>,
+    counted: u64,
 }
 
 impl std::fmt::Debug for BlockPacker {
@@ -55,6 +56,20 @@ impl BlockPacker {
         self.zstd.wanted = if is_hurried { HURRIED_LEVEL } else { ZSTD_LEVEL };
     }
 
+    /// Takes the memory that packing needs, so that who packs needs little of the stack: no more than [`STACK`](Self::STACK).
+    pub fn prepare(&mut self) {
+        self.packer.get_or_insert_default();
+        self.zstd.prepare();
+    }
+
+    /// Bytes of the stack that [`write`](Self::write) takes at the most, once it is [prepared](Self::prepare).
+    pub const STACK: usize = 32 << 10;
+
+    /// Events in the block that was packed last, tickets not among them.
+    pub fn events(&self) -> u64 {
+        self.counted
+    }
+
     /// Packs `raw` and appends header and stored bytes to `out`. What does not shrink is stored as it is; what are no
     /// whole events, or few, is not [packed](Codec::Packed) as such. More than [`MAX_BLOCK`] bytes, which no reader would take,
     /// are refused.
@@ -64,7 +79,12 @@ impl BlockPacker {
             Ok(raw_len) if raw.len() <= MAX_BLOCK => raw_len,
             _ => return Err(FormatError::TooLarge(raw.len())),
         };
-        let (codec, stored) = match self.pack(kind, codec, raw) {
+        self.counted = 0;
+        let packed = self.pack(kind, codec, raw);
+        if kind == BlockKind::Events && packed != Some(Codec::Packed) {
+            self.counted = event::count(raw);
+        }
+        let (codec, stored) = match packed {
             Some(codec) if self.packed.len() < raw.len() => (codec, self.packed.as_slice()),
             _ => (Codec::Stored, raw),
         };
@@ -101,6 +121,7 @@ impl BlockPacker {
                 if !self.packer.get_or_insert_default().pack(raw, &mut self.events) {
                     return self.pack(kind, Codec::Zstd, raw);
                 }
+                self.counted = self.packer.as_ref().map_or(0, Packer::events);
                 let Ok(len) = u32::try_from(self.events.len()) else { return self.pack(kind, Codec::Zstd, raw) };
                 self.packed.extend_from_slice(&len.to_le_bytes());
                 self.zstd.compress(&self.events, &mut self.packed).then_some(codec)
@@ -124,11 +145,15 @@ impl Default for Zstd {
 }
 
 impl Zstd {
-    /// Appends a frame to `packed`; returns whether there was the memory for that.
-    fn compress(&mut self, raw: &[u8], packed: &mut Vec<u8>) -> bool {
+    fn prepare(&mut self) {
         if self.compressor.is_none() {
             self.compressor = Compressor::new(self.level).ok();
         }
+    }
+
+    /// Appends a frame to `packed`; returns whether there was the memory for that.
+    fn compress(&mut self, raw: &[u8], packed: &mut Vec<u8>) -> bool {
+        self.prepare();
         let Some(zstd) = &mut self.compressor else { return false };
         if self.wanted != self.level && zstd.set_compression_level(self.wanted).is_ok() {
             self.level = self.wanted;

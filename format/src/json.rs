@@ -53,6 +53,20 @@ pub struct Problem {
     pub count: u64,
 }
 
+/// How the blocks of events of a run were packed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Packing {
+    /// Most threads of the runtime's own that packed at a time.
+    pub writers: u32,
+    /// Blocks that threads of the program packed, which would have waited for an empty buffer otherwise.
+    pub helped_blocks: u64,
+    /// What packing took of processors, on all threads.
+    pub cpu_seconds: f64,
+    /// What appending to the trace took, one block after the other: the part that no second thread can take over.
+    pub append_seconds: f64,
+}
+
 /// The `End` block: the run was traced to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -65,9 +79,18 @@ pub struct End {
     pub blocks: u64,
     pub lost_events: u64,
     pub seconds: f64,
-    /// What the thread that wrote the trace took of a processor; none if it is not known.
+    /// Events in the trace, tickets not among them; none if nobody counted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+    /// Bytes of events that were thrown away unread, as was asked for; how many events these were nobody knows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub discarded_bytes: Option<u64>,
+    /// What packing and writing the trace took of processors, on all threads; none if it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer_cpu_seconds: Option<f64>,
+    /// Of it, who did what.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub packing: Option<Packing>,
     /// None if classes made at run time were not looked at.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dynamic: Option<DynamicCounts>,

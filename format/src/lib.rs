@@ -22,7 +22,7 @@ use thiserror::Error;
 pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BLOCK, Nanos, Wall};
 pub use codec::{BlockPacker, BlockUnpacker, NewBlock, packed_len, write_block};
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
-pub use json::{ArrayLayout, End, Jvm, Meta, Problem, decode_json, encode_json};
+pub use json::{ArrayLayout, End, Jvm, Meta, Packing, Problem, decode_json, encode_json};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
 
 use progress::RunId;

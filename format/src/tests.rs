@@ -113,6 +113,59 @@ fn a_packer_packs_what_it_can() {
 }
 
 #[test]
+fn events_are_counted_however_they_are_packed() {
+    let (raw, _) = packed_block();
+    let mut packer = BlockPacker::default();
+    let mut counted = |kind, codec, raw: &[u8]| {
+        let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket: Ticket(1), wall: None };
+        packer.write(&mut Vec::new(), new, raw).unwrap();
+        packer.events()
+    };
+    // A ticket is no event.
+    let mut with_ticket = raw.clone();
+    event::encode(&event::Event::Ticket(Ticket(7)), &mut with_ticket);
+    let count = event::count(&raw);
+    assert!(count > 100);
+    for codec in [Codec::Packed, Codec::Zstd, Codec::Stored] {
+        assert_eq!(counted(BlockKind::Events, codec, &raw), count);
+        assert_eq!(counted(BlockKind::Events, codec, &with_ticket), count);
+        assert_eq!(counted(BlockKind::Names, codec, &raw), 0);
+    }
+}
+
+#[test]
+fn a_block_gets_its_number_later() {
+    let (raw, mut block) = packed_block();
+    BlockHeader::set_sequence(&mut block, 0x0102_0304_0506_0708);
+    let header = BlockHeader::decode(&block).unwrap().unwrap();
+    assert_eq!(header.sequence, 0x0102_0304_0506_0708);
+    assert_eq!(*header.unpack(&block[BLOCK_HEADER..]).unwrap(), raw);
+    BlockHeader::set_sequence(&mut [], 1);
+}
+
+/// Threads of a Java program pack, deep in their stacks: who needs more than is said ends this process.
+#[test]
+fn a_prepared_packer_needs_little_of_the_stack() {
+    let (raw, _) = packed_block();
+    let large: Vec<u8> = raw.iter().copied().cycle().take(raw.len() * (1 + (256 << 10) / raw.len())).collect();
+    let mut packer = BlockPacker::default();
+    packer.prepare();
+    // What the thread itself needs beside.
+    let thread = std::thread::Builder::new().stack_size(BlockPacker::STACK + (16 << 10));
+    let sizes = thread.spawn(move || {
+        [false, true].map(|is_hurried| {
+            let mut block = Vec::new();
+            let (kind, codec, first_ticket) = (BlockKind::Events, Codec::Packed, Ticket(1));
+            packer.hurry(is_hurried);
+            let new = NewBlock { kind, codec, thread: 1, sequence: 0, first_ticket, wall: None };
+            packer.write(&mut block, new, &large).unwrap();
+            block.len()
+        })
+    });
+    assert!(sizes.unwrap().join().unwrap().into_iter().all(|size| size > BLOCK_HEADER));
+}
+
+#[test]
 fn what_no_reader_would_take_is_not_written() {
     // Nobody touches these bytes, so they take no memory.
     let raw = vec![0; MAX_BLOCK + 1];

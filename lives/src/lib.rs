@@ -61,7 +61,8 @@ pub struct LifeTable {
 /// `None`: a trace that is cut off, or no file, has none.
 pub fn attach(trace: &mut Trace, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
     let path = trace.file.path();
-    if trace.file.end().is_none() || trace.file.lost_events() > 0 || !path.is_file() {
+    let lacks_events = trace.file.lost_events() > 0 || trace.file.discarded_bytes() > 0;
+    if trace.file.end().is_none() || lacks_events || !path.is_file() {
         return None;
     }
     let folder = folder.map_or_else(|| et_files::lives_of(path), Path::to_owned);

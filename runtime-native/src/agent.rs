@@ -129,7 +129,7 @@ fn open_sink(options: &Options, patience: &Arc<Patience>) -> Result<Sink, String
     {
         say(format_args!("{} is being written by another process, this trace is {}", wanted.display(), path.display()));
     }
-    Ok(sink.discarding_events(options.discard))
+    Ok(sink)
 }
 
 /// The system properties that are options.

@@ -1,7 +1,7 @@
 //! The event buffers: chunks of a shared file mapping, which survive the process (`docs/inside/trace-file.md`).
 //!
-//! A chunk is free, owned by one thread, or full and on its way to the writer. Threads wait for a free one when
-//! the writer lags: memory stays bounded and no event is dropped. What a thread owns it may keep for as long as it
+//! A chunk is free, owned by one thread, or full and on its way to the trace. Threads pack full ones themselves, or wait, when
+//! the writers lag: memory stays bounded and no event is dropped. What a thread owns it may keep for as long as it
 //! lives, so waiting is only allowed while the writer holds some; otherwise the file grows. Who has which is `pool`'s part.
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
@@ -157,15 +157,38 @@ impl Buffers {
         Ticket(self.counter().fetch_add(1, Ordering::SeqCst) + 1)
     }
 
-    /// A free chunk for `thread`: the address of its first event. Waits while the writer lags. `now` is when it was
-    /// asked for.
+    /// As [`take_or_help`](Self::take_or_help) of one who cannot help.
+    #[cfg(test)]
     pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
-        let Taken { index, sequence } = self.pool.take(thread, |index| self.grow(index))?;
+        self.take_or_help(thread, now, || false)
+    }
+
+    /// A free chunk for `thread`: the address of its first event. While the writers lag it helps them, and waits if there is
+    /// nothing to help with. `now` is when it was asked for.
+    pub fn take_or_help(
+        &self,
+        thread: ThreadIndex,
+        now: Nanos,
+        mut help: impl FnMut() -> bool,
+    ) -> Result<usize, NoChunk> {
+        let mut waits = false;
+        let Taken { index, sequence, used } = loop {
+            match self.pool.take(waits, |index| self.grow(index)) {
+                Err(NoChunk::Lag) => waits = !help(),
+                taken => break taken?,
+            }
+        };
+        // By the thread that is about to fill it, into whose caches it comes so, and not by those who write.
+        // SAFETY: inside the chunk, which nobody else has now.
+        unsafe { self.events_at(index).write_bytes(0, used) };
         for (at, value) in [(CHUNK_SEQUENCE_AT, sequence), (CHUNK_BEGIN_AT, now.0), (CHUNK_END_AT, 0)] {
             self.header_long(index, at).store(value, Ordering::Relaxed);
         }
         self.header_word(index, CHUNK_THREAD_AT).store(thread.0, Ordering::Relaxed);
         self.header_word(index, CHUNK_STATE_AT).store(STATE_OWNED, Ordering::Release);
+        if !self.pool.own(index, thread) {
+            return Err(NoChunk::Stopped);
+        }
         Ok(self.events_at(index) as usize)
     }
 
@@ -222,22 +245,18 @@ impl Buffers {
             return Cow::Owned(self.copy(chunk.index, 0..chunk.len));
         }
         // SAFETY: inside the mapping and the file. Its thread has handed it in, under a lock, and has no address of it any more;
-        // until it is released only the writer has it.
+        // until it is released, which is when the last of those who read it is done, it stays as it is.
         Cow::Borrowed(unsafe { std::slice::from_raw_parts(self.events_at(chunk.index), chunk.len) })
     }
 
-    /// Empties a chunk and makes it free.
+    /// Makes a chunk free. Who gets it next empties it.
     pub fn release(&self, chunk: FullChunk) {
-        if !chunk.is_shared {
-            // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
-            // middle of an event may have left a little behind its end.
-            let used = (chunk.len + SLACK).min(self.chunk_size - CHUNK_HEADER);
-            // SAFETY: inside the chunk; its thread has handed it in.
-            unsafe { self.events_at(chunk.index).write_bytes(0, used) };
-        }
-        // Of one that was taken from a thread that still runs, what is added is counted; nobody gets it anymore.
+        // Readers stop at the first zero word, so all that was written must go. A thread that was stopped in the
+        // middle of an event may have left a little behind its end. Of one that was taken from a thread that still runs, what
+        // is added is counted; nobody gets it anymore.
+        let used = if chunk.is_shared { 0 } else { (chunk.len + SLACK).min(self.chunk_size - CHUNK_HEADER) };
         self.header_word(chunk.index, CHUNK_STATE_AT).store(STATE_FREE, Ordering::Release);
-        self.pool.release(chunk.index);
+        self.pool.release(chunk.index, used);
     }
 
     /// Removes the file. The memory stays: late threads may still write to it.

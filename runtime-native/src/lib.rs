@@ -20,6 +20,7 @@ pub mod ids;
 pub mod jni_table;
 pub mod journal;
 pub mod layout;
+pub mod line;
 pub mod live_threads;
 #[cfg(all(test, loom))]
 mod loom_models;
@@ -27,6 +28,7 @@ pub mod mirrors;
 pub mod names;
 pub mod natives;
 pub mod options;
+pub mod packers;
 pub mod pages;
 pub mod patience;
 pub mod pool;

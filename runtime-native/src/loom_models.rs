@@ -4,15 +4,19 @@
 //! its own: what keeps it in order must be the hand-over.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use et_format::event::Ticket;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::thread;
 
-use crate::pool::{FullChunk, NoChunk, Pool, ThreadIndex};
-use crate::queue::{Counters, Finish, Queue};
+use crate::line::Packed;
+use crate::pool::{FullChunk, NoChunk, Pool, Taken, ThreadIndex};
+use crate::queue::{Counters, Finish, Job, Queue};
 
+/// Nobody packs for so long.
+const LONG: Duration = Duration::from_secs(1000);
 /// More switches between threads than that in one run find nothing new, and take hours.
 const SWITCHES: usize = 3;
 
@@ -31,9 +35,33 @@ impl Model {
     }
 
     fn take(&self, thread: u32) -> Result<u32, NoChunk> {
-        let taken = self.pool.take(ThreadIndex(thread), |index| index < self.limit)?;
-        assert_eq!(self.memory[taken.index as usize].load(Relaxed), 0, "it is somebody's, or was not emptied");
-        Ok(taken.index)
+        let mut waits = false;
+        let Taken { index, used, .. } = loop {
+            match self.pool.take(waits, |index| index < self.limit) {
+                Err(NoChunk::Lag) => waits = !self.help(),
+                taken => break taken?,
+            }
+        };
+        let memory = &self.memory[index as usize];
+        assert!(used > 0 || memory.load(Relaxed) == 0, "it is somebody's, or nobody says that it must be emptied");
+        memory.store(0, Relaxed);
+        if self.pool.own(index, ThreadIndex(thread)) { Ok(index) } else { Err(NoChunk::Stopped) }
+    }
+
+    /// As a thread does that would have to wait.
+    fn help(&self) -> bool {
+        self.queue.job().is_some_and(|job| {
+            self.pack(job);
+            true
+        })
+    }
+
+    fn pack(&self, job: Job<'_>) {
+        let events = self.memory[job.chunk().index as usize].load(Relaxed).into();
+        let packed = Packed { block: vec![job.chunk().thread.0 as u8], events, ..Packed::default() };
+        if let Some(chunk) = job.done(packed) {
+            self.pool.release(chunk.index, 1);
+        }
     }
 
     /// As a thread does whose chunk is full. False if it was no longer the thread's.
@@ -51,23 +79,47 @@ impl Model {
 
     /// As the writer does until the end: the values in the order in which they came, by thread.
     fn write(&self) -> BTreeMap<u32, Vec<u32>> {
+        self.write_with(LONG)
+    }
+
+    /// As above; what others pack for so long it packs, too.
+    fn write_with(&self, take_over: Duration) -> BTreeMap<u32, Vec<u32>> {
         let mut written: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-        while let Some(work) = self.queue.next(None, 0) {
-            if let Some(FullChunk { index, thread, .. }) = work.chunk {
-                let value = self.memory[index as usize].load(Relaxed);
-                if value != 0 {
-                    written.entry(thread.0).or_default().push(value);
-                }
-                self.memory[index as usize].store(0, Relaxed);
-                self.pool.release(index);
-            }
+        loop {
+            let end = self.step(take_over, &mut written);
             self.queue.written();
-            if work.end.is_some() {
+            if end {
                 break;
             }
         }
+        self.queue.close_jobs();
         self.queue.writer_is_gone();
         written
+    }
+
+    fn step(&self, take_over: Duration, written: &mut BTreeMap<u32, Vec<u32>>) -> bool {
+        let Some(work) = self.queue.next(None, take_over, 0) else { return false };
+        for done in work.packed {
+            if done.packed.events != 0 {
+                let thread = done.packed.block[0].into();
+                written.entry(thread).or_default().push(done.packed.events as u32);
+            }
+            if let Some(chunk) = done.chunk {
+                self.pool.release(chunk.index, 1);
+            }
+        }
+        if let Some(job) = work.job {
+            self.pack(job);
+        }
+        work.end.is_some()
+    }
+
+    /// Has one chunk packed, by whomever, and appends it.
+    fn append_one(&self) {
+        let mut written = BTreeMap::new();
+        while written.is_empty() {
+            self.step(LONG, &mut written);
+        }
     }
 
     /// As at the end of the program.
@@ -111,9 +163,7 @@ fn loom_all_that_wait_are_woken() {
         let model = Model::new(1, 1, 2);
         assert!(model.fill(1, 11));
         let waiting = [2, 3].map(|thread| spawn(&model, move |model| model.take(thread)));
-        let FullChunk { index, .. } = model.queue.next(None, 0).unwrap().chunk.unwrap();
-        model.memory[index as usize].store(0, Relaxed);
-        model.pool.release(index);
+        model.append_one();
         let mut got: Vec<_> = waiting.into_iter().map(|waiting| waiting.join().unwrap().unwrap()).collect();
         got.sort_unstable();
         assert_eq!(got, [0, 1]);
@@ -127,9 +177,7 @@ fn loom_who_can_get_none_does_not_wait_for_ever() {
         let model = Model::new(1, 1, 1);
         assert!(model.fill(1, 11));
         let waiting = [2, 3].map(|thread| spawn(&model, move |model| model.take(thread)));
-        let FullChunk { index, .. } = model.queue.next(None, 0).unwrap().chunk.unwrap();
-        model.memory[index as usize].store(0, Relaxed);
-        model.pool.release(index);
+        model.append_one();
         let got = waiting.map(|waiting| waiting.join().unwrap());
         assert!(got.contains(&Ok(0)) && got.contains(&Err(NoChunk::NoSpace)), "{got:?}");
     });
@@ -168,5 +216,76 @@ fn loom_who_waits_goes_away_when_tracing_stops() {
         for waiting in waiting {
             assert_eq!(waiting.join().unwrap(), Err(NoChunk::Stopped));
         }
+    });
+}
+
+/// A thread of ours packs beside the writer: all is written, in the order in which it was handed in, and the thread ends.
+#[test]
+fn loom_two_pack_and_one_appends() {
+    check(|| {
+        let model = Model::new(2, 2, 2);
+        assert!(model.fill(1, 11) && model.fill(1, 12));
+        let writer = spawn(&model, Model::write);
+        let packer = spawn(&model, |model| {
+            while let Some(job) = model.queue.wait_for_job(LONG) {
+                model.pack(job);
+            }
+        });
+        model.finish();
+        assert_eq!(writer.join().unwrap(), BTreeMap::from([(1, vec![11, 12])]));
+        packer.join().unwrap();
+    });
+}
+
+/// A thread that would have to wait packs; what it packs is in the trace, in order, and it gets a chunk.
+#[test]
+fn loom_who_would_wait_helps() {
+    check(|| {
+        let model = Model::new(1, 1, 1);
+        let writer = spawn(&model, Model::write);
+        assert!(model.fill(1, 11) && model.fill(1, 12));
+        model.finish();
+        assert_eq!(writer.join().unwrap(), BTreeMap::from([(1, vec![11, 12])]));
+    });
+}
+
+/// Who packs stands still, for ever as far as the others can tell: the writer packs the same chunk, and nobody gets the chunk
+/// before the other is done with it.
+#[test]
+fn loom_who_stands_still_is_not_waited_for_and_reads_what_it_read() {
+    check(|| {
+        let model = Model::new(2, 2, 2);
+        assert!(model.fill(1, 11) && model.fill(1, 12));
+        let writer = spawn(&model, |model| model.write_with(Duration::ZERO));
+        let slow = spawn(&model, |model| {
+            let Some(job) = model.queue.job() else { return };
+            let memory = &model.memory[job.chunk().index as usize];
+            let before = memory.load(Relaxed);
+            thread::yield_now();
+            assert_eq!(memory.load(Relaxed), before);
+            model.pack(job);
+        });
+        let filled = model.fill(2, 21);
+        model.finish();
+        let mut expected = BTreeMap::from([(1, vec![11, 12])]);
+        if filled {
+            expected.insert(2, vec![21]);
+        }
+        assert_eq!(writer.join().unwrap(), expected);
+        slow.join().unwrap();
+    });
+}
+
+/// Who packs gives up: the writer does it.
+#[test]
+fn loom_what_is_given_up_the_writer_packs() {
+    check(|| {
+        let model = Model::new(1, 1, 1);
+        assert!(model.fill(1, 11));
+        let writer = spawn(&model, Model::write);
+        let other = spawn(&model, |model| drop(model.queue.job()));
+        model.finish();
+        assert_eq!(writer.join().unwrap(), BTreeMap::from([(1, vec![11])]));
+        other.join().unwrap();
     });
 }

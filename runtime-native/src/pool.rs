@@ -17,6 +17,8 @@ pub enum NoChunk {
     Stopped,
     /// All chunks are owned by other threads, and no more can be made.
     NoSpace,
+    /// The writers lag: who waits gets one.
+    Lag,
 }
 
 /// A chunk that a thread has just got.
@@ -26,6 +28,8 @@ pub struct Taken {
     pub index: u32,
     /// How many were handed out, with this one.
     pub sequence: u64,
+    /// Bytes at its start that are still those of the events it had.
+    pub used: usize,
 }
 
 /// A chunk on its way to the writer.
@@ -48,6 +52,16 @@ pub struct CutChunk {
 }
 
 impl FullChunk {
+    /// Bytes of its events.
+    pub fn bytes(&self) -> usize {
+        self.len
+    }
+
+    /// For somebody else who reads it, while this one says whose turn it is to release it.
+    pub(crate) fn alias(&self) -> Self {
+        Self { index: self.index, len: self.len, thread: self.thread, is_shared: self.is_shared }
+    }
+
     /// Where it was cut, if it was taken from its thread.
     pub fn cut(&self) -> Option<CutChunk> {
         self.is_shared.then_some(CutChunk { index: self.index, len: self.len })
@@ -66,7 +80,7 @@ pub struct Pool {
 #[derive(Debug)]
 struct State {
     /// Most recently used last: it is the one still in the caches.
-    free: Vec<u32>,
+    free: Vec<Free>,
     /// By chunk.
     owners: Vec<Option<ThreadIndex>>,
     /// With the writer.
@@ -75,11 +89,19 @@ struct State {
     stopped: bool,
 }
 
+/// A chunk that nobody has.
+#[derive(Clone, Copy, Debug)]
+struct Free {
+    index: u32,
+    /// Bytes that its last events took, which are still there.
+    used: usize,
+}
+
 impl Pool {
     /// `count` chunks, all free. With `lag` of them at the writer, threads wait instead of getting new ones.
     pub fn new(count: u32, lag: u32) -> Self {
         let state = State {
-            free: (0..count).rev().collect(),
+            free: (0..count).rev().map(|index| Free { index, used: 0 }).collect(),
             owners: vec![None; count as usize],
             full: 0,
             handed_out: 0,
@@ -88,30 +110,43 @@ impl Pool {
         Self { lag, state: Mutex::new(state), freed: Condvar::new() }
     }
 
-    /// A free chunk for `thread`. Waits while the writer lags; otherwise `grow` makes another, whose index it is given, if
-    /// it can.
-    pub fn take(&self, thread: ThreadIndex, grow: impl Fn(u32) -> bool) -> Result<Taken, NoChunk> {
+    /// A free chunk, which is to be emptied and then [owned](Self::own). While the writers lag, waits or says so; otherwise
+    /// `grow` makes another, whose index it is given, if it can.
+    pub fn take(&self, waits: bool, grow: impl Fn(u32) -> bool) -> Result<Taken, NoChunk> {
         let mut state = self.lock();
-        let index = loop {
+        let Free { index, used } = loop {
             if state.stopped {
                 return Err(NoChunk::Stopped);
             }
-            if let Some(index) = state.free.pop() {
-                break index;
+            if let Some(free) = state.free.pop() {
+                break free;
             }
             let new = state.owners.len() as u32;
             if state.full < self.lag && grow(new) {
                 state.owners.push(None);
-                break new;
+                break Free { index: new, used: 0 };
             }
             if state.full == 0 {
                 return Err(NoChunk::NoSpace);
             }
+            if !waits {
+                return Err(NoChunk::Lag);
+            }
             state = self.freed.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
-        state.owners[index as usize] = Some(thread);
         state.handed_out += 1;
-        Ok(Taken { index, sequence: state.handed_out })
+        Ok(Taken { index, sequence: state.handed_out, used })
+    }
+
+    /// The chunk is empty, and from now on that thread's. False if tracing has ended meanwhile.
+    ///
+    /// Not before: [`hand_in_all`](Self::hand_in_all) would take what was in it for events of the thread.
+    pub fn own(&self, index: u32, thread: ThreadIndex) -> bool {
+        let mut state = self.lock();
+        if !state.stopped {
+            state.owners[index as usize] = Some(thread);
+        }
+        !state.stopped
     }
 
     /// Takes a chunk back from its thread and gives it to the writer, which is what `give` does. False if it was taken
@@ -154,10 +189,10 @@ impl Pool {
         self.freed.notify_all();
     }
 
-    /// The writer is done with a chunk.
-    pub fn release(&self, index: u32) {
+    /// The writer is done with a chunk, whose first bytes are in use still.
+    pub fn release(&self, index: u32, used: usize) {
         let mut state = self.lock();
-        state.free.push(index);
+        state.free.push(Free { index, used });
         state.full -= 1;
         let writer_lags = state.full >= self.lag;
         drop(state);
@@ -186,23 +221,41 @@ mod tests {
     use std::sync::mpsc;
     use std::time::Duration;
 
+    fn taken(pool: &Pool, thread: u32, grow: impl Fn(u32) -> bool) -> Result<u32, NoChunk> {
+        let Taken { index, .. } = pool.take(true, grow)?;
+        if pool.own(index, ThreadIndex(thread)) { Ok(index) } else { Err(NoChunk::Stopped) }
+    }
+
+    /// What it held would be taken for events of the thread.
+    #[test]
+    fn a_chunk_that_is_being_emptied_is_nobodys() {
+        let pool = Pool::new(1, 1);
+        let index = taken(&pool, 1, |_| false).unwrap();
+        assert!(pool.hand_in(index, |_| ()));
+        pool.release(index, 96);
+        assert_eq!(pool.take(true, |_| false), Ok(Taken { index, sequence: 2, used: 96 }));
+        assert_eq!(pool.hand_in_all(|_| ()), []);
+        assert!(!pool.own(index, ThreadIndex(1)));
+    }
+
     /// `cargo xtask loom` found it: with one thread woken, the other waited until the first was done with its chunk.
     #[test]
     fn all_that_wait_go_on_when_there_may_be_new_chunks() {
         let pool = Pool::new(1, 1);
-        let index = pool.take(ThreadIndex(1), |_| false).unwrap().index;
+        let index = taken(&pool, 1, |_| false).unwrap();
         assert!(pool.hand_in(index, |_| ()));
+        assert_eq!(pool.take(false, |_| false), Err(NoChunk::Lag));
         let (got, all) = mpsc::channel();
         std::thread::scope(|scope| {
             for thread in [2, 3] {
                 let (got, pool) = (got.clone(), &pool);
-                scope.spawn(move || got.send(pool.take(ThreadIndex(thread), |index| index < 2)));
+                scope.spawn(move || got.send(taken(pool, thread, |index| index < 2)));
             }
             std::thread::sleep(Duration::from_millis(50));
             assert!(all.try_recv().is_err(), "the writer has the only chunk");
-            pool.release(index);
+            pool.release(index, 0);
             let patience = Duration::from_secs(20);
-            let mut indexes = [(); 2].map(|()| all.recv_timeout(patience).map(|taken| taken.unwrap().index));
+            let mut indexes = [(); 2].map(|()| all.recv_timeout(patience).map(|taken| taken.unwrap()));
             // A test that fails must not wait for its threads.
             pool.stop();
             indexes.sort_unstable_by_key(|index| *index.as_ref().unwrap_or(&u32::MAX));
@@ -214,7 +267,7 @@ mod tests {
     #[test]
     fn a_chunk_reaches_the_writer_before_anybody_learns_that_its_thread_has_it_no_longer() {
         let pool = Pool::new(1, 1);
-        let index = pool.take(ThreadIndex(1), |_| false).unwrap().index;
+        let index = taken(&pool, 1, |_| false).unwrap();
         assert!(pool.hand_in(index, |thread| {
             assert_eq!(thread, ThreadIndex(1));
             assert!(pool.state.try_lock().is_err(), "the trace could end now, without this chunk");

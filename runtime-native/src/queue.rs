@@ -13,8 +13,9 @@ use et_format::event::Ticket;
 use et_format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRecord, encode_json};
 use et_names::NamesTable;
 
-use crate::buffers::FullChunk;
 use crate::journal::Journal;
+use crate::line::{Done, Line, Packed, Task};
+use crate::pool::FullChunk;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// What waits to be written.
@@ -22,6 +23,8 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 pub struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
+    /// More chunks wait than the writer manages.
+    help: Condvar,
     /// The writer has taken what waited.
     taken: Condvar,
     done: Condvar,
@@ -29,6 +32,8 @@ pub struct Queue {
 
 /// Bytes of blocks that may wait before who brings many of them waits for the writer.
 const MANY_BYTES: usize = 64 << 20;
+/// How long somebody may pack a chunk before the writer, which has nothing else to do, does it as well.
+pub const TAKE_OVER: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -39,14 +44,22 @@ struct Waiting {
     dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
     gcs: Vec<GcRecord>,
-    chunks: VecDeque<FullChunk>,
+    chunks: Line,
+    /// Threads that wait for chunks to pack, other than the writer.
+    sleeping: u32,
     end: Option<Finish>,
+    /// Nothing is packed any more but by the writer.
+    is_closed: bool,
     finished: bool,
     /// Keeps all but the chunks, which are kept anyway.
     journal: Option<Journal>,
 }
 
 impl Waiting {
+    fn take(&mut self) -> Option<Task> {
+        if self.is_closed || self.finished { None } else { self.chunks.take() }
+    }
+
     fn block_bytes(&self) -> usize {
         self.blocks.iter().map(|(_, raw)| raw.len()).sum()
     }
@@ -69,6 +82,36 @@ pub struct Finish {
     pub counters: Counters,
 }
 
+/// A chunk that is to be packed. If it is dropped instead, the writer packs it.
+#[derive(Debug)]
+pub struct Job<'a> {
+    queue: &'a Queue,
+    task: Task,
+    is_done: bool,
+}
+
+impl Job<'_> {
+    /// What is to be packed.
+    pub fn chunk(&self) -> &FullChunk {
+        &self.task.chunk
+    }
+
+    /// This was made of it. What comes back is to be released.
+    pub fn done(mut self, packed: Packed) -> Option<FullChunk> {
+        self.is_done = true;
+        self.queue.done(self.task.number, Some(packed))
+    }
+}
+
+impl Drop for Job<'_> {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // There is a panic to be told: that a chunk which was appended meanwhile is never free again is of no matter.
+            self.queue.done(self.task.number, None);
+        }
+    }
+}
+
 /// What is counted beside the trace.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -76,6 +119,8 @@ pub struct Counters {
     pub lost_events: u64,
     /// Events that were not written because the stack ended.
     pub overflows: u64,
+    /// Bytes of events that were thrown away unread, if that is wanted.
+    pub discarded_bytes: Option<u64>,
     /// What became of classes made at run time.
     pub dynamic: Option<DynamicCounts>,
 }
@@ -152,7 +197,66 @@ impl Queue {
 
     /// A chunk of events.
     pub fn chunk(&self, chunk: FullChunk) {
-        self.add(|waiting| waiting.chunks.push_back(chunk));
+        let mut waiting = self.lock();
+        waiting.chunks.push(chunk);
+        // The first is the writer's.
+        let helps = waiting.sleeping > 0 && waiting.chunks.waiting() > 1;
+        drop(waiting);
+        self.wake.notify_one();
+        if helps {
+            self.help.notify_one();
+        }
+    }
+
+    /// A chunk to pack, if there is one.
+    pub fn job(&self) -> Option<Job<'_>> {
+        let task = self.lock().take()?;
+        Some(self.job_of(task))
+    }
+
+    /// A chunk to pack, for one that does nothing else; none if there was none for so long, or will be none.
+    pub fn wait_for_job(&self, patience: Duration) -> Option<Job<'_>> {
+        let mut waiting = self.lock();
+        let start = Instant::now();
+        loop {
+            if let Some(task) = waiting.take() {
+                return Some(self.job_of(task));
+            }
+            let left = patience.saturating_sub(start.elapsed());
+            if waiting.is_closed || waiting.finished || left.is_zero() {
+                return None;
+            }
+            waiting.sleeping += 1;
+            waiting = wait(&self.help, waiting, Some(left));
+            waiting.sleeping -= 1;
+        }
+    }
+
+    /// Whether so many chunks wait, and nobody who could pack them.
+    pub fn lacks_packers(&self, backlog: usize) -> bool {
+        let waiting = self.lock();
+        waiting.sleeping == 0 && waiting.chunks.waiting() >= backlog
+    }
+
+    /// Who waits for chunks to pack goes away, and nobody comes.
+    pub fn close_jobs(&self) {
+        self.lock().is_closed = true;
+        self.help.notify_all();
+    }
+
+    fn job_of(&self, task: Task) -> Job<'_> {
+        Job { queue: self, task, is_done: false }
+    }
+
+    fn done(&self, number: u64, packed: Option<Packed>) -> Option<FullChunk> {
+        let mut waiting = self.lock();
+        let released = waiting.chunks.done(number, packed);
+        let needs_writer = waiting.chunks.needs_writer();
+        drop(waiting);
+        if needs_writer {
+            self.wake.notify_one();
+        }
+        released
     }
 
     /// Ends the trace behind all that was added before, and waits until it is written; no longer than `patience`, if
@@ -192,6 +296,7 @@ impl Queue {
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.
     pub fn writer_is_gone(&self) {
         self.lock().finished = true;
+        self.help.notify_all();
         self.taken.notify_all();
         self.done.notify_all();
     }
@@ -220,12 +325,19 @@ impl Queue {
         }
     }
 
-    /// The next work: all records there are, and at most one chunk. None if there is none for so long. Its first block will
-    /// have that number.
-    pub fn next(&self, patience: Option<Duration>, first_block: u64) -> Option<Work> {
+    /// The next work: all records there are, the chunks that come next and are packed, or else one to pack. None if there is
+    /// none for so long. Its first block will have that number. A chunk that somebody is packing for longer than `take_over` is to
+    /// be packed again.
+    pub fn next(&self, patience: Option<Duration>, take_over: Duration, first_block: u64) -> Option<Work<'_>> {
         let mut waiting = self.lock();
-        let mut timed_out = false;
+        let start = Instant::now();
         loop {
+            // With them the records: what was told before a chunk was handed in stands before it.
+            let packed: Vec<Done> = std::iter::from_fn(|| waiting.chunks.next_done()).collect();
+            let task = match packed.is_empty() && !waiting.finished {
+                true => waiting.chunks.take_over(take_over).or_else(|| waiting.chunks.take()),
+                false => None,
+            };
             let work = Work {
                 blocks: std::mem::take(&mut waiting.blocks),
                 names: std::mem::take(&mut waiting.names),
@@ -233,7 +345,8 @@ impl Queue {
                 dynamic_classes: std::mem::take(&mut waiting.dynamic_classes),
                 threads: std::mem::take(&mut waiting.threads),
                 gcs: std::mem::take(&mut waiting.gcs),
-                chunk: waiting.chunks.pop_front(),
+                packed,
+                job: task.map(|task| self.job_of(task)),
                 end: if waiting.chunks.is_empty() { waiting.end } else { None },
             };
             if !work.is_empty() {
@@ -243,12 +356,13 @@ impl Queue {
                 }
                 return Some(work);
             }
-            if timed_out {
+            let left = patience.map(|patience| patience.saturating_sub(start.elapsed()));
+            if left.is_some_and(|left| left.is_zero()) {
                 return None;
             }
-            let start = Instant::now();
-            waiting = wait(&self.wake, waiting, patience);
-            timed_out = patience.is_some_and(|patience| start.elapsed() >= patience);
+            let is_moving = waiting.chunks.is_moving();
+            let look = if is_moving { Some(left.map_or(take_over, |left| left.min(take_over))) } else { left };
+            waiting = wait(&self.wake, waiting, look);
         }
     }
 }
@@ -266,19 +380,22 @@ fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>, patience: Option<D
     }
 }
 
+/// What the writer is to do, in this order.
 #[derive(Debug, Default)]
-pub struct Work {
+#[allow(missing_docs)]
+pub struct Work<'a> {
     pub blocks: VecDeque<(BlockKind, Vec<u8>)>,
     pub names: Vec<Vec<u8>>,
     pub classes: Vec<u8>,
     pub dynamic_classes: Vec<u8>,
     pub threads: Vec<u8>,
     pub gcs: Vec<GcRecord>,
-    pub chunk: Option<FullChunk>,
+    pub packed: Vec<Done>,
+    pub job: Option<Job<'a>>,
     pub end: Option<Finish>,
 }
 
-impl Work {
+impl Work<'_> {
     fn is_empty(&self) -> bool {
         self.blocks.is_empty()
             && self.names.is_empty()
@@ -286,7 +403,8 @@ impl Work {
             && self.dynamic_classes.is_empty()
             && self.threads.is_empty()
             && self.gcs.is_empty()
-            && self.chunk.is_none()
+            && self.packed.is_empty()
+            && self.job.is_none()
             && self.end.is_none()
     }
 }
@@ -307,7 +425,7 @@ mod tests {
             while seen < 6 {
                 // Time for more than there is room for.
                 thread::sleep(Duration::from_millis(20));
-                let count = queue.next(None, 0).map_or(0, |work| work.blocks.len());
+                let count = queue.next(None, TAKE_OVER, 0).map_or(0, |work| work.blocks.len());
                 assert!(count <= 2, "{count} blocks are waiting");
                 seen += count;
             }

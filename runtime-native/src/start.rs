@@ -22,6 +22,7 @@ use crate::mirrors;
 use crate::names::{self, Places};
 use crate::natives::classes;
 use crate::options::Options;
+use crate::packers::{Limits, Packers};
 use crate::patience::Patience;
 use crate::proxy::{Mirrors, Proxy, Settings};
 use crate::reflection;
@@ -119,6 +120,8 @@ pub fn run(
         ids,
         start,
         patience,
+        packers: Packers::new(Limits::here(options.writers)),
+        discards: options.discard,
     };
     let Some(tracer) = Tracer::install(parts) else { return Ok(()) };
     let tracing = Tracing::new(tracer, Control::new(options.start.clone(), options.stop.clone()));

@@ -27,13 +27,13 @@ pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize
         return 0;
     }
     let index = current(tracer, env, thread);
-    match tracer.buffers.take(index, now) {
+    match tracer.take(index, now) {
         Ok(address) => address,
         Err(NoChunk::Stopped) => {
             tracer.count_late();
             0
         }
-        Err(NoChunk::NoSpace) => {
+        Err(NoChunk::NoSpace | NoChunk::Lag) => {
             tracer.count_lost();
             0
         }

@@ -10,13 +10,14 @@ use et_format::event::Ticket;
 use et_format::progress::{OVERFLOWS, RunId};
 use et_format::{GcRecord, Nanos};
 
-use crate::buffers::{Buffers, CutChunk, FullChunk};
+use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk, ThreadIndex};
 use crate::classes::Classes;
 use crate::collector::Collector;
 use crate::dynamic::Dynamic;
 use crate::dynamic_ids::DynamicIds;
 use crate::early::Early;
 use crate::ids::{IdSpace, Tags};
+use crate::packers::Packers;
 use crate::patience::Patience;
 use crate::proxy::Proxy;
 use crate::queue::{Counters, Finish, Queue};
@@ -107,6 +108,10 @@ pub struct Tracer {
     pub known: Box<[AtomicU32]>,
     /// With who reads the trace.
     pub patience: Arc<Patience>,
+    /// Who packs what threads hand in.
+    pub packers: Packers,
+    /// Bytes of events that were thrown away, if that is wanted.
+    discarded: Option<AtomicU64>,
     /// All but its end.
     pub written: Mutex<Option<Written<'static, Tracer>>>,
     /// What threads had when they were cut off.
@@ -137,6 +142,8 @@ pub struct Parts {
     pub start: Instant,
     pub patience: Arc<Patience>,
     pub early: &'static Early,
+    pub packers: Packers,
+    pub discards: bool,
 }
 
 /// Runs `body`, which C has called; a panic in it ends tracing.
@@ -193,6 +200,8 @@ impl Tracer {
             names: Mutex::new(None),
             known: (0..KNOWN_SLOTS).map(|_| AtomicU32::new(0)).collect(),
             patience: parts.patience,
+            packers: parts.packers,
+            discarded: parts.discards.then(AtomicU64::default),
             written: Mutex::new(None),
             cut: Mutex::default(),
             lost: AtomicU64::new(0),
@@ -224,7 +233,27 @@ impl Tracer {
     /// Hands in the chunk that its thread has filled up to `at` until now; 0: none.
     pub fn hand_in(&self, at: usize, now: Nanos) {
         if at != 0 {
-            self.buffers.hand_in(at, now, |chunk| self.queue.chunk(chunk));
+            let mut unread = None;
+            self.buffers.hand_in(at, now, |chunk| match &self.discarded {
+                None => self.queue.chunk(chunk),
+                Some(_) => unread = Some(chunk),
+            });
+            // Not before, which would be under the lock of those who give chunks out.
+            self.discard(unread);
+        }
+    }
+
+    /// A free chunk for `thread`, as [`Buffers::take_or_help`] gives them.
+    pub fn take(&self, thread: ThreadIndex, now: Nanos) -> Result<usize, NoChunk> {
+        self.buffers.take_or_help(thread, now, || self.packers.help(self.queue, &self.buffers))
+    }
+
+    fn discard(&self, chunks: impl IntoIterator<Item = FullChunk>) {
+        for chunk in chunks {
+            if let Some(discarded) = &self.discarded {
+                discarded.fetch_add(chunk.bytes() as u64, Ordering::Relaxed);
+            }
+            self.buffers.release(chunk);
         }
     }
 
@@ -305,7 +334,7 @@ impl Tracer {
             let sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner).take();
             self.writer_runs.wait();
             if let Some(sink) = sink {
-                let written = writer::run(self.run, self.queue, &self.buffers, sink, self, self.start);
+                let written = writer::run(self.run, self.queue, &self.buffers, &self.packers, sink, self, self.start);
                 *self.written.lock().unwrap_or_else(PoisonError::into_inner) = Some(written);
             }
         });
@@ -364,7 +393,10 @@ impl Tracer {
     fn finish(&self, env: Option<Env>, reason: &'static str, patience: Option<Duration>) {
         let chunks = self.buffers.hand_in_all(|| self.nanos());
         self.cut.lock().unwrap_or_else(PoisonError::into_inner).extend(chunks.iter().filter_map(FullChunk::cut));
-        chunks.into_iter().for_each(|chunk| self.queue.chunk(chunk));
+        match self.discarded {
+            Some(_) => self.discard(chunks),
+            None => chunks.into_iter().for_each(|chunk| self.queue.chunk(chunk)),
+        }
         let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(names) = names {
             let _ = names.join();
@@ -389,6 +421,7 @@ impl Tracer {
         Counters {
             lost_events: self.lost.load(Ordering::Relaxed),
             overflows: env.map_or(0, |env| self.proxy.overflows(env).into()),
+            discarded_bytes: self.discarded.as_ref().map(|bytes| bytes.load(Ordering::Relaxed)),
             dynamic: self.dynamic.map(Dynamic::counts),
         }
     }

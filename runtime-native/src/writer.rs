@@ -1,30 +1,31 @@
-//! The trace writer: one thread that turns full chunks and records into blocks of the trace file.
+//! The trace writer: the thread that appends blocks to the trace file, one after the other. Full chunks it packs together with others
+//! (`packers`), records it packs alone.
 //!
-//! Everything else puts its records into the queue (`queue`) and goes on; only a lack of free chunks makes a thread wait
+//! Everything else puts its records into the queue (`queue`) and goes on; only a lack of free chunks makes a thread pack, or wait
 //! (`buffers`).
 
 use std::time::{Duration, Instant};
 
-use et_format::event::{self, Event, Ticket};
+use et_format::event::Ticket;
 use et_format::progress::{Progress, RunId, Stopped};
 use et_format::{
-    BLOCK_HEADER, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, Wall, file_header,
+    BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, file_header,
 };
 
 use et_jvm::hotspot::HeapUse;
 
 use crate::buffers::Buffers;
 use crate::cpu_time;
+use crate::line::{Done, Packed};
+use crate::packers::{Packers, Who};
 use crate::pages;
-use crate::queue::{Counters, Finish, Queue, Work};
+use crate::queue::{Counters, Finish, Queue, TAKE_OVER, Work};
 use crate::sink::{Sink, SinkError};
 
-/// How event blocks are packed: see docs/inside/packing.md for the figures behind the choice.
-const EVENTS_CODEC: Codec = Codec::Packed;
-/// All other blocks are few.
+/// All blocks but those of events are few.
 const OTHER_CODEC: Codec = Codec::Zstd;
 /// Of a trace that is none.
-const DISCARDED: &str = "events were thrown away instead of written (discard=on): this is not the trace of the run";
+const DISCARDED: &str = "bytes of events were thrown away unread, and the events not counted (discard=on): this is not the trace of the run";
 /// Bytes of memory for blocks on their way out that are kept. A JDK's names take more, once.
 const KEPT: usize = 1 << 20;
 /// How old the last known counts of a killed run may be.
@@ -49,36 +50,33 @@ pub fn run<'a, H: Host>(
     run: RunId,
     queue: &Queue,
     buffers: &'a Buffers,
+    packers: &'a Packers,
     sink: Sink,
     host: &'a H,
     start: Instant,
 ) -> Written<'a, H> {
-    let mut writer = Writer::new(run, sink, buffers, host, start);
-    // After the last work the counts are written once more: a program that waits may be killed then.
-    let mut patience = None;
-    loop {
-        let Some(work) = queue.next(patience, writer.blocks) else {
-            writer.write_progress();
-            if let Err(error) = writer.flush() {
-                writer.fail(&error);
+    let mut writer = Writer::new(run, sink, buffers, packers, host, start);
+    // The other threads of ours end with this; they wait for nobody, and only who stops the process can stop them.
+    std::thread::scope(|scope| {
+        let closing = Closing(queue);
+        let finish = loop {
+            if let Some(finish) = writer.step(queue, || packers.provide(scope, queue, buffers)) {
+                break finish;
             }
-            patience = None;
-            continue;
         };
-        patience = Some(PROGRESS_EVERY);
-        let end = work.end;
-        if let Err(error) = writer.write(work) {
-            writer.fail(&error);
-        }
-        queue.written();
-        if let Some(finish) = end {
-            writer.counters = Some(finish.counters);
-            let cpu_seconds = cpu_time::of_this_thread().map(|time| time.as_secs_f64());
-            return Written { writer, finish, cpu_seconds };
-        }
-        if writer.last_progress.elapsed() >= PROGRESS_EVERY {
-            writer.write_progress();
-        }
+        drop(closing);
+        writer.counters = Some(finish.counters);
+        let cpu_seconds = cpu_time::of_this_thread().map(|time| (time + packers.others()).as_secs_f64());
+        Written { writer, finish, cpu_seconds }
+    })
+}
+
+/// Sends those who pack away, also when the writer panics.
+struct Closing<'a>(&'a Queue);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.close_jobs();
     }
 }
 
@@ -116,9 +114,14 @@ struct Writer<'a, H> {
     stopped: Option<Stopped>,
     blocks: u64,
     event_bytes: u64,
-    /// Events that were thrown away instead of written, if that is wanted.
-    discarded: Option<u64>,
+    /// Events that are in the trace.
+    events: u64,
+    packers: &'a Packers,
     packer: BlockPacker,
+    /// Whether the counts were written since the last work.
+    is_resting: bool,
+    /// What appending events took.
+    append: Duration,
     /// Blocks on their way out.
     packed: Vec<u8>,
     last_progress: Instant,
@@ -129,10 +132,9 @@ struct Writer<'a, H> {
 }
 
 impl<'a, H: Host> Writer<'a, H> {
-    fn new(run: RunId, sink: Sink, buffers: &'a Buffers, host: &'a H, start: Instant) -> Self {
+    fn new(run: RunId, sink: Sink, buffers: &'a Buffers, packers: &'a Packers, host: &'a H, start: Instant) -> Self {
         let mut packed = file_header(run).to_vec();
         packed.extend_from_slice(&Progress::default().fixed_block());
-        let discarded = sink.discards_events().then_some(0);
         Self {
             buffers,
             host,
@@ -141,8 +143,11 @@ impl<'a, H: Host> Writer<'a, H> {
             stopped: None,
             blocks: 1,
             event_bytes: 0,
-            discarded,
+            events: 0,
+            packers,
             packer: BlockPacker::default(),
+            is_resting: true,
+            append: Duration::ZERO,
             packed,
             last_progress: start,
             ticket: Ticket(0),
@@ -150,7 +155,38 @@ impl<'a, H: Host> Writer<'a, H> {
         }
     }
 
-    fn write(&mut self, work: Work) -> Result<(), SinkError> {
+    /// Waits for work and does it, after `provide`; how tracing ended, once all is written but the end.
+    fn step(&mut self, queue: &Queue, provide: impl FnOnce()) -> Option<Finish> {
+        // After the last work the counts are written once more: a program that waits may be killed then.
+        let patience = (!self.is_resting).then_some(PROGRESS_EVERY);
+        let Some(mut work) = queue.next(patience, TAKE_OVER, self.blocks) else {
+            self.is_resting = true;
+            self.write_progress();
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
+            self.packers.rest();
+            return None;
+        };
+        self.is_resting = false;
+        let (packed, job, end) = (std::mem::take(&mut work.packed), work.job.take(), work.end);
+        if let Err(error) = self.write(work) {
+            self.fail(&error);
+        }
+        queue.written();
+        self.append_all(packed);
+        provide();
+        if let Some(job) = job {
+            self.packers.pack(&mut self.packer, self.buffers, job, Who::Writer);
+        }
+        if end.is_none() && self.last_progress.elapsed() >= PROGRESS_EVERY {
+            self.write_progress();
+        }
+        end
+    }
+
+    /// Writes records.
+    fn write(&mut self, work: Work<'_>) -> Result<(), SinkError> {
         for (kind, raw) in work.blocks {
             self.pack(kind, &raw);
         }
@@ -175,43 +211,56 @@ impl<'a, H: Host> Writer<'a, H> {
             }
             self.pack(BlockKind::Gcs, &raw);
         }
-        let Some(chunk) = work.chunk else { return self.flush() };
-        let buffers = self.buffers;
-        let events = buffers.events(&chunk);
-        self.pack_events(chunk.thread.0, buffers.wall(&chunk), &events);
-        // Behind the reading: what was lost after it was read is of no matter.
-        let result = if buffers.are_whole() { self.flush() } else { Err(SinkError::Buffers(buffers.name())) };
-        if let Err(error) = &result {
-            // Before the chunk is counted, which was on its way then.
-            self.fail(error);
-        }
-        if let Some(stopped) = &mut self.stopped
-            && !events.is_empty()
-        {
-            stopped.lost_chunks += 1;
-            stopped.lost_events += event::count(&events);
-        }
-        drop(events);
-        buffers.release(chunk);
-        Ok(())
+        self.flush()
     }
 
-    fn pack_events(&mut self, thread: u32, wall: Option<Wall>, events: &[u8]) {
-        if events.is_empty() || self.stopped.is_some() {
+    /// Appends blocks of events, and makes their chunks free.
+    fn append_all(&mut self, packed: Vec<Done>) {
+        let start = Instant::now();
+        for Done { packed, chunk } in packed {
+            self.append(packed);
+            if let Some(chunk) = chunk {
+                self.buffers.release(chunk);
+            }
+        }
+        self.append += start.elapsed();
+    }
+
+    fn append(&mut self, packed: Packed) {
+        let Packed { mut block, events, event_bytes, problem } = packed;
+        if event_bytes == 0 {
             return;
         }
-        if let Some(discarded) = &mut self.discarded {
-            *discarded += event::count(events);
-            return;
+        if self.stopped.is_none() {
+            BlockHeader::set_sequence(&mut block, self.blocks);
+            // Behind the reading: what was lost after it was read is of no matter.
+            let is_whole = self.buffers.are_whole();
+            // What has an earlier number goes first.
+            let flushed = if is_whole { self.flush() } else { Err(SinkError::Buffers(self.buffers.name())) };
+            let written = flushed.and_then(|()| match &mut self.sink {
+                Some(sink) if !block.is_empty() => sink.write(&block),
+                _ => Ok(()),
+            });
+            match written {
+                Ok(()) => {
+                    self.blocks += u64::from(!block.is_empty());
+                    self.event_bytes += event_bytes;
+                    self.events += events;
+                }
+                // Before the chunk is counted, which was on its way then.
+                Err(error) => self.fail(&error),
+            }
         }
-        let first_ticket = match event::decode(events) {
-            Ok(Some((Event::Ticket(ticket), _))) => ticket,
-            _ => Ticket(0),
-        };
-        self.event_bytes += events.len() as u64;
-        self.packer.hurry(self.buffers.is_short());
-        let (kind, codec, sequence) = (BlockKind::Events, EVENTS_CODEC, self.blocks);
-        self.add(NewBlock { kind, codec, thread, sequence, first_ticket, wall }, events);
+        if let Some(what) = problem {
+            self.pack(BlockKind::Problem, &et_format::encode_json(&Problem { what, count: 1 }));
+            if let Err(error) = self.flush() {
+                self.fail(&error);
+            }
+        }
+        if let Some(stopped) = &mut self.stopped {
+            stopped.lost_chunks += 1;
+            stopped.lost_events += events;
+        }
     }
 
     /// Appends a block to those on their way out. Its number stays free if it is too large, which the trace tells then.
@@ -264,13 +313,13 @@ impl<'a, H: Host> Writer<'a, H> {
             self.ticket = self.buffers.last_ticket();
         }
         let Some(sink) = &self.sink else { return };
-        let Counters { lost_events, overflows, dynamic } = self.counters.unwrap_or_else(|| self.host.counters());
+        let Counters { lost_events, overflows, dynamic, .. } = self.counters.unwrap_or_else(|| self.host.counters());
         let progress = Progress {
             seconds: self.start.elapsed().as_secs_f64(),
             ticket: self.ticket,
             event_bytes: self.event_bytes,
             blocks: if self.stopped.is_some() { 0 } else { self.blocks },
-            lost_events: lost_events + self.discarded.unwrap_or_default(),
+            lost_events,
             overflows,
             dynamic,
             stopped: self.stopped.clone(),
@@ -285,7 +334,7 @@ impl<'a, H: Host> Writer<'a, H> {
         if self.stopped.is_some() {
             return Ok(());
         }
-        if let Some(discarded) = self.discarded {
+        if let Some(discarded) = finish.counters.discarded_bytes {
             let problem = Problem { what: DISCARDED.into(), count: discarded };
             self.pack(BlockKind::Problem, &et_format::encode_json(&problem));
         }
@@ -294,9 +343,12 @@ impl<'a, H: Host> Writer<'a, H> {
             end_ticket: finish.end_ticket,
             event_bytes: self.event_bytes,
             blocks: self.blocks + 1,
-            lost_events: finish.counters.lost_events + self.discarded.unwrap_or_default(),
+            lost_events: finish.counters.lost_events,
             seconds: self.start.elapsed().as_secs_f64(),
+            events: Some(self.events),
+            discarded_bytes: finish.counters.discarded_bytes,
             writer_cpu_seconds: cpu_seconds,
+            packing: Some(self.packers.packing(self.append)),
             dynamic: finish.counters.dynamic,
         };
         self.pack(BlockKind::End, &et_format::encode_json(&end));
@@ -326,8 +378,10 @@ mod tests {
     use super::*;
     use crate::buffers::{FullChunk, Place, ThreadIndex};
     use crate::options::Target;
+    use crate::packers::Limits;
+    use et_format::event::{self, Event};
     use et_format::progress::PROGRESS_BLOCK;
-    use et_format::{BlockHeader, ClassRecord, FILE_HEADER, Nanos, check_file_header, decode_json};
+    use et_format::{ClassRecord, FILE_HEADER, Nanos, check_file_header, decode_json};
     use et_names::MethodId;
     use std::path::Path;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -380,15 +434,42 @@ mod tests {
         full.unwrap()
     }
 
+    fn packers(writers: u32) -> Packers {
+        Packers::new(Limits { writers, helpers: 2 })
+    }
+
+    /// Packs a chunk and appends it.
+    fn put<H: Host>(writer: &mut Writer<'_, H>, chunk: FullChunk) {
+        let queue = Queue::default();
+        queue.chunk(chunk);
+        assert_eq!([(); 2].map(|()| writer.step(&queue, || ())), [None; 2]);
+    }
+
+    /// Fills a chunk with a ticket and exits from that many methods, the first of that number, and hands it in.
+    fn fill(queue: &Queue, buffers: &Buffers, packers: &Packers, thread: u32, first: u32, count: u32) -> u64 {
+        let taken = buffers.take_or_help(ThreadIndex(thread), Nanos(5), || packers.help(queue, buffers));
+        let Ok(at) = taken else { return 0 };
+        let mut events = Vec::new();
+        event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
+        (first..first + count).for_each(|id| event::encode(&Event::Exit { method: MethodId(id) }, &mut events));
+        #[allow(unsafe_code)]
+        // SAFETY: the chunk is ours and has room.
+        unsafe {
+            (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
+        };
+        let is_ours = buffers.hand_in(at + events.len(), Nanos(7), |chunk| queue.chunk(chunk));
+        if is_ours { events.len() as u64 } else { 0 }
+    }
+
     fn traced(target: &Target, fake: &Fake, chunks: u32, late: u64) -> u64 {
         let folder = tempfile::tempdir().unwrap();
         let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
-        let queue = Queue::default();
+        let (queue, packers) = (Queue::default(), packers(1));
         let mut written = 0;
         std::thread::scope(|scope| {
             let sink = Sink::open(target).unwrap();
             let writer = scope.spawn(|| {
-                let written = run(RunId::default(), &queue, &buffers, sink, fake, Instant::now());
+                let written = run(RunId::default(), &queue, &buffers, &packers, sink, fake, Instant::now());
                 queue.writer_is_gone();
                 written
             });
@@ -396,20 +477,9 @@ mod tests {
             queue.class(&ClassRecord { signature: "La;".into(), ..ClassRecord::default() });
             queue.gc(GcRecord::default());
             for number in 0..chunks {
-                let Ok(at) = buffers.take(ThreadIndex(1 + number % 3), Nanos(5)) else { break };
-                let mut events = Vec::new();
-                event::encode(&Event::Ticket(buffers.next_ticket()), &mut events);
-                for id in 1..200 {
-                    event::encode(&Event::Exit { method: MethodId(id) }, &mut events);
-                }
-                written += events.len() as u64;
-                #[allow(unsafe_code)]
-                // SAFETY: the chunk is ours and has room.
-                unsafe {
-                    (at as *mut u8).copy_from_nonoverlapping(events.as_ptr(), events.len())
-                };
-                if !buffers.hand_in(at + events.len(), Nanos(7), |chunk| queue.chunk(chunk)) {
-                    break;
+                match fill(&queue, &buffers, &packers, 1 + number % 3, 1, 199) {
+                    0 => break,
+                    bytes => written += bytes,
                 }
             }
             queue.finish(
@@ -446,6 +516,83 @@ mod tests {
         assert_eq!(fake.failures.into_inner(), 0);
     }
 
+    /// The first methods of a thread's blocks, in file order.
+    fn firsts(blocks: &[(BlockHeader, Vec<u8>)], thread: u32) -> Vec<u32> {
+        let of = blocks.iter().filter(|(header, _)| header.kind == BlockKind::Events && header.thread == thread);
+        of.map(|(_, raw)| {
+            let (_, ticket) = event::decode(raw).unwrap().unwrap();
+            let Ok(Some((Event::Exit { method }, _))) = event::decode(&raw[ticket..]) else { panic!("no exit") };
+            method.0
+        })
+        .collect()
+    }
+
+    #[test]
+    fn many_pack_and_the_blocks_of_each_thread_stay_in_their_order() {
+        const THREADS: u32 = 4;
+        const CHUNKS: u32 = 150;
+        const EVENTS: u32 = 1500;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
+        let (queue, packers, fake) = (Queue::default(), packers(3), Fake::default());
+        std::thread::scope(|scope| {
+            let sink = Sink::open(&Target::File(path.clone())).unwrap();
+            let writer = scope.spawn(|| {
+                let written = run(RunId::default(), &queue, &buffers, &packers, sink, &fake, Instant::now());
+                queue.writer_is_gone();
+                written
+            });
+            let (queue, buffers, packers) = (&queue, &buffers, &packers);
+            let threads = (1..=THREADS).map(|thread| {
+                scope.spawn(move || {
+                    (0..CHUNKS).for_each(|number| {
+                        fill(queue, buffers, packers, thread, 1 + number, EVENTS);
+                    })
+                })
+            });
+            threads.collect::<Vec<_>>().into_iter().for_each(|thread| thread.join().unwrap());
+            queue.finish(Finish { reason: "VMDeath", end_ticket: Ticket(0), counters: fake.counters() }, None);
+            writer.join().unwrap().close(0);
+        });
+        let blocks = blocks(&path);
+        assert!(blocks.iter().enumerate().all(|(index, (header, _))| header.sequence == index as u64));
+        for thread in 1..=THREADS {
+            assert!(firsts(&blocks, thread).into_iter().eq(1..=CHUNKS), "thread {thread}");
+        }
+        let end: End = decode_json(&blocks.last().unwrap().1).unwrap();
+        assert_eq!(end.events, Some(u64::from(THREADS * CHUNKS * EVENTS)));
+        let packing = end.packing.unwrap();
+        assert!(packing.writers <= 3 && packing.cpu_seconds > 0.0 && packing.append_seconds > 0.0, "{packing:?}");
+    }
+
+    /// A thread that packs and does not come back: a debugger of native code holds it, or the system lets others run.
+    #[test]
+    fn who_stands_still_while_it_packs_holds_up_neither_the_others_nor_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.ettrace");
+        let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
+        let (queue, packers, fake) = (Queue::default(), packers(2), Fake::default());
+        fill(&queue, &buffers, &packers, 1, 1, 10);
+        let stuck = queue.job().unwrap();
+        std::thread::scope(|scope| {
+            let sink = Sink::open(&Target::File(path.clone())).unwrap();
+            let writer = scope.spawn(|| {
+                let written = run(RunId::default(), &queue, &buffers, &packers, sink, &fake, Instant::now());
+                queue.writer_is_gone();
+                written
+            });
+            // Far more than there are chunks.
+            (2..=100).for_each(|first| assert!(fill(&queue, &buffers, &packers, 1, first, 10) > 0));
+            queue.finish(Finish { reason: "VMDeath", end_ticket: Ticket(0), counters: fake.counters() }, None);
+            writer.join().unwrap().close(0);
+        });
+        assert!(firsts(&blocks(&path), 1).into_iter().eq(1..=100));
+        // What it reads is as it was; only now somebody else may have the chunk.
+        assert_eq!(event::count(&buffers.events(stuck.chunk())), 10);
+        assert!(stuck.done(Packed::default()).is_some());
+    }
+
     #[test]
     fn a_block_that_no_reader_would_take_is_left_out_and_named() {
         let folder = tempfile::tempdir().unwrap();
@@ -453,7 +600,8 @@ mod tests {
         let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
         let sink = Sink::open(&Target::File(path.clone())).unwrap();
-        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
+        let packers = packers(1);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &packers, &fake, Instant::now());
         // Nobody touches these bytes, so they take no memory.
         let large = (BlockKind::InitialObjects, vec![0; MAX_BLOCK + 1]);
         let work = Work { blocks: [large, (BlockKind::Meta, b"{}".to_vec())].into(), ..Work::default() };
@@ -486,14 +634,14 @@ mod tests {
         let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
         let sink = Sink::open(&Target::File(path.clone())).unwrap();
-        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
-        let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
-        writer.write(work(chunk_of(&buffers, 10))).unwrap();
+        let packers = packers(1);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &packers, &fake, Instant::now());
+        put(&mut writer, chunk_of(&buffers, 10));
         writer.write_progress();
         let (second, third) = (chunk_of(&buffers, 20), chunk_of(&buffers, 30));
         let file = std::fs::OpenOptions::new().write(true).open(folder.path().join("t.buf")).unwrap();
         file.set_len(file.metadata().unwrap().len() - 1).unwrap();
-        [second, third].into_iter().for_each(|chunk| writer.write(work(chunk)).unwrap());
+        [second, third].into_iter().for_each(|chunk| put(&mut writer, chunk));
         writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, None).unwrap();
         writer.write_progress();
         assert_eq!(fake.failures.into_inner(), 1);
@@ -505,22 +653,20 @@ mod tests {
     }
 
     #[test]
-    fn discarded_events_are_lost_events() {
+    fn of_discarded_events_the_bytes_are_told() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
         let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
         let fake = Fake::default();
-        let sink = Sink::open(&Target::File(path.clone())).unwrap().discarding_events(true);
-        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
-        for count in [10, 500] {
-            let chunk = Some(chunk_of(&buffers, count));
-            writer.write(Work { chunk, ..Work::default() }).unwrap();
-        }
-        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, Some(0.5)).unwrap();
+        let sink = Sink::open(&Target::File(path.clone())).unwrap();
+        let packers = packers(1);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &packers, &fake, Instant::now());
+        let counters = Counters { discarded_bytes: Some(510), ..fake.counters() };
+        writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters }, Some(0.5)).unwrap();
         let blocks = blocks(&path);
         assert!(blocks.iter().all(|(header, _)| header.kind != BlockKind::Events));
         let end: End = decode_json(&blocks.last().unwrap().1).unwrap();
-        assert_eq!((end.lost_events, end.event_bytes), (510, 0));
+        assert_eq!((end.discarded_bytes, end.lost_events, end.event_bytes), (Some(510), 0, 0));
         assert_eq!(end.writer_cpu_seconds, Some(0.5));
         let problem: Problem = decode_json(&blocks[blocks.len() - 2].1).unwrap();
         assert_eq!((problem.count, problem.what.contains("discard=on")), (510, true));
@@ -552,11 +698,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("t.ettrace");
         let buffers = Buffers::create(&Place::Beside(folder.path().join("t")), 64 << 10, RunId::default()).unwrap();
-        let (queue, fake) = (Queue::default(), Fake::default());
+        let (queue, fake, packers) = (Queue::default(), Fake::default(), packers(1));
         std::thread::scope(|scope| {
             let sink = Sink::open(&Target::File(path.clone())).unwrap();
             scope.spawn(|| {
-                run(RunId::default(), &queue, &buffers, sink, &fake, Instant::now());
+                run(RunId::default(), &queue, &buffers, &packers, sink, &fake, Instant::now());
                 queue.writer_is_gone();
             });
             queue.block(BlockKind::Meta, b"{}".to_vec());
@@ -583,12 +729,10 @@ mod tests {
         let fake = Fake::default();
         let mut sink = Sink::open(&Target::File(path.clone())).unwrap();
         sink.limit = Some(1400);
-        let mut writer = Writer::new(RunId::default(), sink, &buffers, &fake, Instant::now());
-        let work = |chunk| Work { chunk: Some(chunk), ..Work::default() };
+        let packers = packers(1);
+        let mut writer = Writer::new(RunId::default(), sink, &buffers, &packers, &fake, Instant::now());
         let chunks = [10, 500, 30].map(|count| chunk_of(&buffers, count));
-        for chunk in chunks {
-            writer.write(work(chunk)).unwrap();
-        }
+        chunks.into_iter().for_each(|chunk| put(&mut writer, chunk));
         writer.end(Finish { reason: "VMDeath", end_ticket: Ticket(3), counters: fake.counters() }, None).unwrap();
         writer.write_progress();
         assert_eq!(fake.failures.into_inner(), 1);

@@ -63,7 +63,10 @@ pub fn recover(file: &TraceFile, out: impl Write) -> io::Result<Recovered> {
         blocks: writer.sequence + 1,
         lost_events: file.lost_events(),
         seconds: last.seconds,
+        events: None,
+        discarded_bytes: None,
         writer_cpu_seconds: None,
+        packing: None,
         dynamic: last.dynamic,
     };
     writer.json(BlockKind::End, &end)?;

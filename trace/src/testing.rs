@@ -241,7 +241,10 @@ impl TraceBuilder {
             blocks: self.sequence + 1,
             lost_events: self.lost,
             seconds: 1.5,
+            events: None,
+            discarded_bytes: None,
             writer_cpu_seconds: None,
+            packing: None,
             dynamic: self.dynamic,
         };
         self.block(BlockKind::End, 0, Ticket(0), &encode_json(&end));

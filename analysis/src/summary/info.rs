@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use et_format::BlockKind;
+use et_format::{BlockKind, Packing};
 use serde::Serialize;
 
 use et_names::units::{bytes, counted, number};
@@ -32,7 +32,17 @@ pub fn info(trace: &Trace) -> String {
     match (file.end(), file.cut_off()) {
         (Some(end), _) => line(
             "end",
-            format!("{}, after {:.2} s, {} lost", end.reason, end.seconds, counted(end.lost_events, "event")),
+            match end.discarded_bytes {
+                Some(count) => format!(
+                    "{}, after {:.2} s, {} of events discarded, not counted",
+                    end.reason,
+                    end.seconds,
+                    bytes(count)
+                ),
+                None => {
+                    format!("{}, after {:.2} s, {} lost", end.reason, end.seconds, counted(end.lost_events, "event"))
+                }
+            },
         ),
         (None, Some(cut)) => line("end", cut.to_string()),
         (None, None) => {}
@@ -90,12 +100,22 @@ pub struct Sizes {
     pub event_bytes: u64,
     /// Events, packed but not compressed.
     pub packed_event_bytes: u64,
+    /// Blocks of them.
+    pub event_blocks: u64,
+    /// How many events these are; none if it does not say.
+    pub events: Option<u64>,
+    /// The last ticket that a thread took; none if it was cut off.
+    pub end_ticket: Option<u64>,
+    /// Bytes of events that were thrown away unread (`discard=on`).
+    pub discarded_bytes: Option<u64>,
     /// Events that are not in the trace; none if it does not say.
     pub lost_events: Option<u64>,
     /// From the start of tracing to its end; none if it was cut off.
     pub seconds: Option<f64>,
-    /// What the thread that wrote took of a processor.
+    /// What packing and writing took of processors.
     pub writer_cpu_seconds: Option<f64>,
+    /// Who packed; none if it does not say.
+    pub packing: Option<Packing>,
 }
 
 /// As above.
@@ -105,9 +125,14 @@ pub fn sizes(trace: &Trace) -> Sizes {
         trace_bytes: file.size(),
         event_bytes: file.of_kind(BlockKind::Events).map(|block| u64::from(block.header.raw_len)).sum(),
         packed_event_bytes: file.packed_event_bytes(),
+        event_blocks: file.of_kind(BlockKind::Events).count() as u64,
+        events: end.and_then(|end| end.events),
+        end_ticket: end.map(|end| end.end_ticket.0),
+        discarded_bytes: end.and_then(|end| end.discarded_bytes),
         lost_events: end.map(|end| end.lost_events),
         seconds: end.map(|end| end.seconds),
         writer_cpu_seconds: end.and_then(|end| end.writer_cpu_seconds),
+        packing: end.and_then(|end| end.packing),
     }
 }
 

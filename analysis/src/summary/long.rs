@@ -212,6 +212,9 @@ fn not_seen(out: &mut String, summary: &Summary) {
             bytes(lost.undecodable_bytes)
         );
     }
+    if lost.discarded_bytes > 0 {
+        let _ = write!(out, " ({} of events discarded, not counted)", bytes(lost.discarded_bytes));
+    }
     let overflows: u64 = summary.problems.iter().filter(|p| p.what == OVERFLOWS).map(|p| p.count).sum();
     if overflows > 0 {
         let _ = write!(out, ", and {} that had no room on the stack", number(overflows));

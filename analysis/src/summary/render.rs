@@ -190,8 +190,11 @@ fn held(out: &mut String, summary: &Summary) {
 /// What is not as it should be, or not seen.
 fn health(out: &mut String, summary: &Summary) {
     out.push('\n');
-    let lost =
-        if summary.lost == 0 { "nothing lost".into() } else { format!("{} lost", counted(summary.lost, "event")) };
+    let lost = match (summary.lost, summary.lost_details.discarded_bytes) {
+        (0, _) => "nothing lost".into(),
+        (lost, 0) => format!("{} lost", counted(lost, "event")),
+        (_, discarded) => format!("{} of events discarded, not counted", bytes(discarded)),
+    };
     line(out, "health", &lost);
     let mut parts = Vec::new();
     for (count, what) in [

@@ -21,9 +21,16 @@ pub struct Packer {
     further: Vec<u8>,
     controls: Vec<u8>,
     values: Vec<u8>,
+    events: u64,
+    tickets: u64,
 }
 
 impl Packer {
+    /// Events of the block that was packed last, tickets not among them.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
     /// Appends what is to be kept of these events to `out`; returns whether all of it are whole events. If not, nothing
     /// is to be made of what was appended.
     pub fn pack(&mut self, events: &[u8], out: &mut Vec<u8>) -> bool {
@@ -34,6 +41,7 @@ impl Packer {
         for stream in [&mut self.codes, &mut self.further, &mut self.controls, &mut self.values] {
             stream.clear();
         }
+        self.tickets = 0;
         let (model, batch) = (&mut *self.model, &mut *self.batch);
         let mut state = model.reset();
         let mut number = 0_u32;
@@ -70,6 +78,7 @@ impl Packer {
                         return false;
                     };
                     let (event, rest) = known.words.split_at(count);
+                    self.tickets += u64::from(first & 0xff == TICKET);
                     // Copies: were they themselves referred to, they would not stay in registers for all other events.
                     let mut moved = state;
                     let mut copy = Known { words: event, batch: &mut *known.batch, ..known };
@@ -91,6 +100,7 @@ impl Packer {
             codes.push(&batch.marks[..marks]);
         }
         codes.finish(number);
+        self.events = u64::from(number).saturating_sub(self.tickets);
         let Self { codes, further, controls, values, .. } = self;
         Streams { codes, further, controls, values }.write(out);
         true

@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 17] = [
+pub const OPTIONS: [Described; 18] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -105,10 +105,18 @@ pub const OPTIONS: [Described; 17] = [
             one in N objects. For [`et-trace compare-deaths`](deaths.md)",
     },
     Described {
+        name: "writers",
+        value: "auto|<NUMBER>",
+        default: Some("auto"),
+        meaning: "most threads of the runtime's own that compress the trace at a time, from `1` to `64`; `auto`: half as many as \
+            there are processors, at least one. There are more than one only while the program is ahead of them; a thread of \
+            the program that would have to wait for them [compresses a buffer itself](runtime-options.md#writers)",
+    },
+    Described {
         name: "discard",
         value: "on|off",
         default: Some("off"),
-        meaning: "for measurements: discard full buffers, and count their events as lost. The result is not \
+        meaning: "for measurements: discard full buffers unread; their events are not even counted. The result is not \
             a usable trace",
     },
     Described {

@@ -29,6 +29,7 @@ const DEFAULT_BUFFERS: usize = 8 << 20;
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 const MIN_BUFFERS: usize = 64 << 10;
 const MAX_BUFFERS: usize = 2 << 30;
+const MAX_WRITERS: u32 = 64;
 /// Java's ints end there.
 const MAX_SHARE: u32 = i32::MAX as u32;
 /// An options file may name another; a circle of them is a mistake.
@@ -74,6 +75,9 @@ pub enum OptionError {
     /// Neither on nor off.
     #[error("dynamic={0}: write on or off")]
     Dynamic(String),
+    /// No number of threads.
+    #[error("writers={0}: write auto, or a number of threads from 1 to {MAX_WRITERS}")]
+    Writers(String),
     /// Neither on nor off.
     #[error("discard={0}: write on or off")]
     Discard(String),
@@ -144,6 +148,8 @@ pub struct Options {
     pub dynamic_filter: Filter,
     /// The collector is asked which objects it freed: of one in so many.
     pub collector: Option<NonZeroU32>,
+    /// Most threads that pack what the program hands in, if not as many as suits the machine.
+    pub writers: Option<u32>,
     /// Events are thrown away instead of written.
     pub discard: bool,
     /// What was given, for the trace.
@@ -287,6 +293,13 @@ impl Given {
         };
         let dynamic = switch("dynamic", true).map_err(OptionError::Dynamic)?;
         let discard = switch("discard", false).map_err(OptionError::Discard)?;
+        let writers = match value("writers") {
+            None | Some("auto") => None,
+            Some(text) => {
+                let number = text.parse().ok().filter(|number| (1..=MAX_WRITERS).contains(number));
+                Some(number.ok_or_else(|| OptionError::Writers(text.to_owned()))?)
+            }
+        };
         let collector = match value("deaths") {
             None | Some("trace") => None,
             Some(text) => Some(share(text).ok_or_else(|| OptionError::Deaths(text.to_owned()))?),
@@ -320,6 +333,7 @@ impl Given {
             dynamic_filter,
             ids,
             collector,
+            writers,
             discard,
             given: self.values,
             notes,
@@ -447,6 +461,16 @@ mod tests {
         let filter = agent("dynamicExclude=com.acme.gen.**, *Proxy").unwrap().dynamic_filter;
         assert!(!filter.hooks("com/acme/gen/A") && !filter.hooks("a/FooProxy") && filter.hooks("com/acme/A"));
         assert!(matches!(agent("dynamicExclude=a["), Err(OptionError::Pattern(_))));
+    }
+
+    #[test]
+    fn writers_may_be_few() {
+        assert_eq!((agent("").unwrap().writers, agent("writers=auto").unwrap().writers), (None, None));
+        assert_eq!((agent("writers=1").unwrap().writers, agent("writers=64").unwrap().writers), (Some(1), Some(64)));
+        for bad in ["0", "65", "-1", "all", "2.5"] {
+            let line = agent(&format!("writers={bad}")).unwrap_err().to_string();
+            assert_eq!(line, format!("writers={bad}: write auto, or a number of threads from 1 to 64"));
+        }
     }
 
     #[test]

@@ -31,8 +31,6 @@ pub struct Sink {
     start: Vec<u8>,
     /// Not a pipe, a device or a command.
     is_plain: bool,
-    /// Events are not written at all, only counted: what is measured then is all but the writing.
-    discards_events: bool,
     /// Stands for a full disk.
     #[cfg(test)]
     pub limit: Option<u64>,
@@ -120,7 +118,6 @@ impl Sink {
             whole: 0,
             start: Vec::new(),
             is_plain,
-            discards_events: false,
             #[cfg(test)]
             limit: None,
         })
@@ -141,16 +138,6 @@ impl Sink {
             },
             Output::Command { .. } => None,
         }
-    }
-
-    /// Whether events are to be thrown away.
-    pub fn discarding_events(self, discards_events: bool) -> Self {
-        Self { discards_events, ..self }
-    }
-
-    /// See [`discarding_events`](Self::discarding_events).
-    pub fn discards_events(&self) -> bool {
-        self.discards_events
     }
 
     /// Where the buffer file is to be.

@@ -374,6 +374,11 @@ impl TraceFile {
         }
     }
 
+    /// Bytes of events that the runtime threw away, as was asked for.
+    pub fn discarded_bytes(&self) -> u64 {
+        self.end.as_ref().and_then(|end| end.discarded_bytes).unwrap_or_default()
+    }
+
     /// Where it stops, if it has no proper end.
     pub fn cut_off(&self) -> Option<&CutOff> {
         self.cut_off.as_ref()

@@ -71,18 +71,24 @@ pub struct Lost {
     pub undecodable_pieces: u64,
     /// Their bytes.
     pub undecodable_bytes: u64,
+    /// Bytes of events that the runtime threw away, as was asked for; how many events these were nobody knows.
+    #[serde(default)]
+    pub discarded_bytes: u64,
 }
 
 impl Lost {
     /// One number for `# lost`.
     pub fn total(&self) -> u64 {
-        self.events + self.undecodable_pieces
+        self.events + self.undecodable_pieces + u64::from(self.discarded_bytes > 0)
     }
 }
 
 impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { events, undecodable_pieces: pieces, undecodable_bytes: bytes } = *self;
+        let Self { events, undecodable_pieces: pieces, undecodable_bytes: bytes, discarded_bytes: discarded } = *self;
+        if discarded > 0 {
+            return write!(f, "all of them, {discarded} bytes, were thrown away uncounted (discard=on)");
+        }
         let events = format!("{} that the runtime had no buffer for", counted(events, "event"));
         let pieces = format!("{} of events that cannot be decoded ({bytes} bytes)", counted(pieces, "block"));
         match (self.events, self.undecodable_pieces) {
