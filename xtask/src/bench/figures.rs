@@ -25,9 +25,9 @@ pub struct TraceFigures {
     pub event_bytes: u64,
     /// Of the events, packed but not compressed.
     pub packed_bytes: u64,
-    /// Events, or records, which nearly all events are one of.
+    /// Events, tickets not among them.
     pub events: u64,
-    /// Of the time on processors of that run, all its threads together, the share of the thread that writes.
+    /// Of the time on processors of that run, all its threads together, the share of packing and writing, on whatever thread.
     pub writer_share: f64,
 }
 

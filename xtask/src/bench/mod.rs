@@ -4,6 +4,7 @@ pub(crate) mod figures;
 mod machine;
 mod rewriting;
 mod table;
+mod threads;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub struct Options {
     /// Java versions to run on
     #[arg(long, value_delimiter = ',', default_value = "17")]
     jdk: Vec<u32>,
+    /// Measure programs with so many threads, which share nothing or everything, instead of the workloads
+    #[arg(long, value_delimiter = ',', conflicts_with_all = ["programs", "witness"])]
+    threads: Vec<usize>,
     /// Measure kinds of witnesses instead of kinds of events
     #[arg(long)]
     witness: bool,
@@ -85,6 +89,10 @@ impl Options {
     fn command(&self) -> String {
         let joined = |versions: &[u32]| versions.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
         let mut command = "cargo xtask bench".to_owned();
+        if !self.threads.is_empty() {
+            let threads: Vec<_> = self.threads.iter().map(usize::to_string).collect();
+            command += &format!(" --threads {}", threads.join(","));
+        }
         if self.witness {
             command += " --witness";
         }
@@ -115,6 +123,10 @@ struct Bench<'a> {
 /// Measures, prints the tables, writes the figures.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     ensure!(options.repetitions > 0, "--repetitions must be at least 1");
+    ensure!(!options.threads.contains(&0), "--threads: a program has at least 1");
+    if !options.threads.is_empty() {
+        return threads::run(layout, &build::unless(layout, options.no_build)?, options);
+    }
     let programs = match &options.programs[..] {
         [] => workloads::nine(),
         names => workloads::chosen(names)?,
@@ -222,8 +234,7 @@ impl Bench<'_> {
         let mut runs = Vec::new();
         for (index, (variant, costs)) in variants.iter().zip(traced).enumerate() {
             let last = costs.last().copied().unwrap_or_default();
-            let counted = variants.iter().position(|other| other.discards && other.folder == variant.folder);
-            let trace = if variant.discards { None } else { Some(self.trace_figures(workload, index, last, counted)?) };
+            let trace = if variant.discards { None } else { Some(self.trace_figures(workload, index, last)?) };
             runs.push(Run { cost: median_cost(costs), trace });
         }
         for index in 0..variants.len() {
@@ -232,28 +243,17 @@ impl Bench<'_> {
         Ok(Measured { program: workload.name.to_owned(), plain: median_cost(plain), runs })
     }
 
-    /// Of the trace of a kind of run. `counted` is the kind that counts the same events instead of writing them: to count the
-    /// records of a trace takes longer than to make it. The tickets of threads count with them.
-    fn trace_figures(
-        &self,
-        workload: &Workload,
-        index: usize,
-        cost: Cost,
-        counted: Option<usize>,
-    ) -> Result<TraceFigures> {
+    /// Of the trace of a kind of run.
+    fn trace_figures(&self, workload: &Workload, index: usize, cost: Cost) -> Result<TraceFigures> {
         let path = self.trace(workload, index);
         let sizes = instrumented::sizes(self.tools, &path)?;
         let number = |value: &Value| value.as_u64().context("et-trace info lacks a number");
         let writer = sizes["writerCpuSeconds"].as_f64().context("the trace does not tell the writer's time")?;
-        let events = match counted {
-            Some(counted) => number(&instrumented::sizes(self.tools, &self.trace(workload, counted))?["lostEvents"])?,
-            None => instrumented::records(self.tools, &path)?,
-        };
         Ok(TraceFigures {
             trace_bytes: number(&sizes["traceBytes"])?,
             event_bytes: number(&sizes["eventBytes"])?,
             packed_bytes: number(&sizes["packedEventBytes"])?,
-            events,
+            events: number(&sizes["events"])?,
             writer_share: writer / cost.processor,
         })
     }
