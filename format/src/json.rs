@@ -63,7 +63,7 @@ pub struct Packing {
     pub helped_blocks: u64,
     /// What packing took of processors, on all threads.
     pub cpu_seconds: f64,
-    /// What appending to the trace took, one block after the other: the part that no second thread can take over.
+    /// What appending these blocks took of a processor, one after the other: the part that no second thread can take over.
     pub append_seconds: f64,
 }
 

@@ -173,7 +173,7 @@ impl Packers {
         Duration::from_nanos(self.others.load(Ordering::Relaxed))
     }
 
-    /// What was done, with the time that appending took.
+    /// What was done, with the processor time that appending took.
     pub fn packing(&self, append: Duration) -> Packing {
         Packing {
             writers: 1 + self.most.load(Ordering::Relaxed),

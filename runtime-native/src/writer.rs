@@ -120,7 +120,7 @@ struct Writer<'a, H> {
     packer: BlockPacker,
     /// Whether the counts were written since the last work.
     is_resting: bool,
-    /// What appending events took.
+    /// What appending events took of a processor.
     append: Duration,
     /// Blocks on their way out.
     packed: Vec<u8>,
@@ -216,14 +216,19 @@ impl<'a, H: Host> Writer<'a, H> {
 
     /// Appends blocks of events, and makes their chunks free.
     fn append_all(&mut self, packed: Vec<Done>) {
-        let start = Instant::now();
+        if packed.is_empty() {
+            return;
+        }
+        let start = cpu_time::of_this_thread();
         for Done { packed, chunk } in packed {
             self.append(packed);
             if let Some(chunk) = chunk {
                 self.buffers.release(chunk);
             }
         }
-        self.append += start.elapsed();
+        if let (Some(start), Some(end)) = (start, cpu_time::of_this_thread()) {
+            self.append += end.saturating_sub(start);
+        }
     }
 
     fn append(&mut self, packed: Packed) {
