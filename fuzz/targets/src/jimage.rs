@@ -1,6 +1,6 @@
 //! JDK images: read, searched, rewritten, written, read again.
 
-use et_instrument::artifact::{Blocks, ClassInput, Outcome, instrument};
+use et_instrument::artifact::{Blocks, ClassInput, ClassOutcome, instrument};
 use et_instrument::container::jimage::{Image, ImageError, ImageWriter};
 use et_names::ArtifactKind;
 
@@ -37,7 +37,7 @@ fn rewrite(data: &[u8]) -> Result<(), ImageError> {
 
     let mut writer = ImageWriter::new(image, resources.clone());
     for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
-        if let Outcome::New(bytes) = outcome {
+        if let ClassOutcome::New(bytes) = outcome {
             writer.replace(index, bytes);
         }
     }
