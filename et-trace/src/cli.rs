@@ -365,10 +365,7 @@ fn write_out(text: &str) -> Result<(), CliError> {
 
 /// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
 fn completeness(source: &Source, lost: Lost) -> u8 {
-    let cut = match source {
-        Source::Trace(trace) => trace.file.cut_off().map(ToString::to_string),
-        Source::Text(_) => None,
-    };
+    let cut = source.cut_off().map(ToString::to_string);
     let lost = (lost.total() > 0).then(|| format!("events are missing: {lost}"));
     let code = match (&cut, &lost) {
         (None, None) => return OK,

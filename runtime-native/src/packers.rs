@@ -4,7 +4,7 @@
 //! None of them calls the VM while it packs, nor holds a lock. A thread that a debugger or another agent suspends goes on
 //! in native code until it calls the VM or returns to it, so that it finishes what it packs.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Scope};
@@ -69,6 +69,10 @@ pub struct Packers {
     others: AtomicU64,
 }
 
+/// A thread that is not the writer panicked while it packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Panicked;
+
 /// Who packs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
@@ -98,13 +102,16 @@ impl Packers {
     /// Packs one full chunk on a thread of the program; false if there is none, or enough others do that.
     pub fn help(&self, queue: &Queue, buffers: &Buffers) -> bool {
         let Some(mut packer) = self.idle().pop() else { return false };
-        let job = queue.job();
-        let helps = job.is_some();
-        if let Some(job) = job {
-            self.pack(&mut packer, buffers, job, Who::Program);
+        let Some(job) = queue.job() else {
+            self.idle().push(packer);
+            return false;
+        };
+        match self.pack(&mut packer, buffers, job, Who::Program) {
+            Ok(()) => self.idle().push(packer),
+            // What it packs with may be half done. The writer says what went wrong if it goes wrong again.
+            Err(Panicked) => _ = self.made.fetch_sub(1, Ordering::Relaxed),
         }
-        self.idle().push(packer);
-        helps
+        true
     }
 
     /// To be called by the writer now and then: sees to it that there are enough who pack.
@@ -139,21 +146,26 @@ impl Packers {
 
     /// The body of a thread that only packs.
     fn run(&self, queue: &Queue, buffers: &Buffers) {
-        // A job that is dropped is the writer's, which says what went wrong if it goes wrong again.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            let mut packer = BlockPacker::default();
-            while let Some(job) = queue.wait_for_job(IDLE) {
-                self.pack(&mut packer, buffers, job, Who::Ours);
+        let mut packer = BlockPacker::default();
+        while let Some(job) = queue.wait_for_job(IDLE) {
+            if let Err(Panicked) = self.pack(&mut packer, buffers, job, Who::Ours) {
+                // The writer says what went wrong if it goes wrong again.
+                packer = BlockPacker::default();
             }
-        }));
+        }
         self.running.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Does a job.
-    pub fn pack(&self, packer: &mut BlockPacker, buffers: &Buffers, job: Job<'_>, who: Who) {
+    /// Does a job. If that panics, the job goes back to the writer; a panic of the writer goes on.
+    pub fn pack(&self, packer: &mut BlockPacker, buffers: &Buffers, job: Job<'_>, who: Who) -> Result<(), Panicked> {
         let start = cpu_time::of_this_thread();
-        let packed = pack(packer, buffers, job.chunk());
-        if let Some(chunk) = job.done(packed) {
+        let packed = catch_unwind(AssertUnwindSafe(|| pack(packer, buffers, job.chunk())));
+        let (released, result) = match packed {
+            Ok(packed) => (job.done(packed), Ok(())),
+            Err(panic) if who == Who::Writer => resume_unwind(panic),
+            Err(_) => (job.give_back(), Err(Panicked)),
+        };
+        if let Some(chunk) = released {
             buffers.release(chunk);
         }
         if let (Some(start), Some(end)) = (start, cpu_time::of_this_thread()) {
@@ -166,6 +178,7 @@ impl Packers {
         if who == Who::Program {
             self.helped.fetch_add(1, Ordering::Relaxed);
         }
+        result
     }
 
     /// Processor time of all that packed but the writer's.

@@ -96,6 +96,12 @@ impl Job<'_> {
         &self.task.chunk
     }
 
+    /// It could not be packed: the writer does it. What comes back is to be released.
+    pub fn give_back(mut self) -> Option<FullChunk> {
+        self.is_done = true;
+        self.queue.done(self.task.number, None)
+    }
+
     /// This was made of it. What comes back is to be released.
     pub fn done(mut self, packed: Packed) -> Option<FullChunk> {
         self.is_done = true;
@@ -106,7 +112,8 @@ impl Job<'_> {
 impl Drop for Job<'_> {
     fn drop(&mut self) {
         if !self.is_done {
-            // There is a panic to be told: that a chunk which was appended meanwhile is never free again is of no matter.
+            // Only the writer's own panics come here, and they end tracing: that a chunk which was appended meanwhile is never
+            // free again is of no matter.
             self.queue.done(self.task.number, None);
         }
     }

@@ -177,7 +177,8 @@ impl<'a, H: Host> Writer<'a, H> {
         self.append_all(packed);
         provide();
         if let Some(job) = job {
-            self.packers.pack(&mut self.packer, self.buffers, job, Who::Writer);
+            // Its own panics do not come back.
+            _ = self.packers.pack(&mut self.packer, self.buffers, job, Who::Writer);
         }
         if end.is_none() && self.last_progress.elapsed() >= PROGRESS_EVERY {
             self.write_progress();

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
 use crate::place::Place;
@@ -26,7 +27,8 @@ pub struct At<'a> {
     pub place: Place,
 }
 
-/// Some of what is told of a trace, in order.
+/// Some of what is told of a trace, in order. Who keeps batches of a text, whose types come as it is read, has a copy of the types
+/// so far for each batch with new ones.
 #[derive(Debug)]
 pub struct Batch {
     told: Vec<Told>,
@@ -94,11 +96,13 @@ struct Parcel {
     tick: Tick,
     /// Those that came up since the last.
     types: Vec<Box<str>>,
+    /// Who waits for all that came before to be taken.
+    waiting: Option<Sender<()>>,
 }
 
 /// Fills batches.
 #[derive(Debug)]
-pub struct Filler {
+pub(crate) struct Filler {
     told: Vec<Told>,
     places: Vec<(u32, Place)>,
     place: Place,
@@ -109,6 +113,9 @@ pub struct Filler {
     first_tick: Tick,
     tick: Tick,
     totals: Totals,
+    /// What a batch holds at the most; nothing when nobody wants more.
+    most: usize,
+    is_closed: Arc<AtomicBool>,
     send: SyncSender<Parcel>,
     room: Receiver<Vec<Told>>,
 }
@@ -138,7 +145,7 @@ impl Filler {
             self.tick.0 += u64::from(record.ticks_of(self.clock));
         }
         self.told.push(told);
-        if self.told.len() < MOST { ControlFlow::Continue(()) } else { self.hand_over() }
+        if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
     }
 
     /// The types so far.
@@ -150,21 +157,51 @@ impl Filler {
         }
     }
 
+    /// Whether somebody wants more. Long work that fills nothing asks now and then.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        !self.is_closed.load(Ordering::Relaxed)
+    }
+
     #[cold]
     fn hand_over(&mut self) -> ControlFlow<()> {
+        if self.most == 0 {
+            self.told.clear();
+            return ControlFlow::Break(());
+        }
         let room = self.room.try_recv().unwrap_or_else(|_| Vec::with_capacity(MOST));
         let parcel = Parcel {
             told: std::mem::replace(&mut self.told, room),
             places: std::mem::take(&mut self.places),
             tick: self.first_tick,
             types: std::mem::take(&mut self.new_types),
+            waiting: None,
         };
         self.first_tick = self.tick;
         self.places.push((0, self.place));
+        self.send(parcel)
+    }
+
+    fn send(&mut self, parcel: Parcel) -> ControlFlow<()> {
         match self.send.send(parcel) {
             Ok(()) => ControlFlow::Continue(()),
-            Err(_) => ControlFlow::Break(()),
+            Err(_) => {
+                // From here on each break is told again: who told of a hold goes on to the next record.
+                self.most = 0;
+                ControlFlow::Break(())
+            }
         }
+    }
+
+    /// Hands over what is left, and waits until all of it was taken; whether it was.
+    pub fn wait_until_taken(&mut self) -> bool {
+        let (taken, wait) = channel();
+        if !self.told.is_empty() && self.hand_over().is_break() {
+            return false;
+        }
+        let nothing =
+            Parcel { told: Vec::new(), places: Vec::new(), tick: self.tick, types: Vec::new(), waiting: Some(taken) };
+        self.send(nothing).is_continue() && wait.recv().is_ok()
     }
 
     /// That was all; says how many records there were.
@@ -185,18 +222,32 @@ impl Drop for Filler {
 
 /// Takes batches as they come.
 #[derive(Debug)]
-pub struct Batches {
+pub(crate) struct Batches {
     receive: Receiver<Parcel>,
     types: Arc<Types>,
     clock: Clock,
     room: Sender<Vec<Told>>,
+    is_closed: Arc<AtomicBool>,
+}
+
+impl Drop for Batches {
+    fn drop(&mut self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
 }
 
 impl Iterator for Batches {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        let Parcel { told, places, tick, types: new } = self.receive.recv().ok()?;
+        let (told, places, tick, new) = loop {
+            let Parcel { told, places, tick, types, waiting } = self.receive.recv().ok()?;
+            match waiting {
+                // Who waits may have panicked.
+                Some(waiting) => _ = waiting.send(()),
+                None => break (told, places, tick, types),
+            }
+        };
         if !new.is_empty() {
             // Copied only where somebody still has an earlier batch.
             let types = Arc::make_mut(&mut self.types);
@@ -208,9 +259,10 @@ impl Iterator for Batches {
 }
 
 /// The two ends of a row of batches. Both begin with these types.
-pub fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
+pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
     let (send, receive) = sync_channel(QUEUED);
     let (give_room, room) = channel();
+    let is_closed = Arc::<AtomicBool>::default();
     let filler = Filler {
         told: Vec::with_capacity(MOST),
         places: Vec::new(),
@@ -221,15 +273,17 @@ pub fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
         first_tick: Tick(0),
         tick: Tick(0),
         totals: Totals::default(),
+        most: MOST,
+        is_closed: Arc::clone(&is_closed),
         send,
         room,
     };
-    (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room })
+    (filler, Batches { receive, types: Arc::clone(types), clock, room: give_room, is_closed })
 }
 
 /// Has batches filled on another thread, and calls `visit` on this one with what they hold, until it breaks off. Says what
 /// filling them came to, and whether `visit` broke off.
-pub fn through<R: Send>(
+pub(crate) fn through<R: Send>(
     types: &Arc<Types>,
     clock: Clock,
     fill: impl FnOnce(Filler) -> R + Send,

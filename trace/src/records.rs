@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use crate::batch::{Batch, Batches, batches};
-use crate::source::{Ending, Reading, Source, SourceError};
+use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};
 
-/// Reads a trace on other threads, and gives what is told in batches. Who wants no more drops it.
+/// Reads a trace on other threads, and gives what is told in batches. Who wants no more drops it: the threads stop soon after, but
+/// not in the middle of the look for last uses, if deaths are computed.
 ///
 /// ```no_run
 /// use std::sync::Arc;
@@ -51,16 +52,16 @@ impl Records {
         Self { batches: Some(batches), filling: Some(filling), ending: None }
     }
 
-    /// What is known once all was read. What was not taken is not read: then the outcome says that it was stopped.
+    /// What is known once all was read. Where batches were left, the outcome says that it was stopped; its totals then count some of
+    /// what was read ahead, and nothing is said of what cannot be read.
     ///
     /// # Errors
     ///
     /// If the trace cannot be read, unless the iterator said so already: then there is nothing to say.
     pub fn into_ending(mut self) -> Result<Ending, SourceError> {
         let stopped = self.batches.take().is_some();
-        let mut ending = self.finish()?;
-        ending.outcome.stopped |= stopped;
-        Ok(ending)
+        let ending = self.finish();
+        if stopped { Ok(ending_of_stopped(ending)) } else { ending }
     }
 
     /// Waits until nothing is filled any more.
@@ -150,6 +151,29 @@ mod tests {
         while Arc::strong_count(&source) > 1 {
             std::thread::yield_now();
         }
+    }
+
+    /// Deaths take several passes; who wants none of it must not wait for them.
+    #[test]
+    fn who_wants_nothing_stops_the_first_pass() {
+        let source = Arc::new(Source::from_bytes(calls(400)).unwrap());
+        let records = source.records(Reading::default());
+        let ending = records.into_ending().unwrap();
+        assert!(ending.outcome.stopped && ending.cost.is_none());
+    }
+
+    /// What is wrong behind the place where somebody broke off was read ahead only.
+    #[test]
+    fn who_breaks_off_is_not_told_of_what_follows() {
+        let text: String = "M 1 0 1\n".repeat(10) + "M 1 0 zzz\n";
+        let source = Arc::new(Source::from(TextTrace::from_text(&text, None)));
+        let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+        assert!(source.for_each(reading, |_, _| ControlFlow::Continue(())).is_err());
+        let ending = source.for_each(reading, |_, _| ControlFlow::Break(())).unwrap();
+        assert!(ending.outcome.stopped);
+        let mut records = source.records(reading);
+        records.next();
+        assert!(records.into_ending().unwrap().outcome.stopped);
     }
 
     /// Threads that read ahead must not wait for one that is gone.

@@ -11,7 +11,7 @@ use et_names::EventSet;
 use thiserror::Error;
 
 use crate::batch::{self, Filler};
-use crate::file::{ReadError, TraceFile};
+use crate::file::{CutOff, ReadError, TraceFile};
 use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Limits, Played, Recording, Step};
 use crate::record::{Clock, Record};
 use crate::resolve::{self, Context, Outcome, Visit};
@@ -197,14 +197,21 @@ impl Source {
         })
     }
 
-    /// As [`for_each`](Self::for_each), with what else holds objects, if `reading` asks for it. Who breaks off there does so at
-    /// the next record.
+    /// As [`for_each`](Self::for_each), with what else holds objects, if `reading` asks for it.
     pub fn for_each_told(
         &self,
         reading: Reading,
         visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
     ) -> Result<Ending, SourceError> {
         through(&self.types(), reading, |filler| self.fill(reading, filler), visit)
+    }
+
+    /// Where it stops, if it has no proper end. Of a text that is cut off [`Ending::warnings`] says so.
+    pub fn cut_off(&self) -> Option<&CutOff> {
+        match self {
+            Self::Trace(trace) => trace.file.cut_off(),
+            Self::Text(_) => None,
+        }
     }
 
     /// Those that are known before anything is read.
@@ -231,9 +238,14 @@ fn through(
     visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, SourceError> {
     let (ending, stopped) = batch::through(types, reading.clock, fill, visit);
-    let mut ending = ending?;
-    ending.outcome.stopped |= stopped;
-    Ok(ending)
+    if stopped { Ok(ending_of_stopped(ending)) } else { ending }
+}
+
+/// What is known where somebody broke off. What was wrong with what was only read ahead is none of his business.
+pub(crate) fn ending_of_stopped(ending: Result<Ending, SourceError>) -> Ending {
+    let mut ending = ending.unwrap_or_default();
+    ending.outcome.stopped = true;
+    ending
 }
 
 /// [`Source::for_each`] of the runtime's file.
@@ -275,20 +287,22 @@ fn fill(trace: &Trace, reading: Reading, mut filler: Filler) -> Result<Ending, S
         })?;
     } else {
         let mut to_the_end = Vec::new();
-        let limits = Limits { places: reading.places, ..reading.limits };
-        let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, _, step| {
+        let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, reading.places, |told, _, step| {
             if reading.holders
                 && let Told::Hold(hold @ Hold::ToTheEnd { .. }) = told
             {
                 to_the_end.push((step, *hold));
             }
+            if filler.is_wanted() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
         ending.outcome = outcome;
+        let Some(recording) = recording else { return Ok(ending) };
         let mut keeper = Kept::of(trace);
         let (cost, stopped) =
             replay(&recording, &to_the_end, |played| keeper.played(played), (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
-        ending.outcome.stopped = stopped;
+        // Nothing is kept of a reading that somebody broke off, however much of it was read ahead.
+        ending.outcome.stopped = stopped || (keeper.0.is_some() && !filler.wait_until_taken());
         keeper.finish(trace, &ending);
     }
     ending.outcome.totals = filler.finish();

@@ -69,7 +69,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
     }
     let mut collections = Collections::new(trace, &said);
     let (mut reused, mut to_the_end) = (IdSet::default(), FxHashSet::default());
-    let (recording, outcome) = lifetimes::record_seen(trace, limits, |told, place, step| {
+    let (recording, outcome) = lifetimes::record_seen(trace, limits, false, |told, place, step| {
         match *told {
             Told::Hold(Hold::ToTheEnd { object }) => {
                 to_the_end.insert(object);
@@ -85,7 +85,10 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
                 }
             }
         }
+        ControlFlow::Continue(())
     })?;
+    // Nobody breaks off.
+    let Some(recording) = recording else { unreachable!() };
     let mut comparison = Comparison {
         trace,
         said: &said,

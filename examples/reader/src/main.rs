@@ -32,12 +32,15 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
     }
-    let lost = records.into_ending()?.outcome.lost.total();
+    let ending = records.into_ending()?;
+    ending.warnings.iter().for_each(|warning| eprintln!("{warning}"));
+    source.cut_off().into_iter().for_each(|cut| eprintln!("{cut}"));
+    let lost = ending.outcome.lost;
     let mut classes: Vec<(String, u64, u64)> = classes.into_values().collect();
     classes.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| one.0.cmp(&other.0)));
     println!("{:>12} {:>7}  class", "bytes", "young");
     for (class, bytes, young) in classes.iter().take(20) {
         println!("{bytes:>12} {:>6.1}%  {class}", 100.0 * *young as f64 / (*bytes).max(1) as f64);
     }
-    if lost > 0 { Err(format!("{lost} events of the program were lost").into()) } else { Ok(()) }
+    if lost.total() > 0 { Err(format!("events are missing: {lost}").into()) } else { Ok(()) }
 }

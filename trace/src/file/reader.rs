@@ -374,9 +374,12 @@ impl TraceFile {
         }
     }
 
-    /// Bytes of events that the runtime threw away, as was asked for.
+    /// Bytes of events that the runtime threw away, as was asked for: 1 at the least, also where the trace is cut off and nobody
+    /// said how many.
     pub fn discarded_bytes(&self) -> u64 {
-        self.end.as_ref().and_then(|end| end.discarded_bytes).unwrap_or_default()
+        let is_asked_for = self.meta.options.get("discard").is_some_and(|value| value == "on");
+        let known = self.end.as_ref().and_then(|end| end.discarded_bytes).unwrap_or_default();
+        known.max(is_asked_for.into())
     }
 
     /// Where it stops, if it has no proper end.

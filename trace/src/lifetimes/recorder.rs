@@ -81,6 +81,11 @@ impl Recorder {
         self.writer.push(&step)
     }
 
+    /// Keeps where each step stands, for [`Played::At`](super::Played::At).
+    pub fn keep_places(&mut self) {
+        self.writer.keep_places();
+    }
+
     /// Where the next steps stand.
     #[inline]
     pub fn at(&mut self, place: Place) {

@@ -44,7 +44,7 @@ pub enum Played<'a> {
     Found(&'a Record),
     /// What follows is of events that were made from that time on.
     Time(Nanos),
-    /// What follows stands there, where [`Limits::places`](super::Limits::places) says to keep it.
+    /// What follows stands there, if [`Recorder::keep_places`](super::Recorder::keep_places) said to keep it.
     At(Place),
 }
 

@@ -19,13 +19,11 @@ pub struct Limits {
     pub memory_bytes: u64,
     /// Steps between two looks for the dead, at least; with more objects alive than this, as many as there are objects.
     pub window_steps: u64,
-    /// Whether to keep where each step stands.
-    pub places: bool,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { piece_bytes: 1 << 20, memory_bytes: 64 << 20, window_steps: 1 << 20, places: false }
+        Self { piece_bytes: 1 << 20, memory_bytes: 64 << 20, window_steps: 1 << 20 }
     }
 }
 
@@ -43,6 +41,7 @@ pub struct SpoolWriter {
     firsts: Vec<u64>,
     /// Where the steps of the piece stand.
     places: PlaceList,
+    keeps_places: bool,
     queue: Option<SyncSender<(Vec<u8>, Vec<u8>)>>,
     packer: JoinHandle<io::Result<(Store, Vec<Stored>)>>,
 }
@@ -73,6 +72,7 @@ impl SpoolWriter {
             steps: 0,
             firsts: vec![0],
             places: PlaceList::default(),
+            keeps_places: false,
             queue: Some(queue),
             packer,
         }
@@ -86,10 +86,15 @@ impl SpoolWriter {
         self.buffer.len() < self.limits.piece_bytes || self.hand_over()
     }
 
+    /// Keeps where each step stands.
+    pub fn keep_places(&mut self) {
+        self.keeps_places = true;
+    }
+
     /// Where the next steps stand.
     #[inline]
     pub fn at(&mut self, place: Place) {
-        if self.limits.places {
+        if self.keeps_places {
             self.places.at(self.steps, place);
         }
     }
@@ -117,7 +122,7 @@ impl SpoolWriter {
             Ok(done) => done?,
             Err(panic) => std::panic::resume_unwind(panic),
         };
-        Ok(Spool { limits: self.limits, store, pieces, firsts: self.firsts })
+        Ok(Spool { limits: self.limits, store, pieces, firsts: self.firsts, has_places: self.keeps_places })
     }
 }
 
@@ -128,6 +133,7 @@ pub struct Spool {
     store: Store,
     pieces: Vec<Stored>,
     firsts: Vec<u64>,
+    has_places: bool,
 }
 
 impl Spool {
@@ -165,7 +171,7 @@ impl Spool {
 
     /// Where the steps of one piece stand, from which step on; nothing if that was not kept.
     pub fn places(&self, piece: usize) -> io::Result<Vec<(u64, Place)>> {
-        if !self.limits.places {
+        if !self.has_places {
             return Ok(Vec::new());
         }
         Ok(places::decode(&self.store.read(self.pieces[piece].places)?))

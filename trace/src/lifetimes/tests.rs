@@ -258,7 +258,7 @@ proptest! {
         window_steps in prop_oneof![Just(1u64), 1..60u64],
     ) {
         let (trace, ids) = binary::written(&story);
-        let limits = Limits { piece_bytes, memory_bytes: u64::MAX, window_steps, places: false };
+        let limits = Limits { piece_bytes, memory_bytes: u64::MAX, window_steps };
         let (recording, outcome) = super::record(&trace, limits).unwrap();
         let odd: Vec<_> = outcome.anomalies.iter().collect();
         prop_assert_eq!(odd, vec![]);
@@ -283,7 +283,7 @@ proptest! {
         on_disk: bool,
     ) {
         let memory_bytes = if on_disk { 0 } else { u64::MAX };
-        let limits = Limits { piece_bytes, memory_bytes, window_steps, places: true };
+        let limits = Limits { piece_bytes, memory_bytes, window_steps };
         let (found, on_stacks) = replayed(&program, limits);
         prop_assert_eq!(shown(&sorted(found)), shown(&sorted(expected(&program))));
         prop_assert_eq!(on_stacks, deaths(&program).only_on_stacks);

@@ -21,16 +21,24 @@ use crate::types::TypeId;
 
 /// Takes down a whole trace.
 pub fn record(trace: &Trace, limits: Limits) -> Result<(Recording, Outcome), LifetimesError> {
-    record_seen(trace, limits, |_, _, _| {})
+    let (recording, outcome) = record_seen(trace, limits, false, |_, _, _| ControlFlow::Continue(()))?;
+    // Nobody breaks off.
+    Ok((recording.unwrap_or_else(|| unreachable!()), outcome))
 }
 
-/// As [`record`]; `see` gets all that is told, where, and the number of its step.
+/// As [`record`], with where each step stands if `places` says so; `see` gets all that is told, where, and the number of its step.
+/// If it breaks off there is no recording.
 pub fn record_seen(
     trace: &Trace,
     limits: Limits,
-    mut see: impl FnMut(&Told, Place, u64),
-) -> Result<(Recording, Outcome), LifetimesError> {
+    places: bool,
+    mut see: impl FnMut(&Told, Place, u64) -> ControlFlow<()>,
+) -> Result<(Option<Recording>, Outcome), LifetimesError> {
     let mut recorder = Recorder::new(special(trace), limits);
+    if places {
+        recorder.keep_places();
+    }
+    let mut is_wanted = true;
     recorder.watch(trace.file.watcher());
     let fill = |mut filler: Filler| {
         let outcome = each(trace, &mut filler);
@@ -38,7 +46,10 @@ pub fn record_seen(
         outcome
     };
     let (outcome, _) = batch::through(&trace.types, Clock::default(), fill, |told, at| {
-        see(told, at.place, recorder.steps());
+        if see(told, at.place, recorder.steps()).is_break() {
+            is_wanted = false;
+            return ControlFlow::Break(());
+        }
         recorder.at(at.place);
         match recorder.told(told) {
             true => ControlFlow::Continue(()),
@@ -46,8 +57,12 @@ pub fn record_seen(
             false => ControlFlow::Break(()),
         }
     });
-    let outcome = outcome?;
-    Ok((recorder.finish()?, outcome))
+    let mut outcome = outcome?;
+    if !is_wanted {
+        outcome.stopped = true;
+        return Ok((None, outcome));
+    }
+    Ok((Some(recorder.finish()?), outcome))
 }
 
 /// Who is told.

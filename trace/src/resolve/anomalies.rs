@@ -86,16 +86,11 @@ impl Lost {
 impl std::fmt::Display for Lost {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { events, undecodable_pieces: pieces, undecodable_bytes: bytes, discarded_bytes: discarded } = *self;
-        if discarded > 0 {
-            return write!(f, "all of them, {discarded} bytes, were thrown away uncounted (discard=on)");
-        }
         let events = format!("{} that the runtime had no buffer for", counted(events, "event"));
         let pieces = format!("{} of events that cannot be decoded ({bytes} bytes)", counted(pieces, "block"));
-        match (self.events, self.undecodable_pieces) {
-            (0, 0) => f.write_str("nothing"),
-            (_, 0) => f.write_str(&events),
-            (0, _) => f.write_str(&pieces),
-            _ => write!(f, "{events}, {pieces}"),
-        }
+        let discarded_text = format!("all of them, {discarded} bytes or more, were thrown away uncounted (discard=on)");
+        let parts = [(discarded, discarded_text), (self.events, events), (self.undecodable_pieces, pieces)];
+        let said: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
+        f.write_str(if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }.as_str())
     }
 }

@@ -29,6 +29,8 @@ const FIRST_CONTINUATION: u32 = 1 << 31;
 /// How many items all threads together may be read ahead, but for the piece of events in hand: 24 bytes each.
 const MOST_AHEAD: usize = if cfg!(test) { 10_000 } else { 8 << 20 };
 const _: () = assert!(size_of::<Item>() == 24);
+/// Items that a queue keeps room for.
+const KEPT_ITEMS: usize = 64;
 
 /// An object before it has its 64-bit id: a hash, or an object that the reader made up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -326,8 +328,9 @@ impl<'a> ThreadSource<'a> {
     fn bound_what_is_ahead(&mut self, shared: &mut Shared<'a>) {
         let queue = &mut self.reader.queue;
         let now = queue.len();
-        if queue.capacity() > 4 * now.max(MOST_AHEAD / 256) {
-            queue.shrink_to(2 * now);
+        // Looked at once for each piece only, and there may be very many threads.
+        if queue.capacity() > 4 * now.max(KEPT_ITEMS) {
+            queue.shrink_to(now.max(KEPT_ITEMS));
         }
         shared.ahead = shared.ahead - self.ahead + now;
         shared.most_ahead = shared.most_ahead.max(shared.ahead);

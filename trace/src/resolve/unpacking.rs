@@ -13,6 +13,9 @@ const READY: usize = 4;
 /// Pieces that came before others that are asked for first, at the most.
 const EARLY: usize = 12;
 
+/// Larger pieces are not unpacked ahead: those of the runtime have 256 KB, and a few bytes of a damaged trace may claim a gigabyte.
+const LARGEST: u64 = 1 << 20;
+
 /// A piece of a thread's events: index of the thread, number of the piece.
 pub type PieceOf = (u32, usize);
 
@@ -63,7 +66,8 @@ impl<'a> Unpacking<'a> {
 
     /// Puts a piece of a thread's events in place of the old ones.
     pub fn load(&mut self, thread: &ThreadEvents, number: usize, into: &mut Vec<u8>) -> Result<(), FormatError> {
-        match self.wait_for((thread.thread, number)) {
+        let is_small = self.file.event_bytes(thread, number) <= LARGEST;
+        match if is_small { self.wait_for((thread.thread, number)) } else { None } {
             Some(events) => {
                 let old = std::mem::replace(into, events?);
                 if let Some(worker) = &self.worker {
@@ -98,7 +102,9 @@ impl<'a> Unpacking<'a> {
 
 fn unpack_all(file: &TraceFile, pieces: Vec<PieceOf>, send: &SyncSender<Unpacked>, rooms: &Receiver<Vec<u8>>) {
     for piece @ (thread, number) in pieces {
-        let Some(thread) = file.thread(thread) else { continue };
+        let Some(thread) = file.thread(thread).filter(|thread| file.event_bytes(thread, number) <= LARGEST) else {
+            continue;
+        };
         let mut events = rooms.try_recv().unwrap_or_default();
         let loaded = file.load_events(thread, number, &mut events);
         if send.send(Unpacked { piece, events: loaded.map(|()| events) }).is_err() {

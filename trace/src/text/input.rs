@@ -224,8 +224,11 @@ impl TextTrace {
             {
                 to_the_end.push((recorder.steps(), *hold));
             }
-            if recorder.told(told) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+            if filler.is_wanted() && recorder.told(told) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         })?;
+        if !filler.is_wanted() {
+            return Ok(ending);
+        }
         let recording = recorder.finish()?;
         filler.knows(&types);
         let (cost, stopped) = replay(&recording, &to_the_end, |_| {}, (&mut filler, reading.holders))?;

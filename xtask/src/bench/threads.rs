@@ -195,20 +195,22 @@ fn table(rows: &[Row]) -> String {
         .to_owned();
     for row in rows {
         let Row { mode, threads, plain, written, discarded, trace } = row;
-        let one = rows.iter().find(|other| other.mode == *mode && other.threads == 1).unwrap_or(row);
+        let one = rows.iter().find(|other| other.mode == *mode && other.threads == 1);
+        let against =
+            |mine: f64, of: fn(&Row) -> f64| one.map_or("–".to_owned(), |one| format!("{:.2}x", mine / of(one)));
         let what = if *mode == "own" { "nothing" } else { "everything" };
         let _ = writeln!(
             text,
-            "| {what} | {threads} | {:.2} | {:.2} | {:.2} | {:.1}x | {:.2} | {:.1}x | {:.2}x | {:.2}x | {:.0} | {:.0} | {:.4} | {:.2} | {:.0} % | \
-             {:.0} | {:.2} | {:.1}x | {:.2} | {:.2}x |",
+            "| {what} | {threads} | {:.2} | {:.2} | {:.2} | {:.1}x | {:.2} | {:.1}x | {} | {} | {:.0} | {:.0} | {:.4} | {:.2} | {:.0} % | \
+             {:.0} | {:.2} | {:.1}x | {:.2} | {} |",
             plain.seconds,
             plain.processor,
             written.seconds,
             written.seconds / plain.seconds,
             written.processor,
             written.processor / plain.processor,
-            written.seconds / one.written.seconds,
-            written.processor / one.written.processor,
+            against(written.seconds, |one| one.written.seconds),
+            against(written.processor, |one| one.written.processor),
             trace.events / 1e6,
             trace.events / 1e6 / written.seconds,
             trace.tickets / trace.events,
@@ -218,7 +220,7 @@ fn table(rows: &[Row]) -> String {
             discarded.seconds,
             discarded.seconds / plain.seconds,
             discarded.processor,
-            discarded.processor / one.discarded.processor,
+            against(discarded.processor, |one| one.discarded.processor),
         );
     }
     text
