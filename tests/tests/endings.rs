@@ -117,6 +117,19 @@ impl<'a> Bench<'a> {
         Ok(Waiting { child, stdout, line })
     }
 
+    /// Waits until what the program has made so far is in the trace: what is on its way cannot look at the file once more.
+    fn until_written(&self) -> Result<()> {
+        let mut before = 0;
+        loop {
+            let now = fs::metadata(&self.trace)?.len();
+            if now == before && now > 0 {
+                return Ok(());
+            }
+            before = now;
+            sleep(Duration::from_millis(300));
+        }
+    }
+
     fn et_trace(&self, arguments: &[&str], trace: &Path) -> Result<Output> {
         let mut command = Command::new(self.lab.tools.et_trace());
         command.args(arguments).arg(trace).output().context("cannot start et-trace")
@@ -415,6 +428,7 @@ fn buffers_cut_short(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn trace_emptied(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let bench = Bench::set_up(lab, jdk, "trace_emptied")?;
     let run = bench.waiting(MANY)?;
+    bench.until_written()?;
     File::options().write(true).open(&bench.trace)?.set_len(0)?;
     unharmed(&run.go_on()?, &["tracing stops here, the program runs on", "t.ettrace short or written over"])?;
     ensure!(fs::metadata(&bench.trace)?.len() == 0, "something was written to what is no trace any more");
