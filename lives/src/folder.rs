@@ -8,6 +8,7 @@ use std::path::Path;
 
 use et_files::{nameless, parent};
 use et_trace::TraceFile;
+use et_trace::population::Moment;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
@@ -51,13 +52,19 @@ pub struct Manifest {
     pub objects: u64,
     /// Calls that stand in their caller's context, because there were too many contexts.
     pub calls_without_context: u64,
+    /// Where the trace ends: what the clock had counted.
+    pub end_tick: u64,
+    /// Bytes allocated by then.
+    pub end_bytes: u64,
+    /// The time by then, as objects' times are; none if the trace has no times.
+    pub end_nanos: Option<u64>,
     /// The tables.
     pub files: Vec<TableFile>,
 }
 
 impl Manifest {
     /// Of a table of that trace.
-    pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, files: Vec<TableFile>) -> Self {
+    pub fn of(trace: &TraceFile, objects: u64, calls_without_context: u64, end: Moment, files: Vec<TableFile>) -> Self {
         Self {
             format: FORMAT.to_owned(),
             version: VERSION,
@@ -66,12 +73,20 @@ impl Manifest {
             trace_bytes: trace.size(),
             objects,
             calls_without_context,
+            end_tick: end.tick,
+            end_bytes: end.bytes,
+            end_nanos: end.nanos,
             files,
         }
     }
 
+    /// Where the trace ends.
+    pub fn end(&self) -> Moment {
+        Moment { tick: self.end_tick, bytes: self.end_bytes, nanos: self.end_nanos }
+    }
+
     fn fits(&self, trace: &TraceFile) -> bool {
-        let like = Self::of(trace, self.objects, self.calls_without_context, Vec::new());
+        let like = Self::of(trace, self.objects, self.calls_without_context, self.end(), Vec::new());
         *self == Self { files: self.files.clone(), ..like }
     }
 }

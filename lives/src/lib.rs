@@ -15,6 +15,7 @@ mod held;
 mod known;
 mod maker;
 mod names;
+mod population;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -31,6 +32,7 @@ use et_trace::resolve::Outcome;
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::Maker;
+pub use population::{PopulationError, population};
 
 /// The table of objects.
 pub const OBJECTS: &str = "objects.parquet";
@@ -205,6 +207,6 @@ fn publish(
         .chain(tables.iter().map(|(name, table)| (*name, table)))
         .collect();
     let entries = all.iter().map(|(name, table)| folder::entry(name, table)).collect();
-    let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), entries);
+    let manifest = Manifest::of(&trace.file, made.objects, made.contexts.cut(), made.end, entries);
     folder::publish(folder, &trace.file, manifest, &all, damaged)
 }

@@ -7,7 +7,9 @@ use et_format::Nanos;
 use et_names::{MethodId, SiteId};
 use et_trace::lifetimes::{Known, Played, Step};
 use et_trace::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
+use et_trace::population::Moment;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId};
+use et_trace::told::{Hold, Told};
 use et_trace::types::TypeId;
 use parquet::data_type::ByteArray;
 use rustc_hash::FxHashSet;
@@ -237,6 +239,8 @@ pub struct Made {
     pub objects: u64,
     /// Their classes and sites.
     pub used: Named,
+    /// Where the trace ends.
+    pub end: Moment,
 }
 
 /// What the rows name.
@@ -284,6 +288,22 @@ impl Maker {
             Played::At(_) => {}
             Played::Step(number, step) => self.step(*number, step),
             Played::Found(record) => self.found(record),
+        }
+    }
+
+    /// As [`played`](Self::played), from what any source tells. Steps have no numbers then, and so there is no reading deaths
+    /// again from what is made.
+    #[inline]
+    pub fn told(&mut self, told: &Told, time: Option<Nanos>) {
+        // Threads are merged by their tickets: a chunk that comes up later may have been begun before.
+        self.time = self.time.max(time);
+        match told {
+            Told::Record(record @ Record::Death { .. }) => self.found(record),
+            Told::Record(record) => self.step(0, &Step::Record(*record)),
+            Told::Hold(Hold::Until { object, thread }) => {
+                self.step(0, &Step::Held { object: *object, thread: *thread });
+            }
+            Told::Hold(_) => {}
         }
     }
 
@@ -393,6 +413,11 @@ impl Maker {
         }
     }
 
+    /// Whether the disk takes no more; [`finish`](Self::finish) says why.
+    pub fn failed(&self) -> bool {
+        self.failed
+    }
+
     /// The trace has ended: those alive get their rows, in the order of their births.
     pub fn finish(mut self) -> io::Result<Made> {
         let mut alive: Vec<Life> = self.objects.iter().filter_map(|(_, life)| *life).collect();
@@ -407,7 +432,8 @@ impl Maker {
             self.cleared.push(self.clearings.columns());
         }
         let (lives, clearings) = (self.lives.finish()?, self.cleared.finish()?);
-        Ok(Made { lives, clearings, contexts: self.contexts, objects: self.born, used: self.used })
+        let end = Moment { tick: self.tick, bytes: self.made_bytes, nanos: self.time.map(|time| time.0) };
+        Ok(Made { lives, clearings, contexts: self.contexts, objects: self.born, used: self.used, end })
     }
 }
 

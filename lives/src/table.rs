@@ -1,16 +1,18 @@
 //! Tables of columns, as Parquet files.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use bytes::Bytes;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use xxhash_rust::xxh3::Xxh3;
@@ -177,9 +179,53 @@ fn write_column(
     Ok(())
 }
 
-/// Reads columns of a table.
+/// A file that several threads read: each read says where it begins, so that none moves another's.
+struct Shared {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+/// Reads on from a place.
+struct From {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Length for Shared {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Shared {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::new(From { file: Arc::clone(&self.file), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        // Lengths of a damaged file may be anything.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(parquet::errors::ParquetError::EOF("a column leads beyond the file".to_owned()));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// Reads columns of a table, also on several threads.
 pub struct TableReader {
-    reader: SerializedFileReader<File>,
+    reader: SerializedFileReader<Shared>,
 }
 
 impl std::fmt::Debug for TableReader {
@@ -191,7 +237,9 @@ impl std::fmt::Debug for TableReader {
 impl TableReader {
     /// Opens a table.
     pub fn open(file: File) -> io::Result<Self> {
-        Ok(Self { reader: SerializedFileReader::new(file).map_err(other)? })
+        let bytes = file.metadata()?.len();
+        let shared = Shared { file: Arc::new(file), bytes };
+        Ok(Self { reader: SerializedFileReader::new(shared).map_err(other)? })
     }
 
     /// How many groups of rows it has.
@@ -202,6 +250,12 @@ impl TableReader {
     /// How many rows it has.
     pub fn rows(&self) -> i64 {
         self.reader.metadata().file_metadata().num_rows()
+    }
+
+    /// How many rows a group has.
+    pub fn rows_of(&self, group: usize) -> usize {
+        let groups = self.reader.metadata().row_groups();
+        groups.get(group).and_then(|group| usize::try_from(group.num_rows()).ok()).unwrap_or(0)
     }
 
     /// Numbers of a column in a group of rows, null where there is none.

@@ -31,6 +31,7 @@ pub mod model;
 pub mod names;
 pub mod naming;
 pub mod place;
+pub mod population;
 pub mod record;
 pub mod records;
 pub mod recover;

@@ -214,8 +214,8 @@ impl Source {
         }
     }
 
-    /// Those that are known before anything is read.
-    pub(crate) fn types(&self) -> Arc<Types> {
+    /// Types that are known before anything is read: all of a trace, none of a text.
+    pub fn types(&self) -> Arc<Types> {
         match self {
             Self::Trace(trace) => Arc::clone(&trace.types),
             Self::Text(_) => Arc::default(),

@@ -1,0 +1,322 @@
+//! The life table as analyses read it: that which is kept, or one that lasts as long as it is read.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use et_names::{MethodId, SiteId};
+use et_trace::model::{ContextId, Contexts};
+use et_trace::population::{Columns, Groups, Population, Rows};
+use et_trace::record::{AllocKind, ObjectId, ThreadId};
+use et_trace::resolve::Lost;
+use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_trace::types::TypeId;
+use thiserror::Error;
+
+use crate::known::{number32, unsigned};
+use crate::maker::Maker;
+use crate::table::TableReader;
+use crate::{CONTEXTS, LifeTable, Manifest, OBJECTS};
+
+/// Why a trace has no rows.
+#[derive(Debug, Error)]
+pub enum PopulationError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The disk is full, or worse.
+    #[error("cannot keep a row for each object in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Temporary(io::Error),
+}
+
+/// All objects of a trace. `table` is what [`attach`](crate::attach) has given for it: if it is there it is read, else it is made.
+/// Where none can be kept, the trace is read as well, and the rows are in a temporary file.
+pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
+    if let Some(table) = table
+        && source.deaths(reading.deaths) == Deaths::Trace
+    {
+        // The second time it is what was made anew because the first was damaged.
+        for _ in 0..2 {
+            if let Some(population) = kept(source, table) {
+                return Ok(population);
+            }
+            if table.trouble().is_some() {
+                break;
+            }
+            source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+        }
+    }
+    passing(source, reading)
+}
+
+/// What the folder has, if it is whole.
+fn kept(source: &Source, table: &LifeTable) -> Option<Population> {
+    let manifest = table.manifest()?;
+    let read = || -> io::Result<Population> {
+        let groups = Box::new(Table(TableReader::open(table.open(OBJECTS)?)?));
+        let contexts = contexts(table.open(CONTEXTS)?)?;
+        let Manifest { objects, .. } = manifest;
+        let (end, types) = (manifest.end(), source.types());
+        let (lost, warnings) = (Lost::default(), Vec::new());
+        Ok(Population { groups, objects, contexts, types, has_deaths: true, end, lost, warnings })
+    };
+    read().inspect_err(|_| table.doubt()).ok()
+}
+
+/// Reads the trace, and keeps the rows in a file without a name.
+fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationError> {
+    let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
+    let mut maker = Maker::new(file()?, file()?);
+    let reading = Reading { holders: source.tells_holders(), places: true, ..reading };
+    let Ending { outcome, text_types, warnings, .. } = source.for_each_told(reading, |told, at| {
+        maker.told(told, at.place.wall().map(|wall| wall.begin));
+        if maker.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let made = maker.finish().map_err(PopulationError::Temporary)?;
+    let groups = Table(TableReader::open(made.lives.file).map_err(PopulationError::Temporary)?);
+    Ok(Population {
+        groups: Box::new(groups),
+        objects: made.objects,
+        contexts: made.contexts,
+        types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },
+        has_deaths: source.deaths(reading.deaths) == Deaths::Trace,
+        end: made.end,
+        lost: outcome.lost,
+        warnings,
+    })
+}
+
+/// The tree of calling contexts as it was written.
+fn contexts(file: File) -> io::Result<Contexts> {
+    let table = TableReader::open(file)?;
+    let mut contexts = Contexts::default();
+    for group in 0..table.groups() {
+        let column = |name| table.numbers(group, name);
+        for (caller, method) in column("caller")?.into_iter().zip(column("method")?) {
+            let (caller, method) = (number32(caller)?, number32(method)?);
+            if caller as usize >= contexts.len() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
+            }
+            // The empty one is there already.
+            if method != 0 {
+                contexts.call(ContextId(caller), MethodId(method));
+            }
+        }
+    }
+    Ok(contexts)
+}
+
+/// The table of objects.
+struct Table(TableReader);
+
+impl Groups for Table {
+    fn len(&self) -> usize {
+        self.0.groups()
+    }
+
+    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        let reader = GroupReader { table: &self.0, group };
+        let mut rows = Rows { len: self.0.rows_of(group), ..Rows::default() };
+        let has = |column| columns.has(column);
+        if has(Columns::NUMBER) {
+            rows.number = reader.numbers("number", |number| number)?;
+        }
+        if has(Columns::OBJECT) {
+            rows.object = reader.numbers("object", ObjectId)?;
+        }
+        if has(Columns::CLASS) {
+            rows.class = reader.numbers32("class", TypeId)?;
+        }
+        if has(Columns::KIND) {
+            rows.kind = kinds(&self.0.texts(group, "kind")?)?;
+        }
+        if has(Columns::SIZE) {
+            rows.size = reader.numbers("size", |size| size)?;
+        }
+        if has(Columns::LENGTH) {
+            rows.length = reader.numbers32("length", |length| length)?;
+        }
+        if has(Columns::SITE) {
+            rows.site = reader.numbers32("site", SiteId)?;
+        }
+        if has(Columns::CONTEXT) {
+            rows.context = reader.numbers32("context", ContextId)?;
+        }
+        if has(Columns::THREAD) {
+            rows.thread = reader.numbers32("thread", ThreadId)?;
+        }
+        if has(Columns::BIRTH_TICK) {
+            rows.birth_tick = reader.numbers("birth_tick", |tick| tick)?;
+        }
+        if has(Columns::BIRTH_BYTES) {
+            rows.birth_bytes = reader.numbers("birth_bytes", |bytes| bytes)?;
+        }
+        if has(Columns::BIRTH_NANOS) {
+            rows.birth_nanos = reader.maybe("birth_nanos")?;
+        }
+        if has(Columns::LAST_USE_TICK) {
+            rows.last_use_tick = reader.numbers("last_use_tick", |tick| tick)?;
+        }
+        if has(Columns::DEATH_TICK) {
+            rows.death_tick = reader.maybe("death_tick")?;
+        }
+        if has(Columns::DEATH_BYTES) {
+            rows.death_bytes = reader.maybe("death_bytes")?;
+        }
+        if has(Columns::DEATH_NANOS) {
+            rows.death_nanos = reader.maybe("death_nanos")?;
+        }
+        if has(Columns::DEATH_THREAD) {
+            rows.death_thread = reader.maybe32("death_thread", ThreadId)?;
+        }
+        if has(Columns::DEATH_CONTEXT) {
+            rows.death_context = reader.maybe32("death_context", ContextId)?;
+        }
+        if has(Columns::ESCAPED_THREAD) {
+            rows.escaped_thread = self.0.flags(group, "escaped_thread")?;
+        }
+        if has(Columns::ESCAPED_FRAME) {
+            rows.escaped_frame = self.0.flags(group, "escaped_frame")?;
+        }
+        if has(Columns::DEATH_RECORD) {
+            rows.death_record = reader.maybe("death_record")?;
+        }
+        Ok(rows)
+    }
+}
+
+/// Columns of numbers of one group.
+struct GroupReader<'a> {
+    table: &'a TableReader,
+    group: usize,
+}
+
+impl GroupReader<'_> {
+    fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
+        self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
+    }
+
+    fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
+        self.table.numbers(self.group, name)?.into_iter().map(|value| number32(value).map(&of)).collect()
+    }
+
+    fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
+        let values = self.table.numbers(self.group, name)?;
+        Ok(values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect())
+    }
+
+    fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
+        let values = self.table.numbers(self.group, name)?.into_iter();
+        values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
+    }
+}
+
+fn kinds(letters: &[Option<String>]) -> io::Result<Vec<AllocKind>> {
+    let kind = |letter: &Option<String>| {
+        let letter = letter.as_deref().and_then(|letter| letter.chars().next());
+        let known = AllocKind::ALL.into_iter().find(|kind| Some(kind.letter()) == letter);
+        known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind"))
+    };
+    letters.iter().map(kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use et_trace::Trace;
+
+    use super::*;
+    use crate::attach;
+
+    /// A run of a real program, without the names of the JDK.
+    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/traces/version-1.trace");
+
+    const ALL: [Columns; 20] = [
+        Columns::NUMBER,
+        Columns::OBJECT,
+        Columns::CLASS,
+        Columns::KIND,
+        Columns::SIZE,
+        Columns::LENGTH,
+        Columns::SITE,
+        Columns::CONTEXT,
+        Columns::THREAD,
+        Columns::BIRTH_TICK,
+        Columns::BIRTH_BYTES,
+        Columns::BIRTH_NANOS,
+        Columns::LAST_USE_TICK,
+        Columns::DEATH_TICK,
+        Columns::DEATH_BYTES,
+        Columns::DEATH_NANOS,
+        Columns::DEATH_THREAD,
+        Columns::DEATH_CONTEXT,
+        Columns::ESCAPED_THREAD,
+        Columns::ESCAPED_FRAME,
+    ];
+
+    fn all(population: &Population) -> Vec<String> {
+        let columns = ALL.into_iter().reduce(|all, column| all | column).unwrap() | Columns::DEATH_RECORD;
+        (0..population.groups.len())
+            .map(|group| format!("{:#?}", population.groups.read(group, columns).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_the_same_kept_and_passing() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("a.ettrace");
+        fs::copy(REAL, &trace).unwrap();
+        let passing = population(&Trace::open(&trace).unwrap().into(), None, Reading::default()).unwrap();
+        assert!(passing.has_deaths && passing.objects > 1000);
+        let attached = || {
+            let mut trace = Trace::open(&trace).unwrap();
+            let table = attach(&mut trace, None).unwrap();
+            (Source::from(trace), table)
+        };
+        let (source, table) = attached();
+        assert!(table.manifest().is_none());
+        let made = population(&source, Some(&table), Reading::default()).unwrap();
+        assert!(table.manifest().is_some(), "it was made");
+        assert_eq!(all(&made), all(&passing));
+        let (source, table) = attached();
+        let kept = population(&source, Some(&table), Reading::default()).unwrap();
+        assert_eq!(all(&kept), all(&passing));
+        for other in [&made, &kept] {
+            assert_eq!((other.objects, other.end), (passing.objects, passing.end));
+            assert!(other.contexts.iter().eq(passing.contexts.iter()));
+        }
+    }
+
+    #[test]
+    fn a_damaged_table_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("a.ettrace");
+        fs::copy(REAL, &trace).unwrap();
+        let read = || {
+            let mut trace = Trace::open(&trace).unwrap();
+            let table = attach(&mut trace, None).unwrap();
+            all(&population(&trace.into(), Some(&table), Reading::default()).unwrap())
+        };
+        let whole = read();
+        for name in [OBJECTS, CONTEXTS] {
+            let path = folder.path().join("a.ettrace.lives").join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            fs::write(&path, bytes).unwrap();
+            assert!(read() == whole);
+        }
+    }
+
+    #[test]
+    fn without_deaths_all_are_alive() {
+        let trace = Trace::open(REAL.as_ref()).unwrap();
+        let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+        let population = population(&trace.into(), None, reading).unwrap();
+        assert!(!population.has_deaths);
+        let rows = population.groups.read(0, Columns::DEATH_TICK).unwrap();
+        assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
+    }
+}
