@@ -12,7 +12,9 @@ use thiserror::Error;
 
 use crate::batch::{self, Filler};
 use crate::file::{CutOff, ReadError, TraceFile};
-use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Limits, Played, Recording, Step};
+use crate::lifetimes::{
+    self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Limits, Played, Recording, Step, WeakFields,
+};
 use crate::record::{Clock, Record};
 use crate::resolve::{self, Context, Outcome, Visit};
 use crate::text::{TextInputError, TextTrace};
@@ -211,6 +213,19 @@ impl Source {
         match self {
             Self::Trace(trace) => trace.file.cut_off(),
             Self::Text(_) => None,
+        }
+    }
+
+    /// Which slots do not keep what they hold. Of a text without a names file that is not known.
+    pub fn weak_fields(&self) -> WeakFields {
+        match self {
+            Self::Trace(trace) => {
+                let special = lifetimes::special(trace);
+                let descriptor = |ty| trace.types.descriptor(ty).to_owned();
+                let final_references = special.final_references.into_iter().map(descriptor).collect();
+                WeakFields { referent: special.referent, final_references }
+            }
+            Self::Text(text) => text.weak_fields(),
         }
     }
 

@@ -32,10 +32,10 @@ pub use graph::HeldByStack;
 pub use known::{AllKnown, Earlier, Keeper, Known, Lives, replay_known};
 pub use recorder::Recorder;
 pub use recording::{Cost, Played, Recording};
-pub use special::Special;
+pub use special::{Special, WeakFields};
 pub use spool::Limits;
 pub use step::Step;
-pub(crate) use vm::each;
+pub(crate) use vm::{each, special};
 pub use vm::{record, record_seen};
 
 use crate::file::ReadError;

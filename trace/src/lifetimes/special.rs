@@ -17,3 +17,12 @@ pub struct Special {
     /// `java.lang.ref.FinalReference` and its subclasses: theirs does.
     pub final_references: FxHashSet<TypeId>,
 }
+
+/// The same by name, for whoever has no handles of types yet: a text's come as it is read.
+#[derive(Clone, Debug, Default)]
+pub struct WeakFields {
+    /// `java.lang.ref.Reference.referent`: does not keep its target.
+    pub referent: Option<FieldId>,
+    /// Descriptors of `java.lang.ref.FinalReference` and its subclasses: theirs does.
+    pub final_references: FxHashSet<String>,
+}

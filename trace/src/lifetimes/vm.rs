@@ -160,7 +160,7 @@ impl<L: Listen> Telling<'_, L> {
     }
 }
 
-fn special(trace: &Trace) -> Special {
+pub(crate) fn special(trace: &Trace) -> Special {
     let (types, names, classes) = (&trace.types, &trace.names, &trace.classes);
     let final_references = types.get_class("java/lang/ref/FinalReference").map(|ancestor| {
         let family = classes.iter().filter_map(|class| classes.of_type(class.ty));

@@ -19,7 +19,7 @@ use super::starts::{EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
-use crate::lifetimes::{Recorder, Special};
+use crate::lifetimes::{Recorder, Special, WeakFields};
 use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::source::{Deaths, Ending, Reading, SourceError, deaths_unknown, replay};
@@ -166,6 +166,16 @@ impl TextTrace {
         self.tells_holders
     }
 
+    /// Which slots do not keep what they hold, as far as its names file tells.
+    pub(crate) fn weak_fields(&self) -> WeakFields {
+        let Some(names) = self.names.as_deref() else { return WeakFields::default() };
+        let family = names.family("java/lang/ref/FinalReference");
+        WeakFields {
+            referent: names.referent().map(|field| FieldId(field as u32)),
+            final_references: family.into_iter().map(|class| format!("L{class};")).collect(),
+        }
+    }
+
     /// What reading it did not show yet.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
@@ -200,12 +210,12 @@ impl TextTrace {
     fn with_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
         let mut types = Types::default();
         let names = self.names.as_deref();
-        let family = names.map(|names| names.family("java/lang/ref/FinalReference")).unwrap_or_default();
+        let weak = self.weak_fields();
         let special = Special {
             class: Some(types.intern_class("java/lang/Class")),
             string: (!self.tells_holders).then(|| types.intern_class("java/lang/String")),
-            referent: names.and_then(|names| names.referent()).map(|field| FieldId(field as u32)),
-            final_references: family.into_iter().map(|class| types.intern_class(class)).collect(),
+            referent: weak.referent,
+            final_references: weak.final_references.iter().map(|descriptor| types.intern(descriptor)).collect(),
         };
         let mut recorder = Recorder::new(special, reading.limits);
         let (mut initial, mut to_the_end) = (0u64, Vec::new());

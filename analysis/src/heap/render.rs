@@ -1,0 +1,90 @@
+//! What is said of a snapshot, for people.
+
+use std::fmt::Write;
+
+use super::report::{ClassLine, Classes, DominatorLine, Dominators, HeapLine, Paths};
+use crate::table::table;
+use et_names::units::{bytes, counted, number, percent};
+
+fn head(heap: &HeapLine) -> String {
+    let taken = &heap.taken;
+    let mut text = format!("heap at {}: tick {}", taken.moment, number(taken.tick));
+    if let Some(seconds) = taken.seconds {
+        let _ = write!(text, ", {seconds:.3} s after the start");
+    }
+    let _ = writeln!(text, ", {} allocated by then", bytes(taken.allocated_bytes));
+    let (objects, references) = (counted(heap.objects, "object"), counted(heap.references, "reference"));
+    let _ = writeln!(text, "{objects}, {}, {references}\n", bytes(heap.bytes));
+    text
+}
+
+fn class_rows(lines: &[ClassLine], all: u64) -> Vec<Vec<String>> {
+    let row = |line: &ClassLine| {
+        let retained = (bytes(line.retained_bytes), percent(line.retained_bytes, all));
+        vec![retained.0, retained.1, bytes(line.bytes), number(line.objects), line.class.clone()]
+    };
+    lines.iter().map(row).collect()
+}
+
+fn and_more(out: &mut String, all: usize, shown: usize) {
+    if all > shown {
+        let _ = writeln!(out, "  and {} more", number((all - shown) as u64));
+    }
+}
+
+/// The classes, as text.
+pub fn render_classes(report: &Classes) -> String {
+    let mut out = head(&report.heap);
+    let rows = class_rows(&report.classes, report.heap.bytes);
+    table(&mut out, 4, &["retained", "", "shallow", "objects", "class"], &rows);
+    and_more(&mut out, report.class_count, report.classes.len());
+    out
+}
+
+/// The top of the dominator tree, as text.
+pub fn render_dominators(report: &Dominators) -> String {
+    let mut out = head(&report.heap);
+    out += "Objects that no other dominates, with the largest that they dominate\n";
+    let mut rows = Vec::new();
+    for line in &report.objects {
+        push(&mut rows, line, 0, report.heap.bytes);
+    }
+    table(&mut out, 4, &["retained", "", "shallow", "object", "class"], &rows);
+    and_more(&mut out, report.object_count, report.objects.len());
+    out += "\nThe same objects by class\n";
+    let rows = class_rows(&report.classes, report.heap.bytes);
+    table(&mut out, 4, &["retained", "", "shallow", "objects", "class"], &rows);
+    and_more(&mut out, report.class_count, report.classes.len());
+    out
+}
+
+fn push(rows: &mut Vec<Vec<String>>, line: &DominatorLine, level: usize, all: u64) {
+    let mut class = format!("{}{}", "  ".repeat(level), line.class);
+    if let Some(held_by) = &line.held_by {
+        let _ = write!(class, "  ({held_by})");
+    } else if let Some(site) = &line.site {
+        let _ = write!(class, "  {site}");
+    }
+    let retained = (bytes(line.retained_bytes), percent(line.retained_bytes, all));
+    rows.push(vec![retained.0, retained.1, bytes(line.bytes), line.object.clone(), class]);
+    line.largest.iter().for_each(|below| push(rows, below, level + 1, all));
+}
+
+/// The ways to an object, as text.
+pub fn render_paths(report: &Paths) -> String {
+    let mut out = head(&report.heap);
+    let _ = write!(out, "{} {}, {}", report.class, report.object, bytes(report.bytes));
+    let _ = write!(out, ", retains {}", bytes(report.retained_bytes));
+    if let Some(site) = &report.site {
+        let _ = write!(out, ", allocated in {site}");
+    }
+    out.push('\n');
+    for path in &report.paths {
+        let _ = writeln!(out, "\n{}", path.root);
+        for step in &path.steps {
+            let via = step.via.as_ref().map(|via| format!("{via} = ")).unwrap_or_default();
+            let _ = writeln!(out, "  {via}{} {}", step.class, step.object);
+        }
+    }
+    out
+}
