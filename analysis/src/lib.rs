@@ -1,7 +1,19 @@
-//! What is worked out from the records of a trace, one module for each question.
+//! What is worked out from a trace, one module for each question: from its records, or from a row for each object.
 
+mod amount;
 pub mod compare;
+pub mod correlation;
+pub mod diff;
+pub mod escape;
+mod fold;
 pub mod heap;
+mod labels;
+pub mod pretenure;
+pub mod profile;
 pub mod summary;
 mod table;
 pub mod validate;
+
+pub use amount::Amount;
+pub use fold::{fold, in_order};
+pub use labels::Labels;

@@ -8,11 +8,14 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use et_lives::LifeTable;
+use et_lives::{LifeTable, PopulationError};
 use et_names::escape::{Json, Lines, OneLine};
 use serde::Serialize;
 
+use crate::analyses;
 use crate::bar::Bar;
+use crate::diff;
+use crate::export;
 use crate::output::{Kind, Output, OutputError};
 use et_analysis::compare::{self, CompareError};
 use et_analysis::summary::Summary;
@@ -27,9 +30,9 @@ use et_trace::text::{Dialect, Holders, TextError};
 use et_trace::{recover, text};
 
 /// All went well.
-const OK: u8 = 0;
+pub(crate) const OK: u8 = 0;
 /// Bad input, or invariants violated.
-const FAILED: u8 = 1;
+pub(crate) const FAILED: u8 = 1;
 /// The trace is cut off; what there is was read.
 const CUT_OFF: u8 = 3;
 /// Events are missing in the midst of it; the others were read.
@@ -51,12 +54,15 @@ Examples:
   et-trace validate app.ettrace                check the trace's invariants
   zcat app.trace.gz | et-trace summary -       texts are read as well
   et-trace compare-deaths app.ettrace          compare deaths with those reported by the collector
+  et-trace export app.ettrace --to pprof -o app.pb.gz   where it allocated, for go tool pprof
+  et-trace diff before.ettrace after.ettrace   what a change made better or worse
+  et-trace escape app.ettrace                  what could have lived on the stack
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
 
 Computing deaths takes temporary files of a few bytes per record, in the folder that TMPDIR names. The result is saved
 beside the trace, as a life table, for later commands (and for other tools, as Parquet files): see --lives.
 
-Exit codes: 0 success; 1 bad input, or `validate` or `compare-deaths` found errors; 2 wrong usage;
+Exit codes: 0 success; 1 bad input, `validate` or `compare-deaths` found errors, or a --fail-if holds; 2 wrong usage;
 3 the trace is cut off (killed program, full disk): everything up to there was read and printed;
 4 events are missing in the middle (damaged blocks, no buffers): the rest was read and printed;
 141 standard output was closed before everything was written, as with other Unix tools."
@@ -78,6 +84,16 @@ enum Command {
     CompareDeaths(CompareArgs),
     /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
+    /// Shows which objects outlive the methods that allocated them, or are seen by other threads
+    Escape(analyses::EscapeArgs),
+    /// Shows which objects die together
+    Correlate(analyses::CorrelateArgs),
+    /// Shows which sites' objects survive the nursery of a generational collector
+    Pretenure(analyses::PretenureArgs),
+    /// Compares allocations of runs: what changed by class, site and calling context
+    Diff(diff::DiffArgs),
+    /// Writes an allocation profile for pprof, the Firefox Profiler, speedscope, flame graphs or Chrome
+    Export(export::ExportArgs),
     /// Shows the structure of the trace file: blocks, sizes, artifacts, options
     Info {
         /// The trace, or - for standard input
@@ -90,15 +106,15 @@ enum Command {
 
 /// What to read, and how.
 #[derive(Debug, Args)]
-struct InputArgs {
+pub(crate) struct InputArgs {
     /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
-    trace: PathBuf,
+    pub(crate) trace: PathBuf,
     /// Names file that says what the ids of a text mean (written by `text --names`)
     #[arg(long, value_name = "FILE")]
     with_names: Option<PathBuf>,
     /// Where deaths come from
     #[arg(long, value_enum, default_value = "trace")]
-    deaths: DeathsArg,
+    pub(crate) deaths: DeathsArg,
     /// Folder of the life table, which saves computed deaths for later commands [default: TRACE.lives]
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_lives")]
     lives: Option<PathBuf>,
@@ -108,7 +124,12 @@ struct InputArgs {
 }
 
 impl InputArgs {
-    fn open(&self, bar: &Bar) -> Result<(Source, Option<Arc<LifeTable>>), CliError> {
+    /// A trace, read as by default.
+    pub(crate) fn of(trace: PathBuf, deaths: DeathsArg, no_lives: bool) -> Self {
+        Self { trace, with_names: None, deaths, lives: None, no_lives }
+    }
+
+    pub(crate) fn open(&self, bar: &Bar) -> Result<(Source, Option<Arc<LifeTable>>), CliError> {
         let mut source = open(&self.trace, self.with_names.as_deref(), bar)?;
         let deaths = source.deaths(self.deaths.into());
         let lives = match &mut source {
@@ -125,14 +146,14 @@ impl InputArgs {
     }
 }
 
-fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Source, CliError> {
+pub(crate) fn open(trace: &Path, names: Option<&Path>, bar: &Bar) -> Result<Source, CliError> {
     let mut source = Source::open(trace, names)?;
     source.watch(bar.watcher());
     Ok(source)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum DeathsArg {
+pub(crate) enum DeathsArg {
     /// The records: an object dies when it becomes unreachable
     Trace,
     /// Nowhere: no D records
@@ -274,7 +295,7 @@ struct RecoverArgs {
 
 /// Why a command failed: one line.
 #[derive(Debug, thiserror::Error)]
-enum CliError {
+pub(crate) enum CliError {
     #[error(transparent)]
     Read(#[from] SourceError),
     #[error(transparent)]
@@ -289,6 +310,16 @@ enum CliError {
     Compare(#[from] CompareError),
     #[error("{path} is complete: there is nothing to recover", path = path.display())]
     Whole { path: PathBuf },
+    #[error(transparent)]
+    Population(#[from] PopulationError),
+    #[error("cannot read the rows of the objects: {0} (--no-lives does without the life table)")]
+    Rows(io::Error),
+    #[error("{path}: {what}", path = path.display())]
+    Lacks { path: PathBuf, what: String },
+    #[error("a pprof profile is not for a terminal: say with -o where it goes")]
+    Binary,
+    #[error("say which runs are compared: et-trace diff BEFORE AFTER, or several of each with --before and --after")]
+    NoSides,
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
 }
@@ -300,7 +331,7 @@ impl CliError {
 }
 
 /// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
-fn say(line: fmt::Arguments<'_>) {
+pub(crate) fn say(line: fmt::Arguments<'_>) {
     let line = format!("et-trace: {}\n", OneLine(line));
     let _ = io::stderr().write_all(line.as_bytes());
 }
@@ -322,6 +353,11 @@ pub fn main() -> ExitCode {
         Command::Validate(args) => run_validate(args),
         Command::CompareDeaths(args) => run_compare_deaths(args),
         Command::Recover(args) => run_recover(args),
+        Command::Escape(args) => analyses::escape(args),
+        Command::Correlate(args) => analyses::correlate(args),
+        Command::Pretenure(args) => analyses::pretenure(args),
+        Command::Diff(args) => diff::run(args),
+        Command::Export(args) => export::run(args),
         Command::Info { trace, json } => run_info(trace, *json),
     };
     match done {
@@ -349,12 +385,12 @@ fn refuse(error: clap::Error) -> ExitCode {
 }
 
 /// Strings, numbers and lists: to make JSON of them cannot fail.
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
     write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
 }
 
 /// Text for people: what is in a trace can do no harm to a terminal.
-fn print(text: &str) -> Result<(), CliError> {
+pub(crate) fn print(text: &str) -> Result<(), CliError> {
     write_out(&Lines(text).to_string())
 }
 
@@ -364,7 +400,7 @@ fn write_out(text: &str) -> Result<(), CliError> {
 }
 
 /// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
-fn completeness(source: &Source, lost: Lost) -> u8 {
+pub(crate) fn completeness(source: &Source, lost: Lost) -> u8 {
     let cut = source.cut_off().map(ToString::to_string);
     let lost = (lost.total() > 0).then(|| format!("events are missing: {lost}"));
     let code = match (&cut, &lost) {
@@ -389,14 +425,14 @@ fn known_lost(source: &Source) -> Lost {
 }
 
 /// Tells why there is no life table. What was asked for came all the same.
-fn warn_of_lives(lives: Option<&LifeTable>) {
+pub(crate) fn warn_of_lives(lives: Option<&LifeTable>) {
     if let Some(trouble) = lives.and_then(LifeTable::trouble) {
         say(format_args!("note: {trouble}"));
     }
 }
 
 /// Tells what is odd in a text.
-fn warn(source: &Source, warnings: &[String]) {
+pub(crate) fn warn(source: &Source, warnings: &[String]) {
     for warning in warnings {
         say(format_args!("{}: warning: {warning}", source.path().display()));
     }

@@ -21,6 +21,8 @@ pub enum Kind {
     Names,
     /// A recovered trace. One that a run left is not replaced.
     Recovered,
+    /// A profile for another tool, which nothing shows to be ours.
+    Profile,
 }
 
 impl Kind {
@@ -29,6 +31,7 @@ impl Kind {
             Self::Text => "text of a trace",
             Self::Names => "names file",
             Self::Recovered => "recovered trace",
+            Self::Profile => "file known to be an export",
         }
     }
 
@@ -41,6 +44,8 @@ impl Kind {
             || match self {
                 Self::Text => starts_with(starts::TEXT) || starts_with(starts::ORACLE),
                 Self::Names => starts_with(starts::NAMES),
+                // An empty file is nobody's loss.
+                Self::Profile => false,
                 Self::Recovered => {
                     let trace = TraceFile::open(path).ok();
                     trace.is_some_and(|trace| trace.end().is_some_and(|end| end.reason == RECOVERED))

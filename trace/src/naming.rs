@@ -18,6 +18,15 @@ enum Of<'a> {
     Text(Option<&'a TextNames>),
 }
 
+/// Where code is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Code {
+    /// `java/util/HashMap.java`; empty if not known.
+    pub file: String,
+    /// The first line, 0 if not known.
+    pub line: u32,
+}
+
 impl Source {
     /// What its ids mean.
     pub fn naming(&self) -> Naming<'_> {
@@ -84,6 +93,31 @@ impl<'a> Naming<'a> {
             Of::Trace(names, _) => names.site(id).map(|(table, site)| table.method_id(site.method)),
             Of::Text(names) => u32::try_from(names?.site_method(id.0.into())?).ok().map(MethodId),
         }
+    }
+
+    /// Where the code of a method is; `None` if that is not known, as in a text.
+    pub fn code_of_method(&self, id: MethodId) -> Option<Code> {
+        let Of::Trace(names, _) = self.0 else { return None };
+        let (table, method) = names.method(id)?;
+        let class = &table.classes[method.class as usize];
+        let file = match table.str(class.source_file) {
+            "" => String::new(),
+            file => match table.str(class.name).rsplit_once('/') {
+                Some((package, _)) => format!("{package}/{file}"),
+                None => file.to_owned(),
+            },
+        };
+        Some(Code { file, line: method.line })
+    }
+
+    /// The source line of a site, if it is known.
+    pub fn line_of_site(&self, id: SiteId) -> Option<u32> {
+        match self.0 {
+            Of::Trace(names, _) => names.site(id).map(|(_, site)| site.line),
+            // Names end in it.
+            Of::Text(names) => names?.site_text(id.0.into())?.rsplit_once(':')?.1.parse().ok(),
+        }
+        .filter(|&line| line > 0)
     }
 
     /// Descriptor of what a site makes; of a `multianewarray` that of the whole.

@@ -15,7 +15,9 @@ mod tally;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::ops::{AddAssign, ControlFlow};
+use std::ops::ControlFlow;
+
+pub use crate::amount::Amount;
 
 use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -44,33 +46,6 @@ use et_trace::{Thread, Trace};
 
 /// Threads from here up are stacks of virtual threads.
 const FIRST_CONTINUATION: u32 = 1 << 31;
-
-/// Objects and their bytes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
-pub struct Amount {
-    pub objects: u64,
-    pub bytes: u64,
-}
-
-impl Amount {
-    fn add(&mut self, bytes: u64) {
-        self.objects += 1;
-        self.bytes += bytes;
-    }
-
-    fn remove(&mut self, bytes: u64) {
-        self.objects = self.objects.saturating_sub(1);
-        self.bytes = self.bytes.saturating_sub(bytes);
-    }
-}
-
-impl AddAssign for Amount {
-    fn add_assign(&mut self, other: Self) {
-        self.objects += other.objects;
-        self.bytes += other.bytes;
-    }
-}
 
 /// Objects of one class.
 #[derive(Clone, Debug, Serialize, Deserialize)]

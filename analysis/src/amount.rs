@@ -1,0 +1,34 @@
+//! Objects and bytes, which all analyses count.
+
+use std::ops::AddAssign;
+
+use serde::{Deserialize, Serialize};
+
+/// Objects and their bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Amount {
+    pub objects: u64,
+    pub bytes: u64,
+}
+
+impl Amount {
+    /// One object more.
+    pub fn add(&mut self, bytes: u64) {
+        self.objects += 1;
+        self.bytes += bytes;
+    }
+
+    /// One object less.
+    pub(crate) fn remove(&mut self, bytes: u64) {
+        self.objects = self.objects.saturating_sub(1);
+        self.bytes = self.bytes.saturating_sub(bytes);
+    }
+}
+
+impl AddAssign for Amount {
+    fn add_assign(&mut self, other: Self) {
+        self.objects += other.objects;
+        self.bytes += other.bytes;
+    }
+}

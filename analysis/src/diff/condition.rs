@@ -1,0 +1,161 @@
+//! Conditions on a difference, for continuous integration: `bytes > +10%`, `objects of java.lang.String > 5000`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use thiserror::Error;
+
+use super::{Change, Changes, Diff, Differ};
+
+/// A number that a condition is on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Metric {
+    Bytes,
+    Objects,
+    AliveBytes,
+    AliveObjects,
+    PeakBytes,
+}
+
+const METRICS: [(&str, Metric); 5] = [
+    ("bytes", Metric::Bytes),
+    ("objects", Metric::Objects),
+    ("alive-bytes", Metric::AliveBytes),
+    ("alive-objects", Metric::AliveObjects),
+    ("peak-bytes", Metric::PeakBytes),
+];
+
+/// What a number is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Limit {
+    /// So much itself.
+    Value(f64),
+    /// So much more than before.
+    More(f64),
+    /// So many per cent more than before.
+    Percent(f64),
+}
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Condition {
+    text: String,
+    metric: Metric,
+    class: Option<String>,
+    is_above: bool,
+    limit: Limit,
+}
+
+/// Why a text is no condition.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error(
+    "`{0}` is not a condition: write METRIC [of CLASS] > LIMIT, with bytes, objects, alive-bytes, alive-objects or peak-bytes, > or <, \
+     and a limit like +10%, +5M or 2G"
+)]
+pub struct BadCondition(String);
+
+impl fmt::Display for Condition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+impl FromStr for Condition {
+    type Err = BadCondition;
+
+    fn from_str(text: &str) -> Result<Self, BadCondition> {
+        parse(text.trim()).ok_or_else(|| BadCondition(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Condition> {
+    let at = text.find(['>', '<'])?;
+    let (what, limit) = (text[..at].trim(), text[at + 1..].trim());
+    let (metric, class) = match what.split_once(" of ") {
+        Some((metric, class)) => (metric.trim(), Some(class.trim().to_owned())),
+        None => (what, None),
+    };
+    let metric = METRICS.iter().find(|(name, _)| *name == metric)?.1;
+    if class.as_deref() == Some("") || class.is_some() && metric == Metric::PeakBytes {
+        return None;
+    }
+    let limit = match limit.strip_suffix('%') {
+        Some(percent) => Limit::Percent(number(percent.trim())?),
+        None if limit.starts_with(['+', '-']) => Limit::More(number(limit)?),
+        None => Limit::Value(number(limit)?),
+    };
+    Some(Condition { text: text.to_owned(), metric, class, is_above: text.as_bytes()[at] == b'>', limit })
+}
+
+/// `10`, `+1.5`, `5M`, `2Gi`: thousands, or with an `i` 1024s.
+fn number(text: &str) -> Option<f64> {
+    let (digits, base) = match text.strip_suffix('i') {
+        Some(digits) => (digits, 1024f64),
+        None => (text, 1000f64),
+    };
+    let powers = [('k', 1), ('K', 1), ('M', 2), ('G', 3), ('T', 4)];
+    let (digits, power) = match powers.iter().find(|(letter, _)| digits.ends_with(*letter)) {
+        Some((_, power)) => (&digits[..digits.len() - 1], *power),
+        None if base == 1024f64 => return None,
+        None => (digits, 0),
+    };
+    let is_plain = digits.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+    let value: f64 = digits.parse().ok().filter(|_| is_plain)?;
+    Some(value * base.powi(power))
+}
+
+impl Condition {
+    /// Whether it holds: then what the condition warns of has happened. Nothing is known of a class that is in no run.
+    pub fn holds(&self, differ: &Differ, diff: &Diff) -> bool {
+        let changes: Changes = match &self.class {
+            Some(class) => differ.of_class(class).unwrap_or_default(),
+            None => diff.total,
+        };
+        let Change { before, after } = match self.metric {
+            Metric::Bytes => changes.bytes,
+            Metric::Objects => changes.objects,
+            Metric::AliveBytes => changes.alive_bytes,
+            Metric::AliveObjects => changes.alive_objects,
+            Metric::PeakBytes => diff.peak_bytes,
+        };
+        let (before, after) = (before.median as f64, after.median as f64);
+        let limit = match self.limit {
+            Limit::Value(value) => value,
+            Limit::More(more) => before + more,
+            Limit::Percent(percent) => before * (1.0 + percent / 100.0),
+        };
+        if self.is_above { after > limit } else { after < limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn limit(text: &str) -> Option<Limit> {
+        parse(text).map(|condition| condition.limit)
+    }
+
+    #[test]
+    fn conditions_are_read() {
+        assert_eq!(limit("bytes > +10%"), Some(Limit::Percent(10.0)));
+        assert_eq!(limit("peak-bytes>2Gi"), Some(Limit::Value(2.0 * 1024.0 * 1024.0 * 1024.0)));
+        assert_eq!(limit("alive-objects < -1.5k"), Some(Limit::More(-1500.0)));
+        let condition = parse("objects of shop.Order$Line[] > 3").unwrap();
+        assert_eq!((condition.class.as_deref(), condition.metric), (Some("shop.Order$Line[]"), Metric::Objects));
+        for bad in [
+            "",
+            "bytes",
+            "bytes > ",
+            "bytes > many",
+            "lines > 1",
+            "bytes of > 1",
+            "peak-bytes of A > 1",
+            "bytes > 1i",
+            "bytes > inf",
+            "bytes = 1",
+        ] {
+            assert_eq!(parse(bad), None, "{bad}");
+        }
+    }
+}

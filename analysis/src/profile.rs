@@ -1,0 +1,112 @@
+//! An allocation profile: where objects were allocated, by calling context, site and class, with what became of them.
+
+use std::cmp::Reverse;
+use std::io;
+
+use et_names::SiteId;
+use et_trace::model::ContextId;
+use et_trace::population::{Columns, Population, Rows};
+use et_trace::record::AllocKind;
+use et_trace::types::TypeId;
+use rustc_hash::FxHashMap;
+
+use crate::amount::Amount;
+use crate::fold::fold;
+
+/// Where objects were allocated, and what they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Origin {
+    /// Methods on the stack.
+    pub context: ContextId,
+    /// Site; 0: the VM or native code.
+    pub site: SiteId,
+    /// Class.
+    pub class: TypeId,
+    /// They were there when tracing began.
+    pub is_initial: bool,
+}
+
+/// What became of the objects of an origin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cell {
+    /// Allocated while tracing was on.
+    pub allocated: Amount,
+    /// Alive at the end, those included that were there when tracing began.
+    pub alive: Amount,
+    /// Of those allocated, dead before so many bytes were allocated behind them as the profile was asked for.
+    pub young: Amount,
+    /// Bytes times thousands of ticks between the last use and the death, or the end of the trace.
+    pub drag: u64,
+}
+
+impl Cell {
+    /// Adds what became of others.
+    pub fn merge(&mut self, other: &Self) {
+        self.allocated += other.allocated;
+        self.alive += other.alive;
+        self.young += other.young;
+        self.drag = self.drag.saturating_add(other.drag);
+    }
+}
+
+/// All of a trace.
+#[derive(Clone, Debug)]
+pub struct Profile {
+    /// By bytes allocated, most first.
+    pub cells: Vec<(Origin, Cell)>,
+    /// Their sum.
+    pub total: Cell,
+}
+
+/// As it is summed up: drag in bytes times ticks.
+type Cells = FxHashMap<Origin, (Cell, u128)>;
+
+/// Works it out. Objects that die before `young` bytes were allocated behind them die young.
+pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
+    let columns = Columns::CLASS
+        | Columns::KIND
+        | Columns::SIZE
+        | Columns::SITE
+        | Columns::CONTEXT
+        | Columns::BIRTH_BYTES
+        | Columns::LAST_USE_TICK
+        | Columns::DEATH_TICK
+        | Columns::DEATH_BYTES;
+    let each = |cells: &mut Cells, rows: &Rows| {
+        for row in 0..rows.len {
+            let is_initial = rows.kind[row] == AllocKind::Initial;
+            let origin =
+                Origin { context: rows.context[row], site: rows.site[row], class: rows.class[row], is_initial };
+            let (cell, drag) = cells.entry(origin).or_default();
+            let size = rows.size[row];
+            if !is_initial {
+                cell.allocated.add(size);
+            }
+            match rows.death_bytes[row] {
+                None => cell.alive.add(size),
+                Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < young => cell.young.add(size),
+                Some(_) => {}
+            }
+            let ends = rows.death_tick[row].unwrap_or(population.end.tick);
+            *drag += u128::from(size) * u128::from(ends.saturating_sub(rows.last_use_tick[row]));
+        }
+    };
+    let merge = |mut one: Cells, other: Cells| {
+        for (origin, (cell, drag)) in other {
+            let sum = one.entry(origin).or_default();
+            sum.0.merge(&cell);
+            sum.1 += drag;
+        }
+        one
+    };
+    let cells = fold(population, columns, Cells::default, each, merge)?;
+    let mut total = Cell::default();
+    let whole = |(origin, (cell, drag)): (Origin, (Cell, u128))| {
+        let cell = Cell { drag: u64::try_from(drag / 1000).unwrap_or(u64::MAX), ..cell };
+        (origin, cell)
+    };
+    let mut cells: Vec<(Origin, Cell)> = cells.into_iter().map(whole).collect();
+    cells.iter().for_each(|(_, cell)| total.merge(cell));
+    cells.sort_unstable_by_key(|(origin, cell)| (Reverse((cell.allocated.bytes, cell.alive.bytes)), *origin));
+    Ok(Profile { cells, total })
+}

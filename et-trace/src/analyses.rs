@@ -1,0 +1,192 @@
+//! The commands that say what became of objects: `escape`, `correlate`, `pretenure`.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use et_analysis::correlation::{self, By};
+use et_analysis::{Labels, escape as escaping, pretenure as pretenuring};
+use et_lives::{LifeTable, population};
+use et_trace::population::Population;
+use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
+
+use crate::bar::Bar;
+use crate::cli::{CliError, InputArgs, completeness, print, print_json, warn, warn_of_lives};
+
+/// A trace with a row for each of its objects.
+pub(crate) struct Opened {
+    pub source: Source,
+    pub population: Population,
+    lives: Option<Arc<LifeTable>>,
+}
+
+impl Opened {
+    /// Reads a trace, or its life table.
+    pub fn new(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
+        let (source, lives) = input.open(bar)?;
+        let reading = Reading { deaths: input.deaths.into(), ..Reading::default() };
+        let population = population(&source, lives.as_deref(), reading)?;
+        Ok(Self { source, population, lives })
+    }
+
+    /// The same for an analysis that says nothing without deaths.
+    fn with_deaths(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
+        let lacks = |what| CliError::Lacks { path: input.trace.clone(), what };
+        if Deaths::from(input.deaths) == Deaths::None {
+            return Err(lacks("this command is about deaths: leave out --deaths none".to_owned()));
+        }
+        let (source, _) = input.open(bar)?;
+        if source.deaths(Deaths::Trace) == Deaths::None {
+            let why = deaths_unknown(source.events()).unwrap_or_default();
+            return Err(lacks(format!("{why}; instrument with --events all to learn when objects die")));
+        }
+        drop(source);
+        Self::new(input, bar)
+    }
+
+    pub fn labels(&self) -> Labels<'_> {
+        Labels::of(&self.source, &self.population)
+    }
+
+    /// Says what is missing; the exit code.
+    pub fn finish(&self) -> u8 {
+        warn_of_lives(self.lives.as_deref());
+        warn(&self.source, &self.population.warnings);
+        completeness(&self.source, self.population.lost)
+    }
+}
+
+/// How much is shown, and how.
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// How many rows to list
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    top: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EscapeArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn escape(args: &EscapeArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(&args.input, &bar)?;
+    let found = escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows)?;
+    drop(bar);
+    if args.show.json {
+        print_json(&found)?
+    } else {
+        print(&escaping::render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    /// Allocation site and class
+    Site,
+    /// Class
+    Class,
+    /// Calling context of the allocation, with site and class
+    Context,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Site => Self::Site,
+            ByArg::Class => Self::Class,
+            ByArg::Context => Self::Context,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CorrelateArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// What objects are taken together by
+    #[arg(long, value_enum, default_value = "site")]
+    by: ByArg,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn correlate(args: &CorrelateArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(&args.input, &bar)?;
+    let found = correlation::correlation(&opened.population, opened.labels(), args.by.into(), args.show.top)
+        .map_err(CliError::Rows)?;
+    drop(bar);
+    if args.show.json {
+        print_json(&found)?
+    } else {
+        print(&correlation::render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PretenureArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Sizes of the nursery: 4M, 512k
+    #[arg(long, value_delimiter = ',', default_value = "1M,4M,16M,64M", value_name = "SIZE,…", value_parser = size)]
+    nursery: Vec<u64>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// `64k`, `4M`, `1G`: as the VM's options take sizes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let (digits, shift) = match text.as_bytes().last() {
+        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
+        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
+        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
+    size.filter(|&size| size > 0).ok_or_else(|| "a size is a number with k, M or G behind it: 4M".to_owned())
+}
+
+pub(crate) fn pretenure(args: &PretenureArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(&args.input, &bar)?;
+    let found = pretenuring::pretenuring(&opened.population, opened.labels(), args.nursery.clone(), args.show.top)
+        .map_err(CliError::Rows)?;
+    drop(bar);
+    if args.show.json {
+        print_json(&found)?
+    } else {
+        print(&pretenuring::render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+/// A profile of a trace for other tools says what it is of.
+pub(crate) fn program(source: &Source) -> String {
+    let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    name(source.path().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_the_vm() {
+        assert_eq!(size("4M"), Ok(4 << 20));
+        assert_eq!(size("512k"), Ok(512 << 10));
+        assert_eq!(size("7"), Ok(7));
+        for bad in ["", "M", "-1M", "0", "99999999999G", "4MB"] {
+            assert!(size(bad).is_err(), "{bad}");
+        }
+    }
+}

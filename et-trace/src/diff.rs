@@ -1,0 +1,80 @@
+//! `et-trace diff`: what changed between runs.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use et_analysis::diff::{Condition, Differ, Side, render};
+
+use crate::analyses::Opened;
+use crate::bar::Bar;
+use crate::cli::{CliError, DeathsArg, FAILED, InputArgs, OK, print, print_json, say};
+
+#[derive(Debug, Args)]
+pub(crate) struct DiffArgs {
+    /// A run before the change, and one after it
+    #[arg(num_args = 2, value_names = ["BEFORE", "AFTER"], conflicts_with_all = ["before", "after"])]
+    traces: Vec<PathBuf>,
+    /// Runs before the change: medians are compared, and a change counts if it is outside what runs differ by anyway
+    #[arg(long, num_args = 1.., value_name = "TRACE", requires = "after")]
+    before: Vec<PathBuf>,
+    /// Runs after the change
+    #[arg(long, num_args = 1.., value_name = "TRACE", requires = "before")]
+    after: Vec<PathBuf>,
+    /// End with exit code 1 if this holds: 'bytes > +10%', 'objects of java.lang.String > 5000'. METRIC [of CLASS] > LIMIT;
+    /// metrics: bytes, objects, alive-bytes, alive-objects, peak-bytes
+    #[arg(long, value_name = "CONDITION")]
+    fail_if: Vec<Condition>,
+    /// Leave out what changed by less than that share of all bytes, in per cent
+    #[arg(long, default_value_t = 0.1, value_name = "PERCENT", value_parser = percent)]
+    least: f64,
+    /// Where deaths come from
+    #[arg(long, value_enum, default_value = "trace")]
+    deaths: DeathsArg,
+    /// Neither use nor make life tables
+    #[arg(long)]
+    no_lives: bool,
+    /// How many rows of each table to list
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    top: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value = text.parse::<f64>().ok().filter(|value| (0.0..=100.0).contains(value));
+    value.ok_or_else(|| "a share is a number from 0 to 100".to_owned())
+}
+
+pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
+    let sides = match args.traces.as_slice() {
+        [before, after] => [vec![before.clone()], vec![after.clone()]],
+        _ => [args.before.clone(), args.after.clone()],
+    };
+    if sides.iter().any(Vec::is_empty) {
+        return Err(CliError::NoSides);
+    }
+    let bar = Bar::new(true);
+    let mut differ = Differ::default();
+    let mut code = OK;
+    for (side, traces) in [Side::Before, Side::After].into_iter().zip(&sides) {
+        for trace in traces {
+            let input = InputArgs::of(trace.clone(), args.deaths, args.no_lives);
+            let opened = Opened::new(&input, &bar)?;
+            differ.add(side, &opened.population, opened.labels()).map_err(CliError::Rows)?;
+            code = code.max(opened.finish());
+        }
+    }
+    drop(bar);
+    let diff = differ.diff(args.least / 100.0, args.top);
+    if args.json {
+        print_json(&diff)?;
+    } else {
+        print(&render(&diff))?;
+    }
+    for condition in args.fail_if.iter().filter(|condition| condition.holds(&differ, &diff)) {
+        say(format_args!("--fail-if '{condition}' holds"));
+        code = FAILED;
+    }
+    Ok(code)
+}

@@ -1,0 +1,90 @@
+//! What stacks are weighted by.
+
+use et_analysis::profile::Cell;
+
+/// What stacks are weighted by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Bytes allocated.
+    Bytes,
+    /// Objects allocated.
+    Objects,
+    /// Bytes alive at the end.
+    AliveBytes,
+    /// Objects alive at the end.
+    AliveObjects,
+    /// Bytes that died young.
+    YoungBytes,
+    /// Objects that died young.
+    YoungObjects,
+    /// Bytes times thousands of ticks between the last use and the death.
+    Drag,
+}
+
+/// What a weight counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unit {
+    Bytes,
+    Count,
+    Drag,
+}
+
+impl Weight {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::Objects,
+        Self::Bytes,
+        Self::AliveObjects,
+        Self::AliveBytes,
+        Self::YoungObjects,
+        Self::YoungBytes,
+        Self::Drag,
+    ];
+
+    /// That of an origin.
+    pub fn of(self, cell: &Cell) -> u64 {
+        match self {
+            Self::Bytes => cell.allocated.bytes,
+            Self::Objects => cell.allocated.objects,
+            Self::AliveBytes => cell.alive.bytes,
+            Self::AliveObjects => cell.alive.objects,
+            Self::YoungBytes => cell.young.bytes,
+            Self::YoungObjects => cell.young.objects,
+            Self::Drag => cell.drag,
+        }
+    }
+
+    /// For people.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Bytes => "bytes allocated",
+            Self::Objects => "objects allocated",
+            Self::AliveBytes => "bytes alive at the end",
+            Self::AliveObjects => "objects alive at the end",
+            Self::YoungBytes => "bytes that died young",
+            Self::YoungObjects => "objects that died young",
+            Self::Drag => "drag (bytes times thousands of ticks after the last use)",
+        }
+    }
+
+    /// As pprof names sample types; the first four are those of Go's heap profiles.
+    pub(crate) fn pprof(self) -> &'static str {
+        match self {
+            Self::Bytes => "alloc_space",
+            Self::Objects => "alloc_objects",
+            Self::AliveBytes => "inuse_space",
+            Self::AliveObjects => "inuse_objects",
+            Self::YoungBytes => "young_space",
+            Self::YoungObjects => "young_objects",
+            Self::Drag => "drag",
+        }
+    }
+
+    pub(crate) fn unit(self) -> Unit {
+        match self {
+            Self::Bytes | Self::AliveBytes | Self::YoungBytes => Unit::Bytes,
+            Self::Objects | Self::AliveObjects | Self::YoungObjects => Unit::Count,
+            Self::Drag => Unit::Drag,
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! What `et-trace` works out of what became of objects: a program whose answers are known, and what other tools read of it.
+
+use std::collections::BTreeMap;
+use std::io::Read;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::program::{Run, Setup};
+use serde_json::Value;
+use xtask::jdks::Jdk;
+
+/// Each sees the VM's objects as well; one JDK of each way to make lambdas is enough.
+const JDKS: [u32; 2] = [17, 25];
+
+fn main() -> ExitCode {
+    let cases: [(&str, lab::Case); 5] =
+        [("escape", escape), ("correlate", correlate), ("pretenure", pretenure), ("diff", diff), ("export", export)];
+    let none = |_: &Lab, _: &Jdk| None;
+    let trials =
+        cases.into_iter().flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, &none, case)));
+    lab::run(trials.collect()).exit_code()
+}
+
+fn traced(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<Run> {
+    let setup = Setup { both, ..Setup::default() };
+    Run::with(lab, jdk, &format!("analyses_{test}"), "analyses/Lives", setup)
+}
+
+fn et_trace(lab: &Lab, arguments: &[&str], run: &Run) -> Command {
+    let mut command = Command::new(lab.tools.et_trace());
+    command.args(arguments).arg(&run.trace);
+    command
+}
+
+fn json(lab: &Lab, arguments: &[&str], run: &Run) -> Result<Value> {
+    let output = et_trace(lab, &[arguments, &["--json", "--top", "100000"]].concat(), run).output()?;
+    ensure!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+/// The line of the site that makes objects of a class of the program.
+fn line<'a>(found: &'a Value, class: &str) -> Result<&'a Value> {
+    let name = format!("Lives${class}");
+    let lines = found["sites"].as_array().context("no sites")?;
+    lines.iter().find(|line| line["type"] == name.as_str()).with_context(|| format!("no site makes {name}"))
+}
+
+fn escape(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "escape", &[])?;
+    let found = json(lab, &["escape"], &run)?;
+    // All, captured, out of their frame, seen by another thread.
+    let expected = [
+        ("Local", [100, 100, 0, 0]),
+        ("Returned", [50, 0, 50, 0]),
+        ("Box", [40, 40, 0, 0]),
+        ("Item", [40, 40, 0, 0]),
+        ("Kept", [2000, 0, 2000, 0]),
+        ("Shared", [10, 0, 0, 10]),
+    ];
+    for (class, expected) in expected {
+        let line = line(&found, class)?;
+        let counts =
+            ["allocated", "captured", "escapedFrame", "escapedThread"].map(|reach| line[reach]["objects"].clone());
+        ensure!(counts == expected.map(Value::from), "{class}: {counts:?} instead of {expected:?}");
+    }
+    let dies_in = |class| -> Result<_> {
+        let at = &line(&found, class)?["diesIn"];
+        Ok((at["method"].clone(), at["levelsUp"].clone(), at["objects"].clone()))
+    };
+    ensure!(dies_in("Returned")? == ("Lives.take".into(), 1.into(), 50.into()), "{:?}", dies_in("Returned")?);
+    ensure!(dies_in("Local")? == ("Lives.local".into(), 0.into(), 100.into()), "{:?}", dies_in("Local")?);
+    run.clean()
+}
+
+fn correlate(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "correlate", &[])?;
+    for by in ["site", "class", "context"] {
+        let found = json(lab, &["correlate", "--by", by], &run)?;
+        let pairs = found["pairs"].as_array().context("no pairs")?;
+        let is = |kind: &Value, class: &str| kind["type"] == format!("Lives${class}").as_str();
+        let ours = |one: &str, other: &str| {
+            pairs.iter().find(|pair| {
+                is(&pair["one"], one) && is(&pair["other"], other) || is(&pair["one"], other) && is(&pair["other"], one)
+            })
+        };
+        let pair = ours("Box", "Item").with_context(|| format!("by {by}: boxes and items do not die together"))?;
+        for kind in ["one", "other"] {
+            ensure!(pair[kind]["died"] == 40 && pair[kind]["withOther"] == 40, "by {by}: {pair}");
+        }
+        ensure!(ours("Local", "Returned").is_none(), "by {by}: these die alone");
+    }
+    run.clean()
+}
+
+fn pretenure(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "pretenure", &[])?;
+    // Kept objects are some 32 KB: with a nursery of 1 KB all but the last few are alive at the next collection.
+    let found = json(lab, &["pretenure", "--nursery", "1k,1G"], &run)?;
+    let kept = line(&found, "Kept")?;
+    let survived = kept["survived"][0]["objects"].as_u64().context("no number")?;
+    ensure!((1900..=2000).contains(&survived), "{kept}");
+    ensure!(kept["pretenureAt"] == serde_json::json!([1024]), "{kept}");
+    let local = line(&found, "Local")?;
+    ensure!(local["survived"][0]["objects"].as_u64().is_some_and(|survived| survived < 50), "{local}");
+    ensure!(local["survived"][1]["objects"] == 0 && kept["survived"][1]["objects"] == 0, "nothing fills a gigabyte");
+    run.clean()
+}
+
+fn diff(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (before, same) = (traced(lab, jdk, "diff_before", &[])?, traced(lab, jdk, "diff_same", &[])?);
+    let after = traced(lab, jdk, "diff_after", &["-Dfactor=3"])?;
+    let path = |run: &Run| run.trace.display().to_string();
+    let compare = |more: &[&str], other: &Run| -> Result<(Option<i32>, Value, String)> {
+        let arguments = [&["diff", "--json", "--least", "1", "--top", "1000"], more].concat();
+        let mut command = Command::new(lab.tools.et_trace());
+        let output = command.args(&arguments).args([&before.trace, &other.trace]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let found = serde_json::from_slice(&output.stdout).with_context(|| said.clone())?;
+        Ok((output.status.code(), found, said))
+    };
+    let (code, found, said) = compare(&["--fail-if", "bytes of Lives$Kept > +1%"], &same)?;
+    ensure!(code == Some(0) && said.is_empty(), "{code:?} {said}");
+    for table in ["classes", "sites", "contexts"] {
+        let lines = found[table]["lines"].as_array().context("no lines")?;
+        let ours: Vec<&Value> =
+            lines.iter().filter(|line| line["type"].as_str().is_some_and(|ty| ty.starts_with("Lives"))).collect();
+        ensure!(ours.is_empty(), "two equal runs differ: {ours:?}");
+    }
+    let condition = "objects of Lives$Kept > +100%";
+    let (code, found, said) = compare(&["--fail-if", condition], &after)?;
+    ensure!(code == Some(1) && said.contains(condition), "{code:?} {said}");
+    let lines = found["sites"]["lines"].as_array().context("no lines")?;
+    let kept = lines.iter().find(|line| line["type"] == "Lives$Kept").context("what changed is not found")?;
+    ensure!(kept["method"] == "Lives.keep", "{kept}");
+    ensure!(kept["objects"]["before"]["median"] == 2000 && kept["objects"]["after"]["median"] == 6000, "{kept}");
+    ensure!(kept["aliveObjects"]["after"]["median"] == 6000, "{kept}");
+    // Several of each: the median counts.
+    let several = Command::new(lab.tools.et_trace())
+        .args(["diff", "--json", "--before", &path(&before), &path(&same), "--after", &path(&after)])
+        .output()?;
+    let found: Value = serde_json::from_slice(&several.stdout)?;
+    ensure!(found["runs"] == serde_json::json!([2, 1]), "{}", found["runs"]);
+    before.clean()
+}
+
+/// Bytes that a class's objects have in a profile of collapsed stacks.
+fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "export", &[])?;
+    let written = |format: &str, weight: &str| -> Result<Vec<u8>> {
+        let output = et_trace(lab, &["export", "--to", format, "--weight", weight], &run).output()?;
+        ensure!(output.status.success(), "{format}: {}", String::from_utf8_lossy(&output.stderr));
+        Ok(output.stdout)
+    };
+    let stacks = String::from_utf8(written("collapsed", "objects")?)?;
+    let mut objects: BTreeMap<&str, u64> = BTreeMap::new();
+    for line in stacks.lines() {
+        let (stack, count) = line.rsplit_once(' ').context("no weight")?;
+        let class = stack.rsplit(';').next().unwrap_or_default();
+        *objects.entry(class).or_default() += count.parse::<u64>()?;
+    }
+    let ours = ["Local", "Returned", "Box", "Item", "Kept", "Shared"].map(|class| objects[&*format!("Lives${class}")]);
+    ensure!(ours == [100, 50, 40, 40, 2000, 10], "{ours:?}");
+    let keep = stacks.lines().find(|line| line.contains("Lives$Kept")).context("no stack")?;
+    ensure!(keep.starts_with("Lives.main;Lives.keep:") && keep.ends_with(";Lives$Kept 2000"), "{keep}");
+    let total: u64 = objects.values().sum();
+
+    let speedscope: Value = serde_json::from_slice(&written("speedscope", "objects")?)?;
+    let profile = &speedscope["profiles"][0];
+    let weights: u64 = profile["weights"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum();
+    ensure!(weights == total && profile["endValue"] == total, "{weights} of {total}");
+    let firefox: Value = serde_json::from_slice(&written("firefox", "objects")?)?;
+    let weights: u64 =
+        firefox["threads"][0]["samples"]["weight"].as_array().into_iter().flatten().filter_map(Value::as_u64).sum();
+    ensure!(weights == total, "{weights} of {total}");
+    let chrome: Value = serde_json::from_slice(&written("chrome", "objects")?)?;
+    let weights: u64 = chrome["samples"].as_array().into_iter().flatten().filter_map(|s| s["size"].as_u64()).sum();
+    ensure!(weights == total && self_sizes(&chrome["head"]) == total, "{weights} of {total}");
+    let pprof = written("pprof", "objects")?;
+    let mut raw = Vec::new();
+    flate2::read::GzDecoder::new(pprof.as_slice()).read_to_end(&mut raw)?;
+    ensure!(raw.windows(10).any(|part| part == b"Lives.keep"), "names are strings of the profile");
+    if serde_json::from_slice::<Value>(&pprof).is_ok() {
+        bail!("a profile for pprof is no text");
+    }
+    run.clean()
+}
+
+fn self_sizes(node: &Value) -> u64 {
+    let below: u64 = node["children"].as_array().into_iter().flatten().map(self_sizes).sum();
+    below + node["selfSize"].as_u64().unwrap_or(0)
+}
