@@ -2,6 +2,7 @@
 
 mod amount;
 pub mod compare;
+pub mod connectivity;
 pub mod correlation;
 pub mod diff;
 pub mod escape;
@@ -10,6 +11,7 @@ pub mod heap;
 mod labels;
 pub mod pretenure;
 pub mod profile;
+pub mod shape;
 pub mod summary;
 mod table;
 pub mod validate;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
 use et_analysis::correlation::{self, By};
-use et_analysis::{Labels, escape as escaping, pretenure as pretenuring};
+use et_analysis::{Labels, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
 use et_lives::{LifeTable, population};
 use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
@@ -166,6 +166,52 @@ pub(crate) fn pretenure(args: &PretenureArgs) -> Result<u8, CliError> {
         print_json(&found)?
     } else {
         print(&pretenuring::render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectivityArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn connectivity(args: &ConnectivityArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(&args.input, &bar)?;
+    let (found, ending) = connecting::connectivity(&opened.source, &opened.population, opened.labels(), args.show.top)?;
+    drop((bar, ending));
+    if args.show.json {
+        print_json(&found)?
+    } else {
+        print(&connecting::render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShapeArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// At how many moments the heap is looked at
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    moments: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn shape(args: &ShapeArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(&args.input, &bar)?;
+    let (found, ending) = shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?;
+    drop((bar, ending));
+    if args.json {
+        print_json(&found)?
+    } else {
+        print(&shape::render(&found))?
     }
     Ok(opened.finish())
 }

@@ -88,6 +88,10 @@ enum Command {
     Escape(analyses::EscapeArgs),
     /// Shows which objects die together
     Correlate(analyses::CorrelateArgs),
+    /// Shows which objects die because the object that leads to them dies
+    Connectivity(analyses::ConnectivityArgs),
+    /// Shows how deep the heap is over time, and how many references lead to its objects
+    Shape(analyses::ShapeArgs),
     /// Shows which sites' objects survive the nursery of a generational collector
     Pretenure(analyses::PretenureArgs),
     /// Compares allocations of runs: what changed by class, site and calling context
@@ -355,6 +359,8 @@ pub fn main() -> ExitCode {
         Command::Recover(args) => run_recover(args),
         Command::Escape(args) => analyses::escape(args),
         Command::Correlate(args) => analyses::correlate(args),
+        Command::Connectivity(args) => analyses::connectivity(args),
+        Command::Shape(args) => analyses::shape(args),
         Command::Pretenure(args) => analyses::pretenure(args),
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),

@@ -31,7 +31,7 @@ impl Kind {
             Self::Text => "text of a trace",
             Self::Names => "names file",
             Self::Recovered => "recovered trace",
-            Self::Profile => "file known to be an export",
+            Self::Profile => "profile",
         }
     }
 
@@ -62,6 +62,8 @@ pub enum OutputError {
     SameFile { path: PathBuf },
     #[error("{path} exists and is not a {what}: write to another file, or replace it with --force", path = path.display(), what = kind.name())]
     NotOurs { path: PathBuf, kind: Kind },
+    #[error("{path} exists: write to another file, or replace it with --force", path = path.display())]
+    Exists { path: PathBuf },
     #[error("cannot write {path}: {source}", path = path.display())]
     Io { path: PathBuf, source: io::Error },
 }
@@ -104,7 +106,12 @@ impl Output {
             Some(there) if !there.is_file() => To::Directly(File::options().write(true).open(path).map_err(fail)?),
             there => {
                 if there.is_some() && !force && !kind.is_at(path).map_err(fail)? {
-                    return Err(OutputError::NotOurs { path: path.to_owned(), kind });
+                    let path = path.to_owned();
+                    return Err(match kind {
+                        // What one tool's profile looks like, another's may.
+                        Kind::Profile => OutputError::Exists { path },
+                        kind => OutputError::NotOurs { path, kind },
+                    });
                 }
                 // A link stays one, and what it leads to is replaced.
                 let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };

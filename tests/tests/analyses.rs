@@ -107,6 +107,36 @@ fn pretenure(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
+fn connectivity(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "connectivity", &[])?;
+    let found = json(lab, &["connectivity"], &run)?;
+    let item = line(&found, "Item")?;
+    ensure!(item["died"]["objects"] == 40 && item["withKey"]["objects"] == 40, "{item}");
+    ensure!(item["key"]["type"] == "Lives$Box" && item["key"]["objects"] == 40, "{item}");
+    let boxes = line(&found, "Box")?;
+    ensure!(boxes["died"]["objects"] == 40 && boxes["withKey"]["objects"] == 0, "{boxes}");
+    run.clean()
+}
+
+fn shape(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "shape", &[])?;
+    let output = et_trace(lab, &["shape", "--json", "--moments", "10"], &run).output()?;
+    let shapes: Vec<Value> = serde_json::from_slice(&output.stdout)?;
+    ensure!(shapes.len() == 10, "{} moments", shapes.len());
+    let summary = run.summary(lab)?;
+    let number = |value: &Value| value.as_u64().context("no number");
+    let records = |letter: &str| summary["records"][letter].as_u64().unwrap_or(0);
+    let born: u64 = ["A", "I", "N", "P", "V"].into_iter().map(records).sum();
+    let last = &shapes[9];
+    ensure!(number(&last["alive"]["objects"])? == born - records("D"), "{last}");
+    for shape in &shapes {
+        let objects = number(&shape["alive"]["objects"])?;
+        ensure!(number(&shape["unreferenced"])? + number(&shape["referencedOnce"])? <= objects, "{shape}");
+        ensure!(number(&shape["depth"])? >= 3, "a map of a list of strings is deeper: {shape}");
+    }
+    run.clean()
+}
+
 fn diff(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (before, same) = (traced(lab, jdk, "diff_before", &[])?, traced(lab, jdk, "diff_same", &[])?);
     let after = traced(lab, jdk, "diff_after", &["-Dfactor=3"])?;
@@ -144,7 +174,6 @@ fn diff(lab: &Lab, jdk: &Jdk) -> Result<()> {
     before.clean()
 }
 
-/// Bytes that a class's objects have in a profile of collapsed stacks.
 fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = traced(lab, jdk, "export", &[])?;
     let written = |format: &str, weight: &str| -> Result<Vec<u8>> {
