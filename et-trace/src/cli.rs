@@ -422,10 +422,7 @@ pub(crate) fn completeness(source: &Source, lost: Lost) -> u8 {
 /// What is known to be missing without a look at the events.
 fn known_lost(source: &Source) -> Lost {
     match source {
-        Source::Trace(trace) => {
-            let (events, discarded_bytes) = (trace.file.lost_events(), trace.file.discarded_bytes());
-            Lost { events, discarded_bytes, ..Lost::default() }
-        }
+        Source::Trace(trace) => Lost::known(&trace.file),
         Source::Text(_) => Lost::default(),
     }
 }

@@ -14,8 +14,15 @@ use xtask::jdks::Jdk;
 const JDKS: [u32; 2] = [17, 25];
 
 fn main() -> ExitCode {
-    let cases: [(&str, lab::Case); 5] =
-        [("escape", escape), ("correlate", correlate), ("pretenure", pretenure), ("diff", diff), ("export", export)];
+    let cases: [(&str, lab::Case); 7] = [
+        ("escape", escape),
+        ("correlate", correlate),
+        ("pretenure", pretenure),
+        ("connectivity", connectivity),
+        ("shape", shape),
+        ("diff", diff),
+        ("export", export),
+    ];
     let none = |_: &Lab, _: &Jdk| None;
     let trials =
         cases.into_iter().flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, &none, case)));

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use et_names::units::counted;
 
+use crate::file::TraceFile;
+
 macro_rules! anomalies {
     ($($(#[$doc:meta])* $name:ident: $text:literal,)*) => {
         /// Counts of what did not fit while events were turned into records.
@@ -77,6 +79,11 @@ pub struct Lost {
 }
 
 impl Lost {
+    /// What the runtime says of it, without a look at the events.
+    pub fn known(file: &TraceFile) -> Self {
+        Self { events: file.lost_events(), discarded_bytes: file.discarded_bytes(), ..Self::default() }
+    }
+
     /// One number for `# lost`.
     pub fn total(&self) -> u64 {
         self.events + self.undecodable_pieces + u64::from(self.discarded_bytes > 0)

@@ -127,8 +127,7 @@ impl Trace {
 
 pub(crate) fn run(trace: &Trace, visit: impl Visit) -> Result<Outcome, ReadError> {
     let mut shared = Shared::new(&trace.file, &trace.names, &trace.classes);
-    shared.lost.events = trace.file.lost_events();
-    shared.lost.discarded_bytes = trace.file.discarded_bytes();
+    shared.lost = Lost::known(&trace.file);
     let mut resolver = Resolver::new(trace, visit);
     resolver.initial(&mut shared.anomalies)?;
     let (firsts, open) = (trace.threads.iter().enumerate().filter_map(|at| first(trace, at)), |at| open(trace, at));
