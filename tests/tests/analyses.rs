@@ -130,7 +130,7 @@ fn shape(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let output = et_trace(lab, &["shape", "--json", "--moments", "10"], &run).output()?;
     let shapes: Vec<Value> = serde_json::from_slice(&output.stdout)?;
     ensure!(shapes.len() == 10, "{} moments", shapes.len());
-    let summary = run.summary(lab)?;
+    let summary = json(lab, &["summary"], &run)?;
     let number = |value: &Value| value.as_u64().context("no number");
     let records = |letter: &str| summary["records"][letter].as_u64().unwrap_or(0);
     let born: u64 = ["A", "I", "N", "P", "V"].into_iter().map(records).sum();
