@@ -11,6 +11,7 @@ pub mod heap;
 mod labels;
 pub mod pretenure;
 pub mod profile;
+pub mod report;
 pub mod shape;
 pub mod summary;
 mod table;

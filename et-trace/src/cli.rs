@@ -17,6 +17,7 @@ use crate::bar::Bar;
 use crate::diff;
 use crate::export;
 use crate::output::{Kind, Output, OutputError};
+use crate::report::{self, NoReport, ReportArgs};
 use et_analysis::compare::{self, CompareError};
 use et_analysis::summary::Summary;
 use et_analysis::{summary, validate};
@@ -49,6 +50,7 @@ const CLOSED: u8 = 141;
 Examples:
   et-trace summary app.ettrace                 what the program's objects did
   et-trace summary --json app.ettrace          the same, machine-readable
+  et-trace report app.ettrace -o report.html   a page with graphs, for a browser
   et-trace text app.ettrace --names app.names  every record, and what its ids mean
   et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
   et-trace validate app.ettrace                check the trace's invariants
@@ -76,6 +78,8 @@ struct Cli {
 enum Command {
     /// Shows peak memory, packages and sites that allocate most, what grew, and what the trace lacks
     Summary(SummaryArgs),
+    /// Writes a page that shows allocation, lifetimes, what was alive when, and what looks like a leak
+    Report(ReportArgs),
     /// Prints each record as a line of text
     Text(TextArgs),
     /// Checks the invariants of a trace: allocations, nesting, old targets, exceptions, deaths
@@ -145,7 +149,7 @@ impl InputArgs {
         Ok((source, lives))
     }
 
-    fn reading(&self, clock: ClockArg) -> Reading {
+    pub(crate) fn reading(&self, clock: ClockArg) -> Reading {
         Reading { deaths: self.deaths.into(), clock: clock.into(), ..Reading::default() }
     }
 }
@@ -174,7 +178,7 @@ impl From<DeathsArg> for Deaths {
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum ClockArg {
+pub(crate) enum ClockArg {
     /// M, E and X
     Et,
     /// T and H as well
@@ -312,6 +316,8 @@ pub(crate) enum CliError {
     NoCollector { path: PathBuf },
     #[error(transparent)]
     Compare(#[from] CompareError),
+    #[error(transparent)]
+    Report(#[from] NoReport),
     #[error("{path} is complete: there is nothing to recover", path = path.display())]
     Whole { path: PathBuf },
     #[error(transparent)]
@@ -353,6 +359,7 @@ pub fn main() -> ExitCode {
     };
     let done = match &cli.command {
         Command::Summary(args) => run_summary(args),
+        Command::Report(args) => report::run(args),
         Command::Text(args) => run_text(args),
         Command::Validate(args) => run_validate(args),
         Command::CompareDeaths(args) => run_compare_deaths(args),

@@ -7,3 +7,4 @@ pub mod cli;
 mod diff;
 mod export;
 mod output;
+mod report;

@@ -23,6 +23,8 @@ pub enum Kind {
     Recovered,
     /// A profile for another tool, which nothing shows to be ours.
     Profile,
+    /// A report.
+    Report,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             Self::Names => "names file",
             Self::Recovered => "recovered trace",
             Self::Profile => "profile",
+            Self::Report => "report",
         }
     }
 
@@ -46,6 +49,7 @@ impl Kind {
                 Self::Names => starts_with(starts::NAMES),
                 // An empty file is nobody's loss.
                 Self::Profile => false,
+                Self::Report => starts_with(et_report::START),
                 Self::Recovered => {
                     let trace = TraceFile::open(path).ok();
                     trace.is_some_and(|trace| trace.end().is_some_and(|end| end.reason == RECOVERED))

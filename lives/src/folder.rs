@@ -149,7 +149,7 @@ fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
         || crate::TABLES.contains(&name)
-        || name.starts_with("summary-") && name.ends_with(".json")
+        || (name.starts_with("summary-") || name.starts_with("report-")) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }
 

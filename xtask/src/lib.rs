@@ -1,6 +1,8 @@
 //! The project's own chores, each a module: build, demo, test, bench, and what they share.
 
+pub mod assets;
 pub mod bench;
+pub mod browser;
 pub mod build;
 pub mod command;
 pub mod completeness;

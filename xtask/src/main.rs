@@ -3,7 +3,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs, reading,
+    assets, bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs, reading,
     setup, startup, test, verify_world,
 };
 
@@ -48,6 +48,8 @@ enum Chore {
     Loom,
     /// Make an archive to unpack anywhere, and a Debian package
     Dist(dist::Options),
+    /// Bundle the JavaScript libraries of reports anew (needs npm)
+    Assets,
     /// Generate the tables of options in docs from the code
     Docs,
     /// Install or list what the tests need: a JDK, packages of the workloads
@@ -84,6 +86,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Dist(options) => dist::run(&layout, &options),
+        Chore::Assets => assets::run(&layout),
         Chore::Docs => docs::run(&layout),
         Chore::Setup => setup::for_tests(&layout),
         Chore::Cost(_) => Ok(()),

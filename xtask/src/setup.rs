@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use crate::browser;
 use crate::jdks;
 use crate::layout::Layout;
 use crate::packages;
@@ -20,6 +21,9 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     }
     if let Err(error) = build_tools() {
         eprintln!("note: tests of plugins will be skipped: {error:#}");
+    }
+    if let Err(error) = browser::ensure() {
+        eprintln!("note: tests of reports in a browser will be skipped: {error:#}");
     }
     if let Err(error) = jdks::fetch_missing(layout) {
         eprintln!("note: tests on some JDKs will be skipped: {error:#}");

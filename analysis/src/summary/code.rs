@@ -39,7 +39,7 @@ impl Default for Callers {
 
 /// A package, by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct PackageId(u32);
+pub(crate) struct PackageId(u32);
 
 impl PackageId {
     /// Of what no code is known of: the JVM did it.
@@ -48,7 +48,7 @@ impl PackageId {
 
 /// A package of somebody's.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Package {
+pub(crate) struct Package {
     pub origin: Origin,
     /// For people: `java.util`.
     pub name: String,
@@ -72,7 +72,7 @@ struct Main {
 
 /// All methods that ran or made something, and their packages.
 #[derive(Debug)]
-pub(super) struct Code<'a> {
+pub(crate) struct Code<'a> {
     source: &'a Source,
     main: Main,
     /// Packages of the artifacts that were instrumented before the run, by internal names.

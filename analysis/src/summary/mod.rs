@@ -1,6 +1,6 @@
 //! What a user wants to know of a trace at first.
 
-mod code;
+pub(crate) mod code;
 mod cut;
 mod held;
 mod info;

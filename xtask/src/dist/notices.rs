@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use crate::assets;
 use crate::command;
 use crate::layout::Layout;
 
@@ -31,7 +32,10 @@ pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
     metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
     let metadata = command::read(metadata.current_dir(&layout.repo))?;
     let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
-    let mut files = vec![(FILE, text(&linked(&metadata)?)?)];
+    let libraries = assets::vendor(layout).join("LICENSES");
+    let libraries = fs::read_to_string(&libraries).with_context(|| format!("cannot read {}", libraries.display()))?;
+    let of_pages = format!("\nPages made by et-trace report contain the libraries below.\n\n{libraries}");
+    let mut files = vec![(FILE, text(&linked(&metadata)?)? + &of_pages)];
     let sysroot = command::read(Command::new("rustc").args(["--print", "sysroot"]))?;
     // A compiler from elsewhere may come without it; the list names the library in any case.
     if let Ok(of_rust) = fs::read_to_string(Path::new(sysroot.trim()).join(OF_RUST.0)) {

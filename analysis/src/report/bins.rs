@@ -1,0 +1,65 @@
+//! Rows of counters along an axis of which nobody knows beforehand how long it is.
+
+use std::mem;
+use std::ops::AddAssign;
+
+/// Bins of equal width. Where a value comes that is beyond the last, each takes its neighbour in, and is twice as wide.
+#[derive(Clone, Debug)]
+pub(super) struct Bins<T> {
+    width: u64,
+    most: usize,
+    bins: Vec<T>,
+}
+
+impl<T: Copy + Default + AddAssign> Bins<T> {
+    /// Up to `most` of them, none narrower than `width`.
+    pub fn new(width: u64, most: usize) -> Self {
+        Self { width: width.max(1), most: most.max(2), bins: Vec::new() }
+    }
+
+    /// The bin of a value.
+    pub fn at(&mut self, value: u64) -> &mut T {
+        while value / self.width >= self.most as u64 {
+            self.fold();
+        }
+        let index = (value / self.width) as usize;
+        if index >= self.bins.len() {
+            self.bins.resize(index + 1, T::default());
+        }
+        &mut self.bins[index]
+    }
+
+    fn fold(&mut self) {
+        let folded = self.bins.chunks(2).map(|pair| {
+            let mut sum = pair[0];
+            pair.get(1).into_iter().for_each(|other| sum += *other);
+            sum
+        });
+        self.bins = folded.collect();
+        self.width = self.width.saturating_mul(2);
+    }
+
+    /// The width of each, and all of them.
+    pub fn finish(&mut self) -> (u64, Vec<T>) {
+        (self.width, mem::take(&mut self.bins))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_bins_widen() {
+        let mut bins = Bins::<u64>::new(10, 4);
+        for value in [0, 9, 10, 39] {
+            *bins.at(value) += 1;
+        }
+        assert_eq!(bins.clone().finish(), (10, vec![2, 1, 0, 1]));
+        *bins.at(40) += 1;
+        assert_eq!(bins.clone().finish(), (20, vec![3, 1, 1]));
+        *bins.at(1000) += 1;
+        let (width, all) = bins.finish();
+        assert_eq!((width, all.iter().sum::<u64>(), all.len()), (320, 6, 4));
+    }
+}

@@ -1,0 +1,508 @@
+//! What a report is made of.
+
+use serde::{Deserialize, Serialize};
+
+use crate::summary::{Amount, Origin, Summary};
+
+/// A piece of a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Piece {
+    /// Words.
+    Text(String),
+    /// A name out of the program.
+    Code(String),
+    /// What matters.
+    Strong(String),
+}
+
+/// A sentence or two.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Words(pub Vec<Piece>);
+
+impl Words {
+    /// Nothing said yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Words.
+    #[must_use]
+    pub fn text(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Piece::Text(text.into()));
+        self
+    }
+
+    /// A name.
+    #[must_use]
+    pub fn code(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Piece::Code(text.into()));
+        self
+    }
+
+    /// What matters.
+    #[must_use]
+    pub fn strong(mut self, text: impl Into<String>) -> Self {
+        self.0.push(Piece::Strong(text.into()));
+        self
+    }
+
+    /// As plain text.
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|(Piece::Text(text) | Piece::Code(text) | Piece::Strong(text))| text.as_str()).collect()
+    }
+}
+
+/// A part of the report.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Page {
+    /// What the program was, and what stands out.
+    Overview,
+    /// Who allocated what.
+    Allocation,
+    /// What was alive at a moment.
+    Alive,
+    /// How long objects live.
+    Lifetimes,
+    /// What looks wrong.
+    Suspects,
+    /// Threads and collections.
+    Threads,
+}
+
+impl Page {
+    /// All, in their order.
+    pub const ALL: [Page; 6] =
+        [Self::Overview, Self::Allocation, Self::Alive, Self::Lifetimes, Self::Suspects, Self::Threads];
+
+    /// What it is called in commands and links.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::Overview => "overview",
+            Self::Allocation => "allocation",
+            Self::Alive => "alive",
+            Self::Lifetimes => "lifetimes",
+            Self::Suspects => "suspects",
+            Self::Threads => "threads",
+        }
+    }
+
+    /// What people read.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Overview => "Overview",
+            Self::Allocation => "Allocation",
+            Self::Alive => "Alive at a moment",
+            Self::Lifetimes => "Lifetimes",
+            Self::Suspects => "Suspects",
+            Self::Threads => "Threads and collections",
+        }
+    }
+}
+
+/// What the trace lacks, and what to do about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lack {
+    /// What is not known.
+    pub what: String,
+    /// Why.
+    pub why: String,
+    /// How to have it.
+    pub remedy: String,
+}
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Weight {
+    /// Look at it first.
+    High,
+    /// Worth a look.
+    Medium,
+    /// Good to know.
+    Low,
+}
+
+/// What stands out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Finding {
+    /// How much it matters.
+    pub weight: Weight,
+    /// What it is about.
+    pub title: String,
+    /// What it is.
+    pub says: Words,
+    /// Where there is more.
+    pub page: Page,
+}
+
+/// The first few of a list, each a sentence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Top {
+    /// What of.
+    pub title: String,
+    /// What being in the list means.
+    pub means: String,
+    /// Where there is more.
+    pub page: Page,
+    /// The sentences.
+    pub says: Vec<Words>,
+}
+
+/// What an axis measures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum AxisUnit {
+    /// Wall time since the start of the run, in nanoseconds.
+    Nanos,
+    /// Method entries and exits.
+    Ticks,
+    /// Bytes allocated.
+    Bytes,
+}
+
+/// What happened along an axis. Each list has a number for each bin.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Axis {
+    /// What it measures.
+    pub unit: AxisUnit,
+    /// Of a bin.
+    pub width: u64,
+    /// Objects allocated in it.
+    pub born_objects: Vec<u64>,
+    /// Their bytes.
+    pub born_bytes: Vec<u64>,
+    /// Objects that died in it; empty if deaths are not known.
+    pub died_objects: Vec<u64>,
+    /// Their bytes.
+    pub died_bytes: Vec<u64>,
+    /// The last tick that was seen in a bin.
+    pub ticks: Vec<u64>,
+    /// The last wall time.
+    pub nanos: Vec<u64>,
+    /// The bytes allocated by then.
+    pub bytes: Vec<u64>,
+}
+
+/// A node of a flame graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The node that it stands on; its own number for the root.
+    pub parent: u32,
+    /// Its name, in the graph's list.
+    pub name: u32,
+    /// Bytes of it and all above it: allocated, alive at the end, and dead within each limit.
+    pub bytes: Vec<u64>,
+    /// Objects.
+    pub objects: Vec<u64>,
+}
+
+/// A name in a flame graph.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FrameName {
+    /// The method, the class, or the site.
+    pub name: String,
+    /// What it is.
+    pub kind: FrameKind,
+}
+
+/// What a frame stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum FrameKind {
+    /// All of it.
+    Root,
+    /// A method of the program's.
+    Program,
+    /// Of a library's.
+    Library,
+    /// Of the JDK's.
+    Jdk,
+    /// A class of objects.
+    Class,
+    /// A site.
+    Site,
+}
+
+impl From<Origin> for FrameKind {
+    fn from(origin: Origin) -> Self {
+        match origin {
+            Origin::Program => Self::Program,
+            Origin::Library => Self::Library,
+            Origin::Jdk => Self::Jdk,
+        }
+    }
+}
+
+/// A flame graph: parents stand before their children.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flame {
+    /// Names of frames.
+    pub names: Vec<FrameName>,
+    /// Frames; the first is the root.
+    pub frames: Vec<Frame>,
+    /// Nodes that were folded into the one that they stand on.
+    pub folded: u64,
+}
+
+/// Flame graphs of what was allocated.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Flames {
+    /// From the outermost method to the class.
+    pub by_context: Flame,
+    /// From the site to its callers.
+    pub by_site: Flame,
+    /// Limits of *dead within*, in bytes allocated between birth and death.
+    pub limits: Vec<u64>,
+    /// In a thousand: nodes with less in every measure are folded.
+    pub folded_below: f64,
+}
+
+/// A moment of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Moment {
+    pub tick: u64,
+    pub bytes: u64,
+    pub nanos: u64,
+}
+
+/// How much of something was alive at each moment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// What.
+    pub name: String,
+    /// What it is about besides: the class of a site, the callers of a context.
+    pub detail: String,
+    /// Objects at each moment.
+    pub objects: Vec<u64>,
+    /// Bytes at each moment.
+    pub bytes: Vec<u64>,
+}
+
+/// What was alive at moments of the run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Alive {
+    pub moments: Vec<Moment>,
+    pub objects: Vec<u64>,
+    pub bytes: Vec<u64>,
+    pub classes: Vec<Series>,
+    pub sites: Vec<Series>,
+    pub contexts: Vec<Series>,
+}
+
+/// Objects by how long they lived: in bin *n* those that saw at least 2^(n-1) bytes allocated and less than 2^n.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Histogram {
+    pub objects: Vec<u64>,
+    pub bytes: Vec<u64>,
+}
+
+/// Lives of the objects of a class or a site.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LifeLine {
+    /// Its name.
+    pub name: String,
+    /// The class of a site; the method that asked for it.
+    pub detail: String,
+    /// Whose code the site is.
+    pub origin: Option<Origin>,
+    /// All that was allocated.
+    pub made: Amount,
+    /// Of it what is alive at the end.
+    pub alive: Amount,
+    /// What died, and how old it was.
+    pub died: Histogram,
+    /// Bytes allocated between birth and death, on average.
+    pub mean_age_bytes: f64,
+    /// Of the time that its bytes were there, how much was after the last use: 0 to 1.
+    pub drag_share: f64,
+    /// Bytes times ticks after the last use.
+    pub drag_byte_ticks: f64,
+    /// Objects that did not outlive the method that allocated them and that no other thread saw: they could be on the stack.
+    pub on_stack: Amount,
+    /// Objects that only the allocating thread saw.
+    pub in_thread: Amount,
+    /// Objects of which it is known whether other threads saw them.
+    pub with_thread: Amount,
+    /// Objects that no method was called on once they were made, as far as that can be known.
+    pub unused: Amount,
+    /// Objects of which it can be known.
+    pub usable: Amount,
+    /// Alive at the end, and not used in the second half of the run.
+    pub stale: Amount,
+    /// Dead within each limit.
+    pub young: Vec<Amount>,
+}
+
+/// How long objects live.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Lifetimes {
+    pub all: LifeLine,
+    pub classes: Vec<LifeLine>,
+    pub sites: Vec<LifeLine>,
+    /// Limits of *dead within*.
+    pub limits: Vec<u64>,
+}
+
+/// What only grew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Growth {
+    /// The site.
+    pub site: String,
+    /// The class of its objects.
+    pub class: String,
+    /// The innermost method outside the JDK that asked for most of them.
+    pub caller: Option<String>,
+    /// The calling context of most of what is alive, innermost first.
+    pub context: Vec<String>,
+    /// All that was allocated.
+    pub made: Amount,
+    /// Alive in the middle of the run.
+    pub middle: Amount,
+    /// Alive at the end.
+    pub end: Amount,
+    /// Live bytes at each moment.
+    pub bytes: Vec<u64>,
+    /// Whether live bytes never fell.
+    pub only_grew: bool,
+    /// Alive at the end, and not used in the second half of the run.
+    pub stale: Amount,
+    /// The fields that what is alive was stored into last, those with the most bytes first.
+    pub stored_in: Vec<Holder>,
+    /// The shortest ways that hold them at the end, for the first in the list.
+    pub ways: Vec<Way>,
+}
+
+/// The shortest way to objects from outside the heap.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Way {
+    /// What holds the first object.
+    pub root: String,
+    /// Classes, with the field through which each is held.
+    pub steps: Vec<String>,
+    /// Objects that are held this way.
+    pub objects: u64,
+}
+
+impl Way {
+    /// On one line.
+    pub fn text(&self) -> String {
+        std::iter::once(&self.root).chain(&self.steps).cloned().collect::<Vec<_>>().join(" → ")
+    }
+}
+
+/// What objects were stored into last.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Holder {
+    pub field: String,
+    pub bytes: u64,
+}
+
+/// Arrays of references that a field holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArrayLine {
+    /// The field that held them; the site, where none did.
+    pub owner: String,
+    /// The class of the arrays.
+    pub class: String,
+    /// Arrays.
+    pub arrays: Amount,
+    /// Their elements.
+    pub slots: u64,
+    /// Of them the most that were not null at once.
+    pub filled: u64,
+    /// Arrays that never held anything.
+    pub empty: u64,
+    /// Arrays never filled by more than a quarter, the empty ones included.
+    pub sparse: u64,
+    /// Bytes of elements that were never filled.
+    pub wasted_bytes: u64,
+}
+
+/// Objects of classes that keep things in arrays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct CollectionLine {
+    pub class: String,
+    pub made: Amount,
+    /// Those that never got an array to keep anything in.
+    pub without: Amount,
+}
+
+/// Exceptions of one class, from where they are thrown to where they are caught.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ExceptionLine {
+    /// Of the exceptions.
+    pub class: String,
+    /// The method that throws.
+    pub thrown_in: String,
+    /// The method that catches; none: nobody did.
+    pub caught_in: Option<String>,
+    /// How often.
+    pub count: u64,
+    /// Methods that it left in between, on average.
+    pub frames: f64,
+    /// It happens often enough, and near enough, to be how the program goes on rather than how it fails.
+    pub is_control_flow: bool,
+}
+
+/// What looks wrong.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Suspects {
+    /// What grew.
+    pub growing: Vec<Growth>,
+    /// Arrays of references, those that waste the most first.
+    pub arrays: Vec<ArrayLine>,
+    /// Collections.
+    pub collections: Vec<CollectionLine>,
+    /// Exceptions.
+    pub exceptions: Vec<ExceptionLine>,
+    /// How many exceptions were thrown.
+    pub thrown: u64,
+}
+
+/// All of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Report {
+    /// Of which it is.
+    pub summary: Summary,
+    /// What it lacks.
+    pub lacks: Vec<Lack>,
+    /// What stands out.
+    pub findings: Vec<Finding>,
+    /// The first of each list.
+    pub tops: Vec<Top>,
+    /// Objects and bytes that were there when tracing began.
+    pub initial: Amount,
+    /// What happened when.
+    pub axes: Vec<Axis>,
+    /// Who allocated.
+    pub flames: Flames,
+    /// Whether contexts are known.
+    pub has_contexts: bool,
+    /// What was alive when; `None`: deaths are not known.
+    pub alive: Option<Alive>,
+    /// How long objects live; without deaths what was allocated.
+    pub lifetimes: Lifetimes,
+    /// Whether deaths are known.
+    pub has_deaths: bool,
+    /// Whether reads of fields and elements are in the trace.
+    pub has_witnesses: bool,
+    /// What looks wrong.
+    pub suspects: Suspects,
+}

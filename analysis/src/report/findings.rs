@@ -1,0 +1,471 @@
+//! What a report says in words: what stands out, what the trace lacks, and the first of each list.
+
+use et_names::EventSet;
+use et_names::units::{bytes, counted, number, percent, seconds};
+
+use super::data::{Finding, Growth, Lack, LifeLine, Page, Report, Top, Weight, Words};
+use crate::summary::{Amount, Origin};
+
+/// Sentences of a list.
+const FIVE: usize = 5;
+
+/// Says it all.
+pub(super) fn add(report: &mut Report) {
+    report.lacks = lacks(report);
+    let mut findings: Vec<Finding> = [
+        growth(report),
+        stale(report),
+        exceptions(report),
+        garbage(report),
+        on_stack(report),
+        unfilled(report),
+        drag(report),
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    findings.sort_by_key(|finding| finding.weight);
+    report.findings = findings;
+    report.tops = tops(report);
+}
+
+fn lack(what: impl Into<String>, why: impl Into<String>, remedy: impl Into<String>) -> Lack {
+    Lack { what: what.into(), why: why.into(), remedy: remedy.into() }
+}
+
+fn lacks(report: &Report) -> Vec<Lack> {
+    let summary = &report.summary;
+    let mut lacks = Vec::new();
+    if summary.lost > 0 {
+        let why = format!("events are missing in the middle of the trace: {}", summary.lost_details);
+        lacks.push(lack("This report is of a damaged trace", why, "trace the program again, or keep this in mind"));
+    }
+    if let Some(cut) = &summary.cut_off {
+        lacks.push(lack(
+            "This report ends where the trace does, which is before the program did",
+            cut.clone(),
+            "keep the .buf file beside the trace, which has the last events of each thread; et-trace recover combines both",
+        ));
+    }
+    let has = |event: &str| summary.events.iter().any(|known| known == event);
+    let missing: Vec<&str> = EventSet::ALL.names().filter(|name| !has(name)).collect();
+    if !report.has_deaths {
+        let why = match missing.is_empty() {
+            true => "the trace was read with --deaths none".to_owned(),
+            false => format!("the classes have hooks for {} events only", summary.events.join(", ")),
+        };
+        lacks.push(lack(
+            "Deaths are not known: nothing here is about what was alive, lifetimes or leaks",
+            why,
+            "instrument with all events, which is what et-instrument does without --events",
+        ));
+    }
+    if !report.has_contexts {
+        lacks.push(lack(
+            "Calling contexts are not known: flame graphs show classes and sites without their callers",
+            "the trace has no records of calls",
+            "instrument with --events that include method, or without --events",
+        ));
+    }
+    if !has("exception") {
+        lacks.push(lack(
+            "Exceptions are not known",
+            "the classes have no hooks for exceptions",
+            "instrument without --events",
+        ));
+    }
+    if report.has_deaths && !report.has_witnesses {
+        lacks.push(lack(
+            "Reads of fields and array elements are not in the trace",
+            "it was made without --witness: an object counts as used when a method is called on it, when it is stored into, \
+             and when it is thrown or caught",
+            "instrument with --witness refs to see reads as well",
+        ));
+    }
+    if summary.not_instrumented.classes > 0 {
+        let why = format!("{} without hooks", counted(summary.not_instrumented.classes as u64, "class"));
+        lacks.push(lack("What some classes do is not seen; their objects are", why, "et-trace summary --long lists them"));
+    }
+    for problem in &summary.problems {
+        lacks.push(lack(format!("The runtime says: {} ({})", problem.what, number(problem.count)), "", ""));
+    }
+    lacks.push(lack(
+        "Contents of strings and of arrays of numbers are not in traces",
+        "Elephant Tracks records references, not values",
+        "equal strings cannot be found here: use a heap dump for them",
+    ));
+    lacks
+}
+
+/// `all 63,600`, `63,600 of 70,000`.
+fn some_of(part: u64, whole: u64) -> String {
+    if part == whole { format!("all {}", number(part)) } else { format!("{} of {}", number(part), number(whole)) }
+}
+
+fn live_at_the_end(report: &Report) -> u64 {
+    report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
+}
+
+fn chain(growth: &Growth) -> String {
+    growth.context.iter().take(5).cloned().collect::<Vec<_>>().join(" ← ")
+}
+
+fn growth(report: &Report) -> Option<Finding> {
+    let live = live_at_the_end(report);
+    let growing = &report.suspects.growing;
+    let first = growing.first().filter(|growth| growth.only_grew && growth.end.bytes * 50 >= live)?;
+    let mut says = Words::new()
+        .text("The program looks like it leaks ")
+        .code(&first.class)
+        .text(": ")
+        .strong(format!(
+            "{} objects that {} made are still alive at the end",
+            some_of(first.end.objects, first.made.objects),
+            first.site
+        ))
+        .text(format!(
+            " ({}, {} of all that is alive then). Halfway through the run there were {}: their number only grows. ",
+            bytes(first.end.bytes),
+            percent(first.end.bytes, live),
+            number(first.middle.objects)
+        ));
+    if !first.context.is_empty() {
+        says = says.text("Most were made in ").code(chain(first)).text(". ");
+    }
+    if let Some(way) = first.ways.first() {
+        let how_many = if way.objects == first.end.objects { "All" } else { "Most" };
+        says = says.text(format!("{how_many} are held by ")).code(way.text()).text(". ");
+    } else if let Some(holder) = first.stored_in.first() {
+        says = says.text("They were stored into ").code(&holder.field).text(". ");
+    }
+    if first.stale.bytes * 4 >= first.end.bytes {
+        says = says.text(format!(
+            "{} of them were not used in the second half of the run. ",
+            percent(first.stale.objects, first.end.objects)
+        ));
+    }
+    let others: Vec<&Growth> = growing.iter().skip(1).filter(|other| other.only_grew).take(3).collect();
+    if !others.is_empty() {
+        says = says.text("With them grow ");
+        for (index, other) in others.iter().enumerate() {
+            let before = if index == 0 { "" } else { ", " };
+            says = says.text(before).code(&other.class).text(" of ").code(&other.site);
+        }
+        says = says.text(".");
+    }
+    let weight = if first.end.bytes * 10 >= live { Weight::High } else { Weight::Medium };
+    Some(Finding { weight, title: "Memory that only grows".into(), says, page: Page::Suspects })
+}
+
+fn stale(report: &Report) -> Option<Finding> {
+    let all = &report.lifetimes.all;
+    let is_much = all.alive.bytes > 0 && all.stale.bytes * 4 >= all.alive.bytes;
+    if !report.has_deaths || !is_much {
+        return None;
+    }
+    let most = report.lifetimes.classes.iter().max_by_key(|line| line.stale.bytes)?;
+    let says = Words::new()
+        .strong(format!("{} of what is alive at the end", percent(all.stale.bytes, all.alive.bytes)))
+        .text(format!(" ({}) was not used in the second half of the run. Most of it is ", bytes(all.stale.bytes)))
+        .code(&most.name)
+        .text(format!(": {}, {}.", counted(most.stale.objects, "object"), bytes(most.stale.bytes)));
+    Some(Finding { weight: Weight::Medium, title: "Kept and not used".into(), says, page: Page::Lifetimes })
+}
+
+fn exceptions(report: &Report) -> Option<Finding> {
+    let first = report.suspects.exceptions.iter().find(|line| line.is_control_flow)?;
+    let caught = first.caught_in.as_deref().unwrap_or_default();
+    let says = Words::new()
+        .code(&first.thrown_in)
+        .text(" throws ")
+        .code(&first.class)
+        .text(" ")
+        .strong(format!("{} times", number(first.count)))
+        .text(", and ")
+        .code(caught)
+        .text(format!(
+            " catches it {:.1} methods further up. Each takes a stack trace: a return value may do.",
+            first.frames
+        ));
+    Some(Finding { weight: Weight::Low, title: "Exceptions used as control flow".into(), says, page: Page::Suspects })
+}
+
+fn garbage(report: &Report) -> Option<Finding> {
+    let all = &report.lifetimes.all;
+    let young = all.young.get(1)?;
+    if !report.has_deaths || young.bytes == 0 {
+        return None;
+    }
+    let most = report.lifetimes.sites.iter().max_by_key(|line| line.young.get(1).map(|young| young.bytes))?;
+    let of_most = most.young.get(1)?;
+    let says = Words::new()
+        .strong(format!("{} of all bytes", percent(young.bytes, all.made.bytes)))
+        .text(" die before another MiB is allocated. Most of them, ")
+        .text(format!("{}, are ", bytes(of_most.bytes)))
+        .code(&most.detail)
+        .text(" made in ")
+        .code(&most.name)
+        .text(". A nursery collects them for free; not to make them costs less still.");
+    Some(Finding { weight: Weight::Low, title: "Garbage".into(), says, page: Page::Allocation })
+}
+
+fn on_stack(report: &Report) -> Option<Finding> {
+    let all = &report.lifetimes.all;
+    if all.on_stack.bytes * 5 < all.made.bytes || !report.has_contexts || !report.has_deaths {
+        return None;
+    }
+    let most = report.lifetimes.sites.iter().max_by_key(|line| line.on_stack.bytes)?;
+    let says = Words::new()
+        .strong(format!("{} of all bytes", percent(all.on_stack.bytes, all.made.bytes)))
+        .text(" die in the method that allocated them, and no other thread saw them: an optimizing compiler could keep them on the stack. The most are ")
+        .code(&most.detail)
+        .text(" made in ")
+        .code(&most.name)
+        .text(".");
+    Some(Finding { weight: Weight::Low, title: "Could live on the stack".into(), says, page: Page::Lifetimes })
+}
+
+fn unfilled(report: &Report) -> Option<Finding> {
+    let wasted: u64 = report.suspects.arrays.iter().map(|line| line.wasted_bytes).sum();
+    let first = report.suspects.arrays.first()?;
+    if wasted * 20 < report.summary.allocated.bytes {
+        return None;
+    }
+    let says = Words::new()
+        .strong(format!("{} of elements", bytes(wasted)))
+        .text(" of arrays were never filled. The most are in ")
+        .code(&first.owner)
+        .text(format!(": {} of {} arrays were filled by a quarter or less.", number(first.sparse), number(first.arrays.objects)));
+    Some(Finding { weight: Weight::Low, title: "Room that nobody needed".into(), says, page: Page::Suspects })
+}
+
+fn drag(report: &Report) -> Option<Finding> {
+    let all = &report.lifetimes.all;
+    if !report.has_deaths || all.drag_share < 0.5 {
+        return None;
+    }
+    let most = report.lifetimes.classes.iter().max_by(|a, b| a.drag_byte_ticks.total_cmp(&b.drag_byte_ticks))?;
+    let says = Words::new()
+        .text("Objects spend ")
+        .strong(format!("{:.0} %", all.drag_share * 100.0))
+        .text(" of their time in memory after their last use, weighted by size. The most of it is due to ")
+        .code(&most.name)
+        .text(". Where they are dropped sooner, the heap is smaller.");
+    Some(Finding { weight: Weight::Low, title: "Drag".into(), says, page: Page::Lifetimes })
+}
+
+fn tops(report: &Report) -> Vec<Top> {
+    let all = [top_classes(report), top_sites(report), top_packages(report), top_alive(report), top_growing(report)];
+    let more =
+        [top_young(report), top_drag(report), top_unused(report), top_threads(report), top_exceptions(report), top_arrays(report), top_pauses(report)];
+    all.into_iter().chain(more).filter(|top| !top.says.is_empty()).collect()
+}
+
+fn top(title: &str, means: &str, page: Page, says: impl Iterator<Item = Words>) -> Top {
+    Top { title: title.into(), means: means.into(), page, says: says.take(FIVE).collect() }
+}
+
+/// `63,600 objects, 1.5 MiB`.
+fn amount(amount: Amount) -> String {
+    format!("{}, {}", counted(amount.objects, "object"), bytes(amount.bytes))
+}
+
+fn top_classes(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
+    let says = report.lifetimes.classes.iter().map(|line| {
+        let words = Words::new()
+            .code(&line.name)
+            .text(" takes ")
+            .strong(percent(line.made.bytes, whole))
+            .text(format!(" of all bytes allocated: {}", amount(line.made)));
+        match report.has_deaths {
+            true => words.text(format!(", {} alive at the end.", some_of(line.alive.objects, line.made.objects))),
+            false => words.text("."),
+        }
+    });
+    top("Classes", "Most bytes allocated", Page::Lifetimes, says)
+}
+
+fn top_sites(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
+    let says = report.lifetimes.sites.iter().map(|line| {
+        let words = Words::new()
+            .code(&line.name)
+            .text(" allocates ")
+            .strong(percent(line.made.bytes, whole))
+            .text(" of all bytes, as ")
+            .code(&line.detail)
+            .text(format!(": {}", amount(line.made)));
+        match report.has_deaths {
+            true => words.text(format!(
+                "; {} die before another MiB is allocated.",
+                percent(line.young.get(1).map_or(0, |young| young.objects), line.made.objects)
+            )),
+            false => words.text("."),
+        }
+    });
+    top("Sites", "Lines of code that allocate the most", Page::Allocation, says)
+}
+
+fn top_packages(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
+    let mut packages: Vec<_> = report.summary.packages.iter().collect();
+    packages.sort_by_key(|line| std::cmp::Reverse(line.amount.bytes));
+    let says = packages.into_iter().map(|line| {
+        let whose = match line.origin {
+            Origin::Program => "of the program",
+            Origin::Library => "of a library",
+            Origin::Jdk => "of the JDK",
+        };
+        Words::new()
+            .code(&line.package)
+            .text(format!(", {whose}, asked for "))
+            .strong(percent(line.amount.bytes, whole))
+            .text(format!(" of all bytes, what the JDK made for it included: {}.", amount(line.amount)))
+    });
+    top("Packages", "Whose code asked for memory", Page::Allocation, says)
+}
+
+fn top_alive(report: &Report) -> Top {
+    let live = live_at_the_end(report);
+    let mut lines: Vec<&LifeLine> = report.lifetimes.classes.iter().filter(|line| line.alive.bytes > 0).collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.alive.bytes));
+    let says = lines.into_iter().filter(|_| report.has_deaths).map(|line| {
+        Words::new()
+            .code(&line.name)
+            .text(" has ")
+            .strong(percent(line.alive.bytes, live))
+            .text(format!(" of what is alive at the end: {}. ", amount(line.alive)))
+            .text(match line.stale.bytes * 2 >= line.alive.bytes {
+                true => "Most of it was not used in the second half of the run.",
+                false => "",
+            })
+    });
+    top("Alive at the end", "What fills the heap when the program ends", Page::Alive, says)
+}
+
+fn top_growing(report: &Report) -> Top {
+    let says = report.suspects.growing.iter().map(|growth| {
+        let words = Words::new()
+            .code(&growth.class)
+            .text(" of ")
+            .code(&growth.site)
+            .text(if growth.only_grew { " only grows: " } else { " grows: " })
+            .strong(format!("{} → {}", bytes(growth.middle.bytes), bytes(growth.end.bytes)))
+            .text(" from the middle of the run to its end");
+        match growth.stored_in.first().filter(|_| growth.ways.is_empty()) {
+            Some(holder) => words.text(", stored into ").code(&holder.field).text("."),
+            None => match growth.ways.first() {
+                Some(way) => words.text(", held by ").code(way.text()).text("."),
+                None => words.text("."),
+            },
+        }
+    });
+    top("Growing", "Sites with more alive at the end than in the middle: leaks look like this", Page::Suspects, says)
+}
+
+fn top_young(report: &Report) -> Top {
+    let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.on_stack.bytes > 0).collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.on_stack.bytes));
+    let says = lines.into_iter().filter(|_| report.has_contexts && report.has_deaths).map(|line| {
+        Words::new()
+            .strong(percent(line.on_stack.objects, line.made.objects))
+            .text(" of the objects of ")
+            .code(&line.name)
+            .text(" (")
+            .code(&line.detail)
+            .text(format!(") die in the method that made them: {}.", amount(line.on_stack)))
+    });
+    top("Could live on the stack", "Objects that never leave their method or their thread", Page::Lifetimes, says)
+}
+
+fn top_drag(report: &Report) -> Top {
+    let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.drag_byte_ticks > 0.0).collect();
+    lines.sort_by(|a, b| b.drag_byte_ticks.total_cmp(&a.drag_byte_ticks));
+    let says = lines.into_iter().filter(|_| report.has_deaths).map(|line| {
+        Words::new()
+            .code(&line.detail)
+            .text(" of ")
+            .code(&line.name)
+            .text(" spends ")
+            .strong(format!("{:.0} %", line.drag_share * 100.0))
+            .text(" of its time in memory after the last use.")
+    });
+    top("Drag", "Memory that is kept after its last use", Page::Lifetimes, says)
+}
+
+fn top_unused(report: &Report) -> Top {
+    let mut lines: Vec<&LifeLine> = report.lifetimes.sites.iter().filter(|line| line.unused.bytes > 0).collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.unused.bytes));
+    let says = lines.into_iter().map(|line| {
+        Words::new()
+            .strong(percent(line.unused.objects, line.usable.objects))
+            .text(" of the ")
+            .code(&line.detail)
+            .text(" made in ")
+            .code(&line.name)
+            .text(format!(" had no method called on them once they were made: {}.", amount(line.unused)))
+    });
+    let means = match report.has_witnesses {
+        true => "Objects that were never read or called once they were made",
+        false => "Objects that no method was called on once they were made; reads of their fields are not in this trace",
+    };
+    top("Not used once made", means, Page::Lifetimes, says)
+}
+
+fn top_threads(report: &Report) -> Top {
+    let whole = report.summary.allocated.bytes;
+    let mut threads: Vec<_> = report.summary.threads.iter().filter(|line| line.allocated.bytes > 0).collect();
+    threads.sort_by_key(|line| std::cmp::Reverse(line.allocated.bytes));
+    let says = threads.into_iter().map(|line| {
+        Words::new()
+            .code(if line.name.is_empty() { "a thread without a name" } else { &line.name })
+            .text(" allocates ")
+            .strong(percent(line.allocated.bytes, whole))
+            .text(format!(" of all bytes: {}.", amount(line.allocated)))
+    });
+    top("Threads", "Who allocates", Page::Threads, says)
+}
+
+fn top_exceptions(report: &Report) -> Top {
+    let says = report.suspects.exceptions.iter().map(|line| {
+        let words = Words::new()
+            .code(&line.class)
+            .text(" is thrown ")
+            .strong(counted(line.count, "time"))
+            .text(" in ")
+            .code(&line.thrown_in);
+        match &line.caught_in {
+            Some(method) => words.text(" and caught in ").code(method).text(match line.is_control_flow {
+                true => ": so often and so near that it looks like control flow.",
+                false => ".",
+            }),
+            None => words.text(" and caught by nobody that is seen."),
+        }
+    });
+    top("Exceptions", "Thrown most often", Page::Suspects, says)
+}
+
+fn top_arrays(report: &Report) -> Top {
+    let says = report.suspects.arrays.iter().filter(|line| line.wasted_bytes > 0).map(|line| {
+        Words::new()
+            .text("Arrays of ")
+            .code(&line.owner)
+            .text(format!(" use {} of {} elements: ", number(line.filled), counted(line.slots, "element").replace(" elements", "").replace(" element", "")))
+            .strong(bytes(line.wasted_bytes))
+            .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
+    });
+    top("Arrays never filled", "Room that was allocated for references that never came", Page::Suspects, says)
+}
+
+fn top_pauses(report: &Report) -> Top {
+    let mut gcs: Vec<_> = report.summary.gcs.iter().collect();
+    gcs.sort_by(|a, b| b.pause_seconds.total_cmp(&a.pause_seconds));
+    let says = gcs.into_iter().map(|gc| {
+        Words::new()
+            .text(format!("At {} the program waited ", seconds(gc.start_seconds)))
+            .strong(seconds(gc.pause_seconds))
+            .text(format!(" for a collection, after which {} of heap were in use.", bytes(gc.heap_used_bytes)))
+    });
+    top("Collections", "The longest pauses, with tracing on", Page::Threads, says)
+}

@@ -1,0 +1,162 @@
+//! What a report shows: who allocated what, what was alive when, how long it lived, and what looks wrong. Two passes over the rows of
+//! all objects and one over the records; what is kept of them depends on the number of classes, sites and contexts, and what is
+//! shown is a few thousand rows, however many objects there were.
+
+mod bins;
+mod data;
+mod findings;
+mod flame;
+mod lines;
+mod moments;
+mod records;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod totals;
+mod ways;
+
+use std::io;
+
+use et_names::{MethodId, SiteId};
+use et_trace::model::ContextId;
+use et_trace::population::Population;
+use et_trace::source::{Reading, Source, SourceError};
+use et_trace::types::{TypeId, for_people};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+pub use data::{
+    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flame, Flames, Frame, FrameKind,
+    FrameName, Growth, Histogram, Holder, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects, Top,
+    Way, Weight, Words,
+};
+
+use crate::heap::HeapError;
+use crate::summary::code::{Code, Origin};
+use crate::summary::{Summary, summarize};
+use flame::Label;
+use moments::Courses;
+use records::Looked;
+use totals::{LIMITS, Totals};
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum ReportError {
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    #[error("cannot read the rows of the life table: {0}")]
+    Rows(io::Error),
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+}
+
+/// Entries of the summary's lists.
+const TOP: usize = 100;
+
+/// Works out all that a report shows.
+pub fn report(source: &Source, population: &Population, reading: Reading) -> Result<Report, ReportError> {
+    let summary = summarize(source, reading, TOP)?;
+    let mut totals = Totals::new(population.end, population.has_deaths);
+    rows::each(population, |object| totals.object(object)).map_err(ReportError::Rows)?;
+    let mut courses = Courses::new(&totals, &population.end);
+    rows::each(population, |object| courses.object(object)).map_err(ReportError::Rows)?;
+    // Without deaths nothing tells which objects can be forgotten.
+    let looked = match population.has_deaths {
+        true => Looked::at(source, reading)?.0,
+        false => Looked::default(),
+    };
+    let mut told = Told::new(source, population);
+    let callers = lines::callers(&totals, &mut told);
+    let axes = totals.axes();
+    let mut report = Report {
+        initial: totals.initial,
+        flames: flames(&totals, population, &mut told),
+        has_contexts: population.contexts.len() > 1,
+        has_deaths: population.has_deaths,
+        has_witnesses: looked.has_witnesses,
+        lifetimes: lines::lifetimes(&totals, &courses, &looked, &callers, &mut told),
+        ..Report::default()
+    };
+    if population.has_deaths {
+        report.alive = Some(lines::alive(&courses, &axes, &mut told));
+        let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
+        report.suspects = suspects;
+        let live = report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0);
+        ways::add(source, population, reading, &mut report.suspects.growing, &keys, live)?;
+    }
+    report.axes = axes;
+    report.summary = Summary { held_by_running_methods: Vec::new(), ..summary };
+    findings::add(&mut report);
+    Ok(report)
+}
+
+fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flames {
+    let contexts = &population.contexts;
+    let source = told.source;
+    let by_context = flame::by_context(&totals.places, contexts, |label| told.frame(label));
+    let by_site =
+        flame::by_site(&totals.places, contexts, |site| source.naming().method_of_site(site), |label| told.frame(label));
+    Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
+}
+
+/// What ids are called, and on whose behalf contexts run.
+struct Told<'a> {
+    source: &'a Source,
+    population: &'a Population,
+    code: Code<'a>,
+    /// The innermost method of each context that is not the JDK's.
+    outside: Vec<Option<MethodId>>,
+    classes: FxHashMap<TypeId, String>,
+}
+
+impl<'a> Told<'a> {
+    fn new(source: &'a Source, population: &'a Population) -> Self {
+        let mut code = Code::of(source);
+        let mut outside: Vec<Option<MethodId>> = vec![None; population.contexts.len()];
+        for (id, context) in population.contexts.iter().skip(1) {
+            let is_jdk = code.origin(context.method) == Origin::Jdk;
+            outside[id.0 as usize] =
+                if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
+        }
+        Self { source, population, code, outside, classes: FxHashMap::default() }
+    }
+
+    fn class(&mut self, class: TypeId) -> String {
+        let types = &self.population.types;
+        self.classes.entry(class).or_insert_with(|| for_people(types.descriptor(class))).clone()
+    }
+
+    fn method(&self, method: MethodId) -> String {
+        self.source.naming().method(method)
+    }
+
+    fn site(&self, site: SiteId) -> String {
+        if site.0 == 0 { "no site known".to_owned() } else { self.source.naming().site(site) }
+    }
+
+    fn origin_of_site(&mut self, site: SiteId) -> Option<Origin> {
+        let method = self.source.naming().method_of_site(site)?;
+        Some(self.code.origin(method))
+    }
+
+    fn outside(&self, context: ContextId) -> Option<MethodId> {
+        self.outside.get(context.0 as usize).copied().flatten()
+    }
+
+    /// The methods of a context, innermost first.
+    fn context(&self, context: ContextId, most: usize) -> Vec<String> {
+        self.population.contexts.methods(context).take(most).map(|method| self.method(method)).collect()
+    }
+
+    fn frame(&mut self, label: Label) -> FrameName {
+        match label {
+            Label::Root => flame::root(),
+            Label::Method(method) => FrameName { name: self.method(method), kind: self.code.origin(method).into() },
+            Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
+            Label::Site(site, class) => {
+                FrameName { name: format!("{}  {}", self.class(class), self.site(site)), kind: FrameKind::Site }
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Objects as the report looks at them, one after the other.
+
+use std::io;
+
+use et_names::SiteId;
+use et_trace::model::ContextId;
+use et_trace::population::{Columns, Population};
+use et_trace::record::AllocKind;
+use et_trace::types::TypeId;
+
+/// An object.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    pub class: TypeId,
+    pub site: SiteId,
+    pub context: ContextId,
+    /// It was there when tracing began.
+    pub is_initial: bool,
+    pub size: u64,
+    pub birth: Point,
+    pub last_use: u64,
+    /// None: alive at the end.
+    pub death: Option<Point>,
+    pub escaped_thread: Option<bool>,
+    pub escaped_frame: Option<bool>,
+}
+
+/// When something happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Point {
+    pub tick: u64,
+    pub bytes: u64,
+    pub nanos: Option<u64>,
+}
+
+/// Calls `see` with each object.
+pub(super) fn each(population: &Population, mut see: impl FnMut(&Object)) -> io::Result<()> {
+    const WANTED: [Columns; 14] = [
+        Columns::CLASS,
+        Columns::KIND,
+        Columns::SIZE,
+        Columns::SITE,
+        Columns::CONTEXT,
+        Columns::BIRTH_TICK,
+        Columns::BIRTH_BYTES,
+        Columns::BIRTH_NANOS,
+        Columns::LAST_USE_TICK,
+        Columns::DEATH_TICK,
+        Columns::DEATH_BYTES,
+        Columns::DEATH_NANOS,
+        Columns::ESCAPED_THREAD,
+        Columns::ESCAPED_FRAME,
+    ];
+    let wanted = WANTED.into_iter().fold(WANTED[0], |all, column| all | column);
+    for group in 0..population.groups.len() {
+        let rows = population.groups.read(group, wanted)?;
+        for at in 0..rows.len {
+            let birth = Point { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos: rows.birth_nanos[at] };
+            let death = rows.death_tick[at].map(|tick| Point {
+                tick,
+                bytes: rows.death_bytes[at].unwrap_or(birth.bytes),
+                nanos: rows.death_nanos[at],
+            });
+            see(&Object {
+                class: rows.class[at],
+                site: rows.site[at],
+                context: rows.context[at],
+                is_initial: rows.kind[at] == AllocKind::Initial,
+                size: rows.size[at],
+                birth,
+                last_use: rows.last_use_tick[at],
+                death,
+                escaped_thread: rows.escaped_thread[at],
+                escaped_frame: rows.escaped_frame[at],
+            });
+        }
+    }
+    Ok(())
+}

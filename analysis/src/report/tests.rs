@@ -1,0 +1,234 @@
+use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::ClassRecord;
+use et_names::{FieldRefId, MethodId, SiteId};
+use et_trace::source::{Reading, Source};
+use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
+use et_trace::{Trace, TraceFile};
+
+use super::{AxisUnit, FrameKind, Report, Weight, report};
+
+const BASE: u32 = 5_000_000;
+/// Mirrors of classes.
+const OBJECT: u32 = 0x10;
+const CACHE: u32 = 0x12;
+const ENTRY: u32 = 0x13;
+const ARRAY: u32 = 0x14;
+const OOPS: u32 = 0x15;
+
+/// A program that puts an entry into a cache with each call, makes an array of four elements of which it fills one, and fails
+/// now and then.
+fn program(calls: u32) -> TraceBuilder {
+    let mut builder = TraceBuilder::new();
+    builder.names(&table(
+        "jdk",
+        1,
+        &[class("java/lang/Object", "", &["<init> ()V"]), class("java/lang/Class", "java/lang/Object", &[])],
+    ));
+    let cache = class(
+        "shop/Cache",
+        "java/lang/Object",
+        &["static main ()V", "put ()V", "fail ()V"],
+    )
+    .with_fields(&["last Lshop/Entry;", "array [Lshop/Entry;", "static all Lshop/Cache;"])
+    .with_sites(&[(0, "Lshop/Cache;", 3), (1, "Lshop/Entry;", 7), (1, "[Lshop/Entry;", 8), (2, "Lshop/Oops;", 9)]);
+    let entry = class("shop/Entry", "java/lang/Object", &["<init> ()V", "price ()I"]).with_fields(&["next Lshop/Entry;"]);
+    let oops = class("shop/Oops", "java/lang/Object", &[]);
+    builder.names(&table("shop.jar", BASE, &[cache, entry, oops]));
+    for (mirror, size, signature) in [
+        (OBJECT, 16, "Ljava/lang/Object;"),
+        (0x11, 0, "Ljava/lang/Class;"),
+        (CACHE, 24, "Lshop/Cache;"),
+        (ENTRY, 32, "Lshop/Entry;"),
+        (ARRAY, 0, "[Lshop/Entry;"),
+        (OOPS, 40, "Lshop/Oops;"),
+    ] {
+        builder.class(&ClassRecord {
+            ticket: Ticket(0),
+            class: ObjectHash(mirror),
+            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
+            instance_size: size,
+            mirror_size: 120,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, "main", Vec::new());
+    let [main, put, fail, init] = [0, 1, 2, 3].map(|method| MethodId(BASE + method));
+    let [last, array_of, all, next] = [0, 1, 2, 3].map(|field| FieldRefId(BASE + field));
+    let cache = ObjectHash(0xc0);
+    let mut events = vec![
+        Event::Entry { method: main },
+        Event::New { site: SiteId(BASE), object: cache, class: ObjectHash(CACHE), known: false },
+        Event::PutStatic { field: all, target: cache },
+    ];
+    for call in 0..calls {
+        let [entry, array, oops] = [0x1000, 0x2000, 0x3000].map(|first| ObjectHash(first + call));
+        events.extend([
+            Event::EntryOn { method: put, receiver: cache },
+            Event::Entry { method: init },
+            Event::New { site: SiteId(BASE + 1), object: entry, class: ObjectHash(ENTRY), known: false },
+            Event::Exit { method: init },
+            Event::NewArray { depth: 0, site: SiteId(BASE + 2), object: array, length: 4 },
+            Event::PutField { field: array_of, origin: cache, target: array, if_changed: false },
+            Event::PutElement { index: 1, array, target: entry },
+        ]);
+        if call > 0 {
+            let before = ObjectHash(0x1000 + call - 1);
+            events.push(Event::PutField { field: next, origin: entry, target: before, if_changed: false });
+        }
+        events.push(Event::PutField { field: last, origin: cache, target: entry, if_changed: false });
+        if call % 2 == 0 {
+            events.extend([
+                Event::EntryOn { method: fail, receiver: cache },
+                Event::New { site: SiteId(BASE + 3), object: oops, class: ObjectHash(OOPS), known: false },
+                Event::Throw { method: fail, exception: oops },
+                Event::ExitThrow { method: fail, exception: oops },
+                Event::Handle { method: put, exception: oops },
+            ]);
+        }
+        events.push(Event::Exit { method: put });
+    }
+    builder.events(1, 3, &events);
+    builder
+}
+
+fn open(bytes: Vec<u8>) -> Source {
+    Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap().into()
+}
+
+fn of(source: &Source) -> Report {
+    let population = et_lives::population(source, None, Reading::default()).unwrap();
+    report(source, &population, Reading::default()).unwrap()
+}
+
+#[test]
+fn a_list_that_only_grows_is_the_first_finding() {
+    let report = of(&open(program(400).finish()));
+    assert!(report.has_deaths && report.has_contexts && !report.has_witnesses);
+    let growth = &report.suspects.growing[0];
+    assert_eq!((growth.site.as_str(), growth.class.as_str()), ("shop.Cache.put:7", "shop.Entry"));
+    assert!(growth.only_grew && growth.end == growth.made && growth.end.objects == 400);
+    assert!((180..=220).contains(&growth.middle.objects), "{}", growth.middle.objects);
+    let finding = &report.findings[0];
+    assert_eq!(finding.weight, Weight::High);
+    let says = finding.says.plain();
+    for words in ["shop.Entry", "all 400 objects", "shop.Cache.put:7", "shop.Cache.all"] {
+        assert!(says.contains(words), "{says}");
+    }
+    // The array of each call dies with the next.
+    assert!(report.suspects.growing.iter().all(|growth| growth.class != "shop.Entry[]"));
+}
+
+#[test]
+fn arrays_and_exceptions_are_counted_as_the_program_made_them() {
+    let report = of(&open(program(400).finish()));
+    let array = report.suspects.arrays.iter().find(|line| line.owner == "shop.Cache.array").unwrap();
+    assert_eq!((array.arrays.objects, array.slots, array.filled), (400, 1600, 400));
+    assert_eq!((array.empty, array.sparse), (0, 400));
+    let exception = &report.suspects.exceptions[0];
+    assert_eq!(
+        (exception.class.as_str(), exception.thrown_in.as_str(), exception.caught_in.as_deref(), exception.count),
+        ("shop.Oops", "shop.Cache.fail", Some("shop.Cache.put"), 200)
+    );
+    assert!(exception.is_control_flow && exception.frames == 1.0, "{exception:?}");
+    assert_eq!(report.suspects.thrown, 200);
+}
+
+#[test]
+fn lifetimes_add_up() {
+    let report = of(&open(program(400).finish()));
+    let all = &report.lifetimes.all;
+    assert_eq!(all.made, report.summary.allocated);
+    let of_classes = |of: fn(&super::LifeLine) -> u64| report.lifetimes.classes.iter().map(of).sum::<u64>();
+    assert_eq!(of_classes(|line| line.made.objects), all.made.objects);
+    assert_eq!(of_classes(|line| line.alive.bytes), all.alive.bytes);
+    let died: u64 = all.died.objects.iter().sum();
+    assert_eq!(died + all.alive.objects, all.made.objects, "nothing was there before");
+    let oops = report.lifetimes.classes.iter().find(|line| line.name == "shop.Oops").unwrap();
+    assert_eq!((oops.alive.objects, oops.young[0].objects), (0, 200));
+    let entry = report.lifetimes.classes.iter().find(|line| line.name == "shop.Entry").unwrap();
+    assert_eq!((entry.unused.objects, entry.usable.objects), (400, 400), "no method was called on an entry");
+    assert_eq!((entry.in_thread.objects, entry.on_stack.objects), (400, 0));
+}
+
+#[test]
+fn what_happened_when_adds_up_on_every_axis() {
+    let report = of(&open(program(400).finish()));
+    assert!(report.axes.iter().all(|axis| axis.unit != AxisUnit::Nanos), "this trace has no times");
+    assert_eq!(report.axes.len(), 2);
+    let alive = report.alive.as_ref().unwrap();
+    for axis in &report.axes {
+        let (born, died) = (axis.born_bytes.iter().sum::<u64>(), axis.died_bytes.iter().sum::<u64>());
+        assert_eq!(born, report.summary.allocated.bytes);
+        assert_eq!(born - died, *alive.bytes.last().unwrap());
+        assert!(axis.ticks.is_sorted() && axis.bytes.is_sorted());
+    }
+    let of_classes: u64 = alive.classes.iter().map(|series| series.bytes[20]).sum();
+    assert_eq!(of_classes, alive.bytes[20]);
+    let of_contexts: u64 = alive.contexts.iter().map(|series| series.objects[20]).sum();
+    assert_eq!(of_contexts, alive.objects[20]);
+}
+
+#[test]
+fn flames_stand_on_their_callers() {
+    let report = of(&open(program(400).finish()));
+    for flame in [&report.flames.by_context, &report.flames.by_site] {
+        assert_eq!(flame.frames[0].bytes[0], report.summary.allocated.bytes);
+        let mut above = vec![0; flame.frames.len()];
+        for (index, frame) in flame.frames.iter().enumerate().skip(1) {
+            assert!((frame.parent as usize) < index);
+            above[frame.parent as usize] += frame.bytes[0];
+        }
+        for (frame, above) in flame.frames.iter().zip(above) {
+            assert!(above <= frame.bytes[0]);
+        }
+    }
+    let flame = &report.flames.by_context;
+    let name = |index: u32| &flame.names[flame.frames[index as usize].name as usize];
+    let entry = (0..flame.frames.len() as u32).find(|index| name(*index).name == "shop.Entry").unwrap();
+    let mut chain = vec![name(entry).name.clone()];
+    let mut at = entry;
+    while at != 0 {
+        at = flame.frames[at as usize].parent;
+        chain.push(name(at).name.clone());
+    }
+    assert_eq!(chain, ["shop.Entry", "shop.Entry.<init>", "shop.Cache.put", "shop.Cache.main", "all"]);
+    assert_eq!(name(entry).kind, FrameKind::Class);
+}
+
+#[test]
+fn what_is_missing_is_said() {
+    let cut = of(&open(program(40).without_end()));
+    assert!(cut.lacks[0].what.contains("ends where the trace does"), "{:?}", cut.lacks[0]);
+    let source = open(program(40).finish());
+    let reading = Reading { deaths: et_trace::source::Deaths::None, ..Reading::default() };
+    let population = et_lives::population(&source, None, reading).unwrap();
+    let without = report(&source, &population, reading).unwrap();
+    assert!(!without.has_deaths && without.alive.is_none() && without.suspects.growing.is_empty());
+    assert!(without.lacks.iter().any(|lack| lack.what.starts_with("Deaths are not known")));
+    assert!(without.tops.iter().all(|top| !top.says.iter().any(|says| says.plain().contains("alive at the end"))));
+}
+
+#[test]
+fn an_empty_trace_has_a_report() {
+    let report = of(&open(TraceBuilder::new().finish()));
+    assert_eq!(report.summary.allocated.objects, 0);
+    assert_eq!(report.flames.by_context.frames.len(), 1);
+}
+
+#[test]
+fn the_words_of_a_small_report() {
+    let report = of(&open(program(40).finish()));
+    let mut said = String::new();
+    for lack in &report.lacks {
+        said += &format!("lacks: {}\n", lack.what);
+    }
+    for finding in &report.findings {
+        said += &format!("{:?} {}: {}\n", finding.weight, finding.title, finding.says.plain());
+    }
+    for top in &report.tops {
+        said += &format!("{} ({})\n", top.title, top.means);
+        top.says.iter().for_each(|says| said += &format!("  {}\n", says.plain()));
+    }
+    insta::assert_snapshot!(said);
+}

@@ -1,0 +1,648 @@
+// Draws, sorts and searches what the page holds. Without it the page can still be read.
+//
+// Names out of the program only ever become text (textContent, attributes), never markup; styles are only set one by one, which the
+// page's content security policy allows.
+"use strict";
+(() => {
+  const { uPlot, flamegraph, select } = libraries;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // ---- Units, as et-trace writes them ----
+
+  const bytes = (count) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let value = count, unit = 0;
+    while (Math.abs(value) >= 1023.95 && unit + 1 < units.length) {
+      value /= 1024;
+      unit += 1;
+    }
+    return unit === 0 ? `${Math.round(value)} B` : `${value.toFixed(1)} ${units[unit]}`;
+  };
+  const number = (count) => Math.round(count).toLocaleString("en");
+  const short = (count) => {
+    const units = ["", " k", " M", " G", " T"];
+    let value = count, unit = 0;
+    while (Math.abs(value) >= 1000 && unit + 1 < units.length) {
+      value /= 1000;
+      unit += 1;
+    }
+    return `${+value.toPrecision(3)}${units[unit]}`;
+  };
+  const seconds = (value) => (value < 1 ? `${+(value * 1000).toPrecision(3)} ms` : `${+value.toPrecision(4)} s`);
+  const percent = (part, whole) => (whole > 0 ? `${((part * 100) / whole).toFixed(1)} %` : "");
+  const amount = { bytes, objects: (count) => `${number(count)} object${count === 1 ? "" : "s"}` };
+
+  const element = (name, attributes = {}, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      made.setAttribute(key, value);
+    }
+    made.append(...children);
+    return made;
+  };
+  const checked = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value;
+  const onChange = (name, change) =>
+    all(`input[name="${name}"]`).forEach((input) => input.addEventListener("change", change));
+
+  // ---- Pages ----
+
+  const tabs = all('[role="tab"]');
+  const panels = all('[role="tabpanel"]');
+  // What draws a page when it is first seen: a hidden page has no width.
+  const drawn = new Map();
+  const drawers = {};
+
+  const draw = (id) => {
+    if (!drawn.has(id)) {
+      drawn.set(id, true);
+      drawers[id]?.();
+    }
+  };
+
+  const show = (id, focus) => {
+    if (!panels.some((panel) => panel.id === id)) {
+      id = panels[0].id;
+    }
+    tabs.forEach((tab) => {
+      const isShown = tab.getAttribute("aria-controls") === id;
+      tab.setAttribute("aria-selected", String(isShown));
+      tab.tabIndex = isShown ? 0 : -1;
+      if (isShown && focus) {
+        tab.focus();
+      }
+    });
+    panels.forEach((panel) => panel.classList.toggle("shown", panel.id === id));
+    window.scrollTo(0, 0);
+    draw(id);
+  };
+
+  document.documentElement.classList.add("scripted");
+  tabs.forEach((tab, index) => {
+    tab.addEventListener("click", (event) => {
+      event.preventDefault();
+      history.replaceState(null, "", tab.hash);
+      show(tab.hash.slice(1), false);
+    });
+    tab.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (to !== undefined) {
+        event.preventDefault();
+        const next = tabs[(to + tabs.length) % tabs.length];
+        history.replaceState(null, "", next.hash);
+        show(next.hash.slice(1), true);
+      } else if (event.key === " ") {
+        event.preventDefault();
+        tab.click();
+      }
+    });
+  });
+  window.addEventListener("hashchange", () => show(location.hash.slice(1), false));
+  // On paper all pages stand one below the other.
+  window.addEventListener("beforeprint", () => panels.forEach((panel) => draw(panel.id)));
+
+  // ---- Graphs over time ----
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  const charts = new Map();
+
+  /** Draws a graph in the element with that id, in place of the one that is there. */
+  const chart = (id, options, values) => {
+    const place = byId(id);
+    if (!place) {
+      return null;
+    }
+    charts.get(id)?.destroy();
+    place.replaceChildren();
+    const grid = { stroke: colour("grid"), width: 1 };
+    const axis = (more) => ({ stroke: colour("muted"), grid, ticks: grid, font: "12px system-ui, sans-serif", ...more });
+    const made = new uPlot(
+      {
+        width: Math.max(place.clientWidth || 900, 300),
+        height: options.height ?? 220,
+        legend: { live: options.live ?? true },
+        cursor: { sync: options.sync ? { key: options.sync } : undefined, points: { size: 6 }, ...options.cursor },
+        scales: { x: { time: false }, y: { range: (_, low, high) => [Math.min(0, low), high || 1] }, ...options.scales },
+        axes: options.axes.map(axis),
+        series: options.series,
+        hooks: options.hooks ?? {},
+        plugins: [],
+      },
+      values,
+      place,
+    );
+    made.over.setAttribute("role", "img");
+    made.over.setAttribute("aria-label", options.label);
+    charts.set(id, made);
+    return made;
+  };
+
+  // Steps of an axis of bytes: what reads as round in KiB and MiB.
+  const steps = [...Array(44).keys()].map((power) => 2 ** power);
+  const ofBytes = { size: 84, incrs: steps, values: (_, ticks) => ticks.map(bytes) };
+
+  const axisOf = (unit) => data.axes.find((axis) => axis.unit === unit);
+  const axisNames = { nanos: "seconds since the start", ticks: "calls and returns", bytes: "bytes allocated" };
+  const onAxis = { nanos: (value) => seconds(value), ticks: short, bytes };
+  const scaleOf = (unit) => (unit === "nanos" ? 1e-9 : 1);
+  const sums = (values, from) => {
+    let sum = from;
+    return values.map((value) => (sum += value));
+  };
+
+  /** Live bytes or objects at the end of each bin. */
+  const live = (axis, measure) => {
+    const [born, died, initial] = measure === "bytes"
+      ? [axis.bornBytes, axis.diedBytes, data.initialBytes]
+      : [axis.bornObjects, axis.diedObjects, data.initialObjects];
+    return sums(born.map((value, index) => value - (died[index] ?? 0)), data.hasDeaths ? initial : 0);
+  };
+
+  /** Where a wall time is on an axis. */
+  const placeOf = (axis, time) => {
+    if (axis.unit === "nanos") {
+      return time;
+    }
+    let index = axis.nanos.findIndex((value) => value >= time * 1e9);
+    index = index < 0 ? axis.nanos.length - 1 : index;
+    return (index + 1) * axis.width * scaleOf(axis.unit);
+  };
+
+  const marks = (places) => (plot) => {
+    const { ctx } = plot;
+    ctx.save();
+    ctx.fillStyle = colour("collection");
+    const bottom = plot.bbox.top + plot.bbox.height;
+    const size = 5 * devicePixelRatio;
+    for (const place of places) {
+      const x = plot.valToPos(place, "x", true);
+      if (x >= plot.bbox.left && x <= plot.bbox.left + plot.bbox.width) {
+        ctx.beginPath();
+        ctx.moveTo(x - size, bottom);
+        ctx.lineTo(x + size, bottom);
+        ctx.lineTo(x, bottom - 2 * size);
+        ctx.fill();
+      }
+    }
+    ctx.restore();
+  };
+
+  const overTime = () => {
+    const unit = checked("axis") ?? data.axes[0]?.unit;
+    const measure = checked("axis-measure") ?? "bytes";
+    const axis = axisOf(unit);
+    if (!axis) {
+      return;
+    }
+    const scale = scaleOf(unit);
+    const x = axis.bornBytes.map((_, index) => (index + 1) * axis.width * scale);
+    const show = amount[measure];
+    const there = live(axis, measure);
+    const what = data.hasDeaths ? "alive" : "allocated so far";
+    const places = data.gcs.map((gc) => placeOf(axis, gc.at));
+    const xAxis = { label: axisNames[unit], labelFont: "12px system-ui, sans-serif", ...(unit === "bytes" ? { incrs: steps } : {}), values: (_, ticks) => ticks.map(onAxis[unit]) };
+    const yAxis = (label) => ({
+      ...(measure === "bytes" ? ofBytes : { size: 84, values: (_, ticks) => ticks.map(short) }), label, labelFont: "12px system-ui, sans-serif",
+    });
+    const xSeries = { label: axisNames[unit], value: (_, value) => (value == null ? "" : onAxis[unit](value)) };
+    const most = Math.max(0, ...there);
+    chart("chart-live", {
+      sync: "time",
+      label: `${what} over ${axisNames[unit]}: at most ${show(most)}, at the end ${show(there.at(-1) ?? 0)}; ${data.gcs.length} collections`,
+      axes: [xAxis, yAxis(what)],
+      series: [
+        xSeries,
+        { label: what, stroke: colour("live"), fill: colour("live-fill"), width: 1.5, points: { show: false }, value: (_, value) => (value == null ? "" : show(value)) },
+      ],
+      hooks: { draw: [marks(places)] },
+    }, [x, there]);
+    const per = { nanos: [1 / (axis.width * 1e-9), "second"], ticks: [1000 / axis.width, "1000 calls and returns"], bytes: [1024 / axis.width, "KiB allocated"] }[unit];
+    const rate = (values) => values.map((value) => value * per[0]);
+    const born = rate(measure === "bytes" ? axis.bornBytes : axis.bornObjects);
+    const died = rate(measure === "bytes" ? axis.diedBytes : axis.diedObjects);
+    const series = [
+      xSeries,
+      { label: "allocated", stroke: colour("born"), width: 1.5, points: { show: false }, value: (_, value) => (value == null ? "" : `${show(value)} per ${per[1]}`) },
+    ];
+    const values = [x, born];
+    if (data.hasDeaths) {
+      series.push({ label: "died", stroke: colour("died"), width: 1.5, points: { show: false }, value: (_, value) => (value == null ? "" : `${show(value)} per ${per[1]}`) });
+      values.push(died);
+    }
+    chart("chart-rate", {
+      sync: "time",
+      label: `Allocation ${data.hasDeaths ? "and deaths " : ""}per ${per[1]}`,
+      axes: [xAxis, yAxis(`per ${per[1]}`)],
+      series,
+    }, values);
+  };
+  if (data.axes.length > 0) {
+    const first = document.querySelector('input[name="axis"]');
+    first.checked = true;
+  }
+  onChange("axis", overTime);
+  onChange("axis-measure", overTime);
+  drawers.overview = overTime;
+
+  // ---- Flame graph ----
+
+  const flame = { chart: null, root: null, current: null };
+
+  const flameTree = () => {
+    const graph = data.flames[checked("flame") ?? "byContext"];
+    const measure = checked("flame-measure") ?? "bytes";
+    const part = Number(byId("flame-part").value);
+    const nodes = graph.frames.map((frame) => ({
+      name: graph.names[frame.name].name,
+      kind: graph.names[frame.name].kind,
+      value: frame[measure][part],
+      children: [],
+    }));
+    graph.frames.forEach((frame, index) => {
+      if (index > 0 && nodes[index].value > 0) {
+        nodes[frame.parent].children.push(nodes[index]);
+      }
+    });
+    nodes.forEach((node) => node.children.sort((a, b) => b.value - a.value));
+    return { root: nodes[0], measure };
+  };
+
+  const kinds = {
+    root: "", program: "method of the program", library: "method of a library", jdk: "method of the JDK",
+    class: "class", site: "class and site",
+  };
+
+  const drawFlame = () => {
+    const place = byId("flame-graph");
+    const { root, measure } = flameTree();
+    place.replaceChildren();
+    byId("flame-class").replaceChildren();
+    flame.root = root;
+    if (!root || root.value === 0) {
+      place.append(element("p", {}, "Nothing of that."));
+      return;
+    }
+    const says = (node) => {
+      const kind = kinds[node.data.kind];
+      return `${node.data.name}${kind ? ` (${kind})` : ""}: ${amount[measure](node.data.value)}, ${percent(node.data.value, root.value)}`;
+    };
+    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+    flame.chart = flamegraph()
+      .width(Math.max(place.clientWidth, 300))
+      .cellHeight(20)
+      .minFrameSize(1)
+      .inverted(true)
+      .transitionDuration(isStill ? 0 : 200)
+      .label(says)
+      .setColorMapper((node) => `var(--flame-${node.highlight ? "found" : node.data.kind})`)
+      .setSearchMatch((node, term) => term !== "" && node.data.name.toLowerCase().includes(term.toLowerCase()))
+      .setSearchHandler((found, sum, whole) => {
+        byId("flame-details").textContent =
+          found.length === 0 ? "found nothing" : `found ${number(found.length)}: ${amount[measure](sum)}, ${percent(sum, whole)}`;
+      })
+      .setDetailsElement(byId("flame-details"))
+      .onClick((node) => {
+        flame.current = node;
+        byId("flame-details").textContent = says(node);
+        classOf(node);
+        dress(says);
+      });
+    select(place).datum(root).call(flame.chart);
+    const svg = place.querySelector("svg");
+    svg.setAttribute("role", "group");
+    svg.setAttribute("aria-label", "Flame graph; arrow keys go from box to box");
+    svg.querySelector("text.title")?.remove();
+    flame.current = null;
+    dress(says);
+    const term = byId("flame-search").value;
+    if (term) {
+      flame.chart.search(term);
+    }
+  };
+
+  /** Makes boxes known to those who do not see them, and one of them reachable by Tab. */
+  const dress = (says) => {
+    const boxes = all("#flame-graph g.frame");
+    let first = null;
+    for (const box of boxes) {
+      const node = select(box).datum();
+      box.setAttribute("role", "button");
+      box.setAttribute("aria-label", says(node));
+      box.setAttribute("tabindex", "-1");
+      box.classList.toggle("class", node.data.kind === "class" || node.data.kind === "site");
+      if (node === flame.current || (!flame.current && !node.parent)) {
+        first = box;
+      }
+    }
+    (first ?? boxes[0])?.setAttribute("tabindex", "0");
+  };
+
+  const boxOf = (node) => all("#flame-graph g.frame").find((box) => select(box).datum() === node);
+  const visible = (nodes) => (nodes ?? []).filter((node) => node.value > 0 && boxOf(node));
+
+  byId("flame-graph")?.addEventListener("keydown", (event) => {
+    const box = event.target.closest?.("g.frame");
+    if (!box) {
+      return;
+    }
+    const node = select(box).datum();
+    const siblings = visible(node.parent?.children);
+    const at = siblings.indexOf(node);
+    const to = {
+      ArrowUp: node.parent, ArrowDown: visible(node.children)[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1],
+    }[event.key];
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      box.dispatchEvent(new MouseEvent("click", { bubbles: true }));
+      boxOf(node)?.focus();
+    } else if (event.key === "Escape") {
+      flame.chart.resetZoom();
+    } else if (event.key.startsWith("Arrow")) {
+      event.preventDefault();
+      const next = to && boxOf(to);
+      if (next) {
+        box.setAttribute("tabindex", "-1");
+        next.setAttribute("tabindex", "0");
+        next.focus();
+        byId("flame-details").textContent = next.getAttribute("aria-label");
+      }
+    }
+  });
+
+  /** From a box to the lifetimes of its class. */
+  const classOf = (node) => {
+    const place = byId("flame-class");
+    place.replaceChildren();
+    if (node.data.kind !== "class" && node.data.kind !== "site") {
+      return;
+    }
+    const name = node.data.kind === "site" ? node.data.name.split("  ")[0] : node.data.name;
+    const link = element("a", { href: "#lifetimes" }, "Lifetimes of ", element("code", {}, name));
+    link.addEventListener("click", () => {
+      const filter = document.querySelector('input[data-filter="lifetimes/classes"]');
+      if (filter) {
+        filter.value = name;
+        filter.dispatchEvent(new Event("input"));
+      }
+      const at = data.lifetimes.classes.findIndex((line) => line.name === name);
+      if (at >= 0) {
+        ages.shown = data.lifetimes.classes[at];
+        drawn.has("lifetimes") && drawAges();
+      }
+    });
+    place.append(element("p", {}, link));
+  };
+
+  byId("flame-search")?.addEventListener("input", (event) => {
+    const term = event.target.value;
+    if (term) {
+      flame.chart?.search(term);
+    } else {
+      flame.chart?.clear();
+      byId("flame-details").textContent = "";
+    }
+  });
+  byId("flame-reset")?.addEventListener("click", () => flame.chart?.resetZoom());
+  onChange("flame", drawFlame);
+  onChange("flame-measure", drawFlame);
+  byId("flame-part")?.addEventListener("change", drawFlame);
+  drawers.allocation = drawFlame;
+
+  // ---- Alive at a moment ----
+
+  /** Rows of what was alive most at that moment. */
+  const aliveTable = (place, title, columns, series, at, whole, term) => {
+    const shown = series
+      .map((one) => ({ one, bytes: one.bytes[at], objects: one.objects[at] }))
+      .filter(({ one, objects }) => objects > 0 && (term === "" || `${one.name} ${one.detail}`.toLowerCase().includes(term)))
+      .sort((a, b) => b.bytes - a.bytes)
+      .slice(0, 30);
+    if (shown.length === 0) {
+      place.replaceChildren(element("p", {}, "Nothing."));
+      return;
+    }
+    const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col" }, column)),
+      ...["Bytes", "Share", "Objects"].map((column) => element("th", { scope: "col", class: "number" }, column)));
+    const rows = shown.map(({ one, bytes: size, objects }) => {
+      const row = element("tr", {}, element("th", { scope: "row" }, element("code", {}, one.name)));
+      if (columns.length > 1) {
+        row.append(element("td", {}, element("code", {}, one.detail)));
+      }
+      row.append(
+        element("td", { class: "number" }, bytes(size)),
+        element("td", { class: "number" }, percent(size, whole)),
+        element("td", { class: "number" }, number(objects)),
+      );
+      return row;
+    });
+    const table = element("table", { "aria-label": title }, element("thead", {}, head), element("tbody", {}, ...rows));
+    place.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, table` }, table));
+  };
+
+  const drawMoment = () => {
+    const { alive } = data;
+    const slider = byId("moment");
+    if (!alive || !slider) {
+      return;
+    }
+    const at = Number(slider.value);
+    const moment = alive.moments[at];
+    const last = alive.moments.at(-1);
+    const time = axisOf("nanos") ? `${seconds(moment.nanos / 1e9)}, ` : "";
+    const says = `${percent(moment.tick, last.tick)} of all calls and returns, ${time}${bytes(moment.bytes)} allocated: ` +
+      `${bytes(alive.bytes[at])} alive in ${amount.objects(alive.objects[at])}`;
+    byId("moment-says").textContent = says;
+    slider.setAttribute("aria-valuetext", says);
+    const term = byId("alive-search").value.toLowerCase();
+    aliveTable(byId("alive-classes"), "Classes alive then", ["Class"], alive.classes, at, alive.bytes[at], term);
+    aliveTable(byId("alive-sites"), "Sites alive then", ["Site", "Allocates"], alive.sites, at, alive.bytes[at], term);
+    aliveTable(byId("alive-contexts"), "Contexts alive then", ["Class", "Made in"], alive.contexts, at, alive.bytes[at], term);
+    charts.get("chart-moment")?.redraw(false);
+  };
+
+  const drawAlive = () => {
+    const { alive } = data;
+    if (!alive) {
+      return;
+    }
+    const x = alive.moments.map((moment) => moment.tick);
+    const mark = (plot) => {
+      const at = plot.valToPos(x[Number(byId("moment").value)], "x", true);
+      plot.ctx.save();
+      plot.ctx.strokeStyle = colour("collection");
+      plot.ctx.lineWidth = 2 * devicePixelRatio;
+      plot.ctx.beginPath();
+      plot.ctx.moveTo(at, plot.bbox.top);
+      plot.ctx.lineTo(at, plot.bbox.top + plot.bbox.height);
+      plot.ctx.stroke();
+      plot.ctx.restore();
+    };
+    const made = chart("chart-moment", {
+      height: 180,
+      label: `Live bytes at ${x.length} moments, at most ${bytes(Math.max(0, ...alive.bytes))}`,
+      cursor: { drag: { x: false, y: false } },
+      axes: [
+        { label: axisNames.ticks, labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(short) },
+        ofBytes,
+      ],
+      series: [
+        { label: axisNames.ticks, value: (_, value) => (value == null ? "" : short(value)) },
+        { label: "alive", stroke: colour("live"), fill: colour("live-fill"), width: 1.5, value: (_, value) => (value == null ? "" : bytes(value)) },
+      ],
+      hooks: { draw: [mark] },
+    }, [x, alive.bytes]);
+    made?.over.addEventListener("click", () => {
+      if (made.cursor.idx != null) {
+        byId("moment").value = made.cursor.idx;
+        drawMoment();
+      }
+    });
+    drawMoment();
+  };
+  byId("moment")?.addEventListener("input", drawMoment);
+  byId("alive-search")?.addEventListener("input", drawMoment);
+  drawers.alive = drawAlive;
+
+  // ---- Lifetimes ----
+
+  const ages = { shown: data.lifetimes.all };
+
+  const drawAges = () => {
+    const place = byId("chart-ages");
+    if (!place) {
+      return;
+    }
+    const measure = checked("ages-measure") ?? "bytes";
+    const { shown } = ages;
+    byId("ages-of").textContent = shown.detail ? `${shown.name}: ${shown.detail}` : shown.name;
+    const died = shown.died[measure];
+    const alive = shown.alive[measure === "bytes" ? 1 : 0];
+    // In bin n are those that saw at least 2^(n-1) and less than 2^n bytes allocated; what is alive at the end stands behind.
+    const last = Math.max(died.length, 1);
+    const x = [...Array(last + 2).keys()];
+    const ofDead = x.map((bin) => (bin < last ? (died[bin] ?? 0) : null));
+    const ofAlive = x.map((bin) => (bin === last + 1 ? alive : null));
+    const until = (bin) => (bin === last + 1 ? "alive" : bin >= last || !Number.isInteger(bin) || bin < 0 ? "" : `< ${bytes(2 ** bin)}`);
+    const bars = uPlot.paths.bars({ size: [0.85, 80] });
+    const value = (_, count) => (count == null ? "" : amount[measure](count));
+    chart("chart-ages", {
+      height: 260,
+      label: `${amount[measure](died.reduce((a, b) => a + b, 0))} died, ${amount[measure](alive)} alive at the end, by age`,
+      scales: { x: { time: false, range: [-0.6, last + 1.6] } },
+      cursor: { drag: { x: false, y: false } },
+      axes: [
+        { label: "bytes allocated between birth and death", labelFont: "12px system-ui, sans-serif", space: 64, values: (_, ticks) => ticks.map(until) },
+        measure === "bytes" ? ofBytes : { size: 84, values: (_, ticks) => ticks.map(short) },
+      ],
+      series: [
+        { label: "age", value: (_, bin) => (bin == null ? "" : until(bin)) },
+        { label: "died", stroke: colour("died"), fill: colour("died-fill"), paths: bars, points: { show: false }, value },
+        { label: "alive at the end", stroke: colour("live"), fill: colour("live-fill"), paths: bars, points: { show: false }, value },
+      ],
+    }, [x, ofDead, ofAlive]);
+  };
+  onChange("ages-measure", drawAges);
+  byId("ages-all")?.addEventListener("click", () => {
+    ages.shown = data.lifetimes.all;
+    drawAges();
+  });
+  drawers.lifetimes = drawAges;
+  for (const [name, lines] of [["classes", data.lifetimes.classes], ["sites", data.lifetimes.sites]]) {
+    all(`table[data-table="lifetimes/${name}"] tbody tr`).forEach((row, index) => {
+      const cell = row.querySelector("th");
+      const button = element("button", { type: "button", class: "row", title: "Show how old these become" }, ...cell.childNodes);
+      button.addEventListener("click", () => {
+        ages.shown = lines[index];
+        drawAges();
+        byId("chart-ages").scrollIntoView({ block: "nearest" });
+      });
+      cell.replaceChildren(button);
+    });
+  }
+
+  // ---- Threads and collections ----
+
+  drawers.threads = () => {
+    if (data.gcs.length === 0) {
+      return;
+    }
+    const axis = axisOf("nanos");
+    const there = axis && data.hasDeaths ? live(axis, "bytes") : null;
+    const x = data.gcs.map((gc) => gc.at);
+    const points = { show: true, size: 6 };
+    const series = [
+      { label: "seconds since the start", value: (_, value) => (value == null ? "" : seconds(value)) },
+      { label: "in use after a collection", stroke: colour("born"), width: 1.5, points, value: (_, value) => (value == null ? "" : bytes(value)) },
+    ];
+    const values = [x, data.gcs.map((gc) => gc.used)];
+    if (there) {
+      series.push({ label: "really alive", stroke: colour("live"), width: 1.5, points, value: (_, value) => (value == null ? "" : bytes(value)) });
+      values.push(x.map((at) => there[Math.min(Math.floor((at * 1e9) / axis.width), there.length - 1)]));
+    }
+    chart("chart-gcs", {
+      label: `Heap in use after ${data.gcs.length} collections`,
+      axes: [
+        { label: axisNames.nanos, labelFont: "12px system-ui, sans-serif", values: (_, ticks) => ticks.map(seconds) },
+        ofBytes,
+      ],
+      series,
+    }, values);
+  };
+
+  // ---- Tables ----
+
+  for (const table of all("table[data-table]")) {
+    const body = table.tBodies[0];
+    all("thead th", table).forEach((heading, column) => {
+      if (heading.textContent === "Command" || heading.textContent === "Course") {
+        return;
+      }
+      const isNumber = heading.classList.contains("number");
+      const button = element("button", { type: "button", class: "sort" }, ...heading.childNodes);
+      heading.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const isDown = heading.getAttribute("aria-sort") === "descending" || (!isNumber && heading.getAttribute("aria-sort") !== "ascending");
+        all("thead th", table).forEach((other) => other.removeAttribute("aria-sort"));
+        heading.setAttribute("aria-sort", isDown ? "ascending" : "descending");
+        const value = (row) => (isNumber ? Number(row.cells[column].dataset.value ?? -1) : row.cells[column].textContent);
+        const order = (a, b) => (isNumber ? value(a) - value(b) : value(a).localeCompare(value(b)));
+        const rows = [...body.rows].sort((a, b) => (isDown ? order(a, b) : order(b, a)));
+        body.append(...rows);
+      });
+    });
+  }
+  for (const input of all("input[data-filter]")) {
+    input.addEventListener("input", () => {
+      const term = input.value.toLowerCase();
+      all(`table[data-table="${input.dataset.filter}"] tbody tr`).forEach((row) => {
+        const cells = [...row.cells].slice(0, -1);
+        row.hidden = term !== "" && !cells.some((cell) => cell.textContent.toLowerCase().includes(term));
+      });
+    });
+  }
+
+  // ---- All of it again when the colours or the width change ----
+
+  const again = () => {
+    for (const id of drawn.keys()) {
+      if (byId(id).classList.contains("shown")) {
+        drawers[id]?.();
+      } else {
+        drawn.delete(id);
+      }
+    }
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  let width = window.innerWidth;
+  let waiting;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth !== width) {
+      width = window.innerWidth;
+      clearTimeout(waiting);
+      waiting = setTimeout(again, 150);
+    }
+  });
+
+  show(location.hash.slice(1), false);
+})();

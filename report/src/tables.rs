@@ -1,0 +1,401 @@
+//! All tables of a report.
+
+use et_analysis::report::{LifeLine, Page, Report};
+use et_analysis::summary::{Amount, Origin};
+use et_names::units::number;
+
+use crate::table::{Cell, Column, Table, numbers, words};
+
+/// Those that the report has; the others would have nothing to show.
+pub fn tables(report: &Report) -> Vec<Table> {
+    let mut tables = vec![classes(report), sites(report), packages(report)];
+    if report.has_deaths {
+        tables.extend([at_end(report), lives(report, true), lives(report, false)]);
+        tables.extend([growing(report), arrays(report), collections(report)]);
+        tables.push(exceptions(report));
+    }
+    tables.extend([threads(report), gcs(report)]);
+    tables
+}
+
+fn whose(origin: Option<Origin>) -> Cell {
+    Cell::Text(
+        match origin {
+            Some(Origin::Program) => "program",
+            Some(Origin::Library) => "library",
+            Some(Origin::Jdk) => "JDK",
+            None => "",
+        }
+        .into(),
+    )
+}
+
+/// What was there when tracing began included.
+fn live_at_the_end(report: &Report) -> u64 {
+    report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
+}
+
+const ALIVE: Column = Column { title: "Alive", help: "Bytes alive at the end", is_number: true };
+
+fn classes(report: &Report) -> Table {
+    let whole = report.summary.allocated.bytes;
+    let mut columns = vec![words("Class"), numbers("Bytes", ""), numbers("Share", "Of all bytes allocated"), numbers("Objects", "")];
+    if report.has_deaths {
+        columns.extend([ALIVE, numbers("Dead in 1 MiB", "Objects that died before another MiB was allocated")]);
+    }
+    Table {
+        page: Page::Allocation,
+        name: "classes",
+        title: "Classes".into(),
+        note: "Classes whose objects take the most bytes.".into(),
+        columns,
+        rows: report.lifetimes.classes.iter().map(|line| allocated(line, whole, report.has_deaths, None)).collect(),
+    }
+}
+
+fn sites(report: &Report) -> Table {
+    let whole = report.summary.allocated.bytes;
+    let mut columns = vec![
+        words("Site"),
+        words("Allocates"),
+        words("Whose"),
+        numbers("Bytes", ""),
+        numbers("Share", "Of all bytes allocated"),
+        numbers("Objects", ""),
+    ];
+    if report.has_deaths {
+        columns.extend([ALIVE, numbers("Dead in 1 MiB", "Objects that died before another MiB was allocated")]);
+    }
+    let rows = report.lifetimes.sites.iter();
+    Table {
+        page: Page::Allocation,
+        name: "sites",
+        title: "Sites".into(),
+        note: "Lines of code that allocate. For a site of the JDK, the method outside it that asked for most of what it made."
+            .into(),
+        columns,
+        rows: rows.map(|line| allocated(line, whole, report.has_deaths, Some(line.origin))).collect(),
+    }
+}
+
+fn allocated(line: &LifeLine, whole: u64, has_deaths: bool, site: Option<Option<Origin>>) -> Vec<Cell> {
+    let mut row = vec![Cell::Name(line.name.clone())];
+    if let Some(origin) = site {
+        row.extend([Cell::Name(line.detail.clone()), whose(origin)]);
+    }
+    row.extend([
+        Cell::Bytes(line.made.bytes),
+        Cell::share(line.made.bytes, whole),
+        Cell::Count(line.made.objects),
+    ]);
+    if has_deaths {
+        let young = line.young.get(1).map_or(0, |young| young.objects);
+        row.extend([Cell::Bytes(line.alive.bytes), Cell::share(young, line.made.objects)]);
+    }
+    row
+}
+
+fn packages(report: &Report) -> Table {
+    let whole = report.summary.allocated.bytes;
+    let mut packages: Vec<_> = report.summary.packages.iter().collect();
+    packages.sort_by_key(|line| std::cmp::Reverse(line.amount.bytes));
+    let row = |line: &et_analysis::summary::PackageLine| {
+        vec![
+            Cell::Name(line.package.clone()),
+            whose(Some(line.origin)),
+            Cell::Bytes(line.amount.bytes),
+            Cell::share(line.amount.bytes, whole),
+            Cell::Count(line.amount.objects),
+        ]
+    };
+    Table {
+        page: Page::Allocation,
+        name: "packages",
+        title: "Packages".into(),
+        note: "Whose code asked for memory: what the JDK allocates for a method outside it counts for that method's package.".into(),
+        columns: vec![words("Package"), words("Whose"), numbers("Bytes", ""), numbers("Share", "Of all bytes allocated"), numbers("Objects", "")],
+        rows: packages.into_iter().map(row).collect(),
+    }
+}
+
+fn at_end(report: &Report) -> Table {
+    let live = live_at_the_end(report);
+    let mut lines: Vec<&LifeLine> = report.lifetimes.classes.iter().filter(|line| line.alive.objects > 0).collect();
+    lines.sort_by_key(|line| std::cmp::Reverse(line.alive.bytes));
+    let row = |line: &LifeLine| {
+        vec![
+            Cell::Name(line.name.clone()),
+            Cell::Bytes(line.alive.bytes),
+            Cell::share(line.alive.bytes, live),
+            Cell::Count(line.alive.objects),
+            Cell::share(line.alive.objects, line.made.objects),
+            Cell::share(line.stale.bytes, line.alive.bytes),
+        ]
+    };
+    Table {
+        page: Page::Alive,
+        name: "end",
+        title: "Alive at the end".into(),
+        note: "Objects made while tracing was on that are alive when the trace ends; shares are of all that is alive then.".into(),
+        columns: vec![
+            words("Class"),
+            numbers("Bytes", ""),
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Objects", ""),
+            numbers("Survived", "Share of all its objects that are alive at the end"),
+            numbers("Idle", "Share of these bytes that was not used in the second half of the run"),
+        ],
+        rows: lines.into_iter().map(row).collect(),
+    }
+}
+
+fn lives(report: &Report, of_classes: bool) -> Table {
+    let (name, title) = if of_classes { ("classes", "Classes") } else { ("sites", "Sites") };
+    let lines = if of_classes { &report.lifetimes.classes } else { &report.lifetimes.sites };
+    let mut columns = vec![words(if of_classes { "Class" } else { "Site" })];
+    if !of_classes {
+        columns.push(words("Allocates"));
+    }
+    columns.extend([
+        numbers("Bytes", "Bytes allocated"),
+        numbers("Objects", ""),
+        numbers("Mean age", "Bytes that the program allocated between birth and death, on average"),
+        numbers("Drag", "Share of the time in memory that is after the last use, weighted by size"),
+    ]);
+    if report.has_contexts {
+        columns.push(numbers("Stack", "Objects that died in the method that allocated them, and that no other thread saw: they could live on the stack"));
+    }
+    columns.extend([
+        numbers("One thread", "Objects that only the allocating thread saw"),
+        numbers("Not used", "Objects that no method was called on once they were made; arrays are not judged without --witness refs"),
+    ]);
+    let row = |line: &LifeLine| {
+        let part = |part: Amount, whole: Amount| Cell::share(part.objects, whole.objects);
+        let mut row = vec![Cell::Name(line.name.clone())];
+        if !of_classes {
+            row.push(Cell::Name(line.detail.clone()));
+        }
+        row.extend([
+            Cell::Bytes(line.made.bytes),
+            Cell::Count(line.made.objects),
+            match line.alive.objects < line.made.objects {
+                true => Cell::Bytes(line.mean_age_bytes as u64),
+                false => Cell::Text("none died".into()),
+            },
+            Cell::Share(Some(line.drag_share)),
+        ]);
+        if report.has_contexts {
+            row.push(part(line.on_stack, line.with_thread));
+        }
+        row.extend([part(line.in_thread, line.with_thread), part(line.unused, line.usable)]);
+        row
+    };
+    Table {
+        page: Page::Lifetimes,
+        name,
+        title: title.into(),
+        note: "Shares are of the objects of the row. Choose a row to see how old its objects became.".into(),
+        columns,
+        rows: lines.iter().map(row).collect(),
+    }
+}
+
+fn growing(report: &Report) -> Table {
+    let live = live_at_the_end(report);
+    let rows = report.suspects.growing.iter().map(|growth| {
+        let held = growth.stored_in.iter().map(|holder| holder.field.clone()).collect::<Vec<_>>().join(", ");
+        vec![
+            Cell::Name(growth.site.clone()),
+            Cell::Name(growth.class.clone()),
+            Cell::Course(growth.bytes.clone()),
+            Cell::Bytes(growth.middle.bytes),
+            Cell::Bytes(growth.end.bytes),
+            Cell::share(growth.end.bytes, live),
+            Cell::share(growth.end.objects, growth.made.objects),
+            Cell::Text(if growth.only_grew { "yes" } else { "" }.into()),
+            Cell::Name(held),
+            Cell::Name(growth.ways.iter().map(|way| format!("{}: {}", number(way.objects), way.text())).collect::<Vec<_>>().join("; ")),
+            Cell::Name(growth.context.iter().take(8).cloned().collect::<Vec<_>>().join(" ← ")),
+        ]
+    });
+    Table {
+        page: Page::Suspects,
+        name: "growing",
+        title: "Sites whose live bytes grow".into(),
+        note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only\": live bytes never fell by more than \
+               2 % of what they are at the end. \"Last stored in\": the fields that most of their bytes were stored into last. \"Held by\": the shortest ways to them \
+               from outside the heap, with how many are held so; for the first eight, and no more than 10,000 objects of each."
+            .into(),
+        columns: vec![
+            words("Site"),
+            words("Allocates"),
+            numbers("Course", "Live bytes from start to end"),
+            numbers("Middle", "Live bytes in the middle of the run"),
+            numbers("End", "Live bytes at the end"),
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Survived", "Share of all its objects that are alive at the end"),
+            words("Only"),
+            words("Last stored in"),
+            words("Held by"),
+            words("Made in"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn arrays(report: &Report) -> Table {
+    let rows = report.suspects.arrays.iter().map(|line| {
+        vec![
+            Cell::Name(line.owner.clone()),
+            Cell::Name(line.class.clone()),
+            Cell::Count(line.arrays.objects),
+            Cell::Bytes(line.arrays.bytes),
+            Cell::share(line.filled, line.slots),
+            Cell::Count(line.empty),
+            Cell::Count(line.sparse),
+            Cell::Bytes(line.wasted_bytes),
+        ]
+    });
+    Table {
+        page: Page::Suspects,
+        name: "arrays",
+        title: "Collections nearly empty".into(),
+        note: "A heuristic: arrays of references, by the field that held them last (without one, by their site), with the most elements that \
+               were not null at once. Arrays that were there when tracing began are not counted."
+            .into(),
+        columns: vec![
+            words("Field or site"),
+            words("Class"),
+            numbers("Arrays", ""),
+            numbers("Bytes", ""),
+            numbers("Filled", "Elements that were not null at once, of all"),
+            numbers("Empty", "Arrays that never held anything"),
+            numbers("Sparse", "Arrays never filled by more than a quarter"),
+            numbers("Unfilled", "Bytes of elements that were never filled"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn collections(report: &Report) -> Table {
+    let rows = report.suspects.collections.iter().map(|line| {
+        vec![
+            Cell::Name(line.class.clone()),
+            Cell::Count(line.without.objects),
+            Cell::share(line.without.objects, line.made.objects),
+            Cell::Bytes(line.without.bytes),
+            Cell::Count(line.made.objects),
+        ]
+    });
+    Table {
+        page: Page::Suspects,
+        name: "collections",
+        title: "Collections never filled".into(),
+        note: "A heuristic: classes of which some objects keep an array that has elements in a field, with the objects that never did.".into(),
+        columns: vec![
+            words("Class"),
+            numbers("Without", "Objects that never had such an array"),
+            numbers("Share", "Of all its objects"),
+            numbers("Bytes", "Their own bytes"),
+            numbers("Objects", ""),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn exceptions(report: &Report) -> Table {
+    let rows = report.suspects.exceptions.iter().map(|line| {
+        vec![
+            Cell::Name(line.class.clone()),
+            Cell::Name(line.thrown_in.clone()),
+            line.caught_in.clone().map_or(Cell::Text("nobody seen".into()), Cell::Name),
+            Cell::Count(line.count),
+            Cell::Mean(line.frames),
+            Cell::Text(if line.is_control_flow { "looks so" } else { "" }.into()),
+        ]
+    });
+    Table {
+        page: Page::Suspects,
+        name: "exceptions",
+        title: "Exceptions".into(),
+        note: "From where they are thrown to where they are caught. Control flow: thrown at least 100 times, and caught no more than 8 \
+               methods further up."
+            .into(),
+        columns: vec![
+            words("Class"),
+            words("Thrown in"),
+            words("Caught in"),
+            numbers("Times", ""),
+            numbers("Methods left", "Methods that it ended on its way, on average"),
+            words("Control flow"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn threads(report: &Report) -> Table {
+    let whole = report.summary.allocated.bytes;
+    let mut threads: Vec<_> = report.summary.threads.iter().collect();
+    threads.sort_by_key(|line| std::cmp::Reverse((line.allocated.bytes, line.records)));
+    let row = |line: &et_analysis::summary::ThreadLine| {
+        vec![
+            Cell::Name(if line.name.is_empty() { format!("thread {}", line.id) } else { line.name.clone() }),
+            Cell::Count(line.id.into()),
+            Cell::Bytes(line.allocated.bytes),
+            Cell::share(line.allocated.bytes, whole),
+            Cell::Count(line.allocated.objects),
+            Cell::Count(line.records),
+            Cell::Text(if line.daemon { "daemon" } else { "" }.into()),
+            Cell::Text(if line.ended { "ended" } else { "running at the end" }.into()),
+        ]
+    };
+    Table {
+        page: Page::Threads,
+        name: "threads",
+        title: "Threads".into(),
+        note: "Threads with what they allocated. The 500 that allocated the most, if there are more.".into(),
+        columns: vec![
+            words("Thread"),
+            numbers("Id", ""),
+            numbers("Bytes", "Bytes allocated"),
+            numbers("Share", "Of all bytes allocated"),
+            numbers("Objects", "Objects allocated"),
+            numbers("Records", "Records of the trace that are its doing"),
+            words("Kind"),
+            words("State"),
+        ],
+        rows: threads.into_iter().take(500).map(row).collect(),
+    }
+}
+
+fn gcs(report: &Report) -> Table {
+    let mut gcs: Vec<_> = report.summary.gcs.iter().enumerate().collect();
+    gcs.sort_by(|(_, a), (_, b)| b.pause_seconds.total_cmp(&a.pause_seconds));
+    gcs.truncate(200);
+    gcs.sort_by_key(|(index, _)| *index);
+    let row = |(index, gc): (usize, &et_analysis::summary::GcLine)| {
+        vec![
+            Cell::Name(format!("#{}", index + 1)),
+            Cell::Seconds(gc.start_seconds),
+            Cell::Seconds(gc.pause_seconds),
+            Cell::Bytes(gc.heap_used_bytes),
+            Cell::Bytes(gc.heap_committed_bytes),
+        ]
+    };
+    Table {
+        page: Page::Threads,
+        name: "collections",
+        title: "Collections".into(),
+        note: "Collections of the JVM while the program was traced: hooks take time and memory, so that these are not those of a run without them. \
+               The 200 with the longest pauses, if there are more."
+            .into(),
+        columns: vec![
+            words("Collection"),
+            numbers("At", "Seconds since the start"),
+            numbers("Pause", ""),
+            numbers("Used", "Heap in use after it"),
+            numbers("Committed", "Heap that the JVM had from the system"),
+        ],
+        rows: gcs.into_iter().map(row).collect(),
+    }
+}

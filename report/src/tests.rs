@@ -1,0 +1,105 @@
+//! The page of a hand-made trace: what a name can do, and what the policy lets in.
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use et_analysis::report::{Report, report};
+use et_format::ClassRecord;
+use et_format::event::{Event, ObjectHash, Ticket};
+use et_names::MethodId;
+use et_trace::source::{Reading, Source};
+use et_trace::testing::{TraceBuilder, class, table};
+use et_trace::{Trace, TraceFile};
+use sha2::{Digest, Sha256};
+
+use crate::{START, page, tables};
+
+const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+
+/// A program whose thread and class have names that a page could take for markup. The JVM allows them.
+fn hostile() -> Report {
+    let mut builder = TraceBuilder::new();
+    builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"])]));
+    builder.names(&table("evil.jar", 5_000_000, &[class(HOSTILE, "java/lang/Object", &["static main ()V"])]));
+    for (mirror, signature) in [(0x10, "Ljava/lang/Object;".to_owned()), (0x11, format!("L{HOSTILE};"))] {
+        builder.class(&ClassRecord {
+            ticket: Ticket(0),
+            class: ObjectHash(mirror),
+            superclass: ObjectHash(if mirror == 0x10 { 0 } else { 0x10 }),
+            instance_size: 16,
+            mirror_size: 120,
+            signature,
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, HOSTILE, Vec::new());
+    let main = MethodId(5_000_000);
+    builder.events(
+        1,
+        3,
+        &[
+            Event::Entry { method: main },
+            Event::Found { object: ObjectHash(0xd0), class: ObjectHash(0x11), length: -1 },
+            Event::Exit { method: main },
+        ],
+    );
+    let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
+    let source = Source::from(trace);
+    let population = et_lives::population(&source, None, Reading::default()).unwrap();
+    report(&source, &population, Reading::default()).unwrap()
+}
+
+#[test]
+fn names_are_text_whatever_they_are() {
+    let report = hostile();
+    let page = page(&report);
+    assert!(page.starts_with(START));
+    assert!(page.contains("alert(1)"), "the name is there");
+    assert!(!page.contains("<script>alert"), "as text");
+    assert!(!page.contains("<img"));
+    // The data, and two scripts of our own.
+    assert_eq!(page.matches("<script").count(), 3);
+    assert_eq!(page.matches("</script>").count(), 3);
+    assert_eq!(page.matches("<style").count(), 1);
+    assert!(!page.contains(" style=\""), "the policy allows no styles in attributes");
+}
+
+/// What stands between two marks, the first time and so on.
+fn between<'a>(page: &'a str, start: &'a str, end: &'a str) -> Vec<&'a str> {
+    page.split(start).skip(1).filter_map(move |rest| rest.split_once(end).map(|(inner, _)| inner)).collect()
+}
+
+#[test]
+fn the_policy_lets_in_what_is_in_the_page_and_nothing_else() {
+    let page = page(&hostile());
+    let policy = between(&page, "http-equiv=\"Content-Security-Policy\" content=\"", "\"")[0];
+    assert!(policy.starts_with("default-src 'none'; "), "{policy}");
+    assert!(!policy.contains("unsafe") && !policy.contains("http"), "{policy}");
+    let inline = [between(&page, "<script>", "</script>"), between(&page, "<style>", "</style>")].concat();
+    assert_eq!(inline.len(), 3);
+    for text in &inline {
+        let hash = BASE64_STANDARD.encode(Sha256::digest(text));
+        assert!(policy.contains(&format!("'sha256-{hash}'")), "no hash of {:.60}", text);
+    }
+    assert_eq!(policy.matches("sha256-").count(), 3);
+    // Nothing is loaded.
+    for loads in ["src=\"", "@import", "url("] {
+        let own = page.replace(between(&page, "id=\"data\">", "</script>")[0], "");
+        assert!(!own.contains(loads), "{loads}");
+    }
+}
+
+#[test]
+fn tables_are_text_as_well() {
+    let report = hostile();
+    let all = tables(&report);
+    let threads = all.iter().find(|table| table.id() == "threads/threads").unwrap();
+    let text = threads.render();
+    assert!(text.starts_with("Threads (threads/threads)\n"), "{text}");
+    assert!(text.contains("16 B") && text.contains("alert(1)"), "{text}");
+    assert_eq!(threads.clone().matching("nobody").rows.len(), 0);
+    assert_eq!(threads.clone().matching("alert(2)").rows.len(), 1);
+    // Every table's row has a cell for each column.
+    for table in &all {
+        assert!(table.rows.iter().all(|row| row.len() == table.columns.len()), "{}", table.id());
+    }
+}

@@ -1,0 +1,218 @@
+// Opens a report in Chromium, as a reader would, and says what is wrong with it.
+//
+//   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths]
+//
+// Visits each page, clicks, types and uses the keyboard; then again in the dark. Screenshots go to a folder. Prints one line for
+// each finding, and fails if there is one.
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const [executablePath, report, screenshots, ...options] = process.argv.slice(2);
+const withoutDeaths = options.includes("--without-deaths");
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PAGES = ["overview", "allocation", "alive", "lifetimes", "suspects", "threads"];
+const found = [];
+const check = (holds, what) => {
+  if (!holds) {
+    found.push(what);
+  }
+};
+
+const profile = mkdtempSync(join(tmpdir(), "et-report-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath,
+  headless: true,
+  viewport: { width: 1400, height: 950 },
+  colorScheme: "light",
+  reducedMotion: "reduce",
+  args: [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+  ],
+});
+
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(10_000);
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) {
+      found.push(`console: ${message.text()}`);
+    }
+  });
+  page.on("pageerror", (error) => found.push(`script: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    found.push(`a name out of the program ran as a script: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => check(request.url().startsWith("file:") || request.url().startsWith("data:"), `asks for ${request.url()}`));
+  await page.goto(pathToFileURL(report).href);
+
+  const text = (selector) => page.locator(selector).first().innerText();
+  const visit = (id) => page.locator(`#tab-${id}`).click();
+  const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) });
+  /** What axe-core finds on what is visible. Run by itself: the page's own policy lets no other script in. */
+  const accessible = async (where, rules) => {
+    const session = await browser.newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: axe });
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
+      expression: `axe.run(document, ${rules ? JSON.stringify({ runOnly: rules }) : "{}"}).then((all) => JSON.stringify(all.violations.map((one) =>
+        one.id + ": " + one.help + " (" + one.nodes.slice(0, 3).map((node) => node.target.join(" ") + " " + node.html.slice(0, 160) + " " + (node.any[0]?.message ?? "")).join("; ") + ")")))`,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    check(!exceptionDetails, `axe-core failed on ${where}: ${exceptionDetails?.text}`);
+    JSON.parse(result.value ?? "[]").forEach((violation) => found.push(`${where}: ${violation}`));
+    await session.detach();
+  };
+
+  // Each page by its tab: it is the only one that is seen, and it says something.
+  for (const id of PAGES) {
+    await visit(id);
+    const seen = await page.locator('[role="tabpanel"]:visible').evaluateAll((panels) => panels.map((panel) => panel.id));
+    check(seen.join() === id, `tab ${id} shows ${seen.join()}`);
+    check((await text(`#${id}`)).length > 100, `page ${id} says nothing`);
+    await page.waitForTimeout(60);
+    await shot(id);
+    await accessible(id);
+  }
+
+  // The tabs by keyboard.
+  await page.locator("#tab-overview").click();
+  await page.keyboard.press("ArrowRight");
+  check((await page.locator('[aria-selected="true"]').getAttribute("id")) === "tab-allocation", "the arrow keys do not go to the next tab");
+  await page.keyboard.press("Home");
+  check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "overview", "Home does not go to the first tab");
+
+  // The axes of the graphs.
+  for (const axis of await page.locator('input[name="axis"]').all()) {
+    await axis.check();
+    check((await page.locator("#chart-live canvas").count()) === 1, `no graph over ${await axis.getAttribute("value")}`);
+  }
+  const labels = new Set();
+  for (const axis of ["ticks", "bytes"]) {
+    await page.locator(`input[name="axis"][value="${axis}"]`).check();
+    labels.add(await page.locator("#chart-live .u-over").getAttribute("aria-label"));
+  }
+  check(labels.size === 2, "the axis makes no difference");
+  await page.locator('input[name="axis-measure"][value="objects"]').check();
+  check((await page.locator("#chart-live .u-over").getAttribute("aria-label")).includes("object"), "the graph does not show objects");
+
+  // The flame graph: search, zoom, keyboard, other weights.
+  await visit("allocation");
+  const boxes = page.locator("#flame-graph g.frame");
+  const all = await boxes.count();
+  check(all > 5, `the flame graph has ${all} boxes`);
+  const name = (await boxes.nth(Math.min(3, all - 1)).getAttribute("aria-label")).split(":")[0].split(" (")[0];
+  await page.locator("#flame-search").fill(name.slice(0, 40));
+  check((await text("#flame-details")).startsWith("found "), `a search for ${name} says ${await text("#flame-details")}`);
+  await shot("allocation-search");
+  await page.locator("#flame-search").fill("no such name anywhere");
+  check((await text("#flame-details")) === "found nothing", "a search for nothing finds something");
+  await page.locator("#flame-search").fill("");
+  // Boxes that are out of sight when another fills the width are not there.
+  const label = await boxes.nth(2).getAttribute("aria-label");
+  const width = () => page.locator("#flame-graph g.frame").evaluateAll(
+    (frames, wanted) => Number(frames.find((frame) => frame.getAttribute("aria-label") === wanted)?.querySelector("rect").getAttribute("width") ?? 0), label);
+  const before = await width();
+  await boxes.nth(2).dispatchEvent("click");
+  await page.waitForTimeout(50);
+  check((await width()) > before, `a click on ${label} makes it ${await width()} wide, from ${before}`);
+  await page.locator("#flame-reset").click();
+  await boxes.first().focus();
+  await page.keyboard.press("ArrowDown");
+  check((await page.evaluate(() => document.activeElement.getAttribute("aria-label"))) !== (await boxes.first().getAttribute("aria-label")), "the arrow keys do not move in the flame graph");
+  await page.keyboard.press("Enter");
+  await page.keyboard.press("Escape");
+  await page.locator('input[name="flame"][value="bySite"]').check();
+  check((await boxes.count()) > 3, "there is no graph by site");
+  await shot("allocation-by-site");
+  await page.locator('input[name="flame-measure"][value="objects"]').check();
+  for (const part of await page.locator("#flame-part option").all()) {
+    await page.locator("#flame-part").selectOption(await part.getAttribute("value"));
+  }
+  await page.locator("#flame-part").selectOption("0");
+
+  // From a class to its lifetimes.
+  const link = page.locator("#flame-class a");
+  await boxes.nth(1).click();
+  check((await link.count()) === 1, "a box of a site does not lead to its class");
+  await link.click();
+  await page.waitForTimeout(50);
+  check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "lifetimes", "the link does not lead to lifetimes");
+
+  // Tables: sort and filter.
+  await visit("allocation");
+  const heading = page.locator('table[data-table="allocation/classes"] thead th', { hasText: "Objects" });
+  await heading.locator("button").click();
+  check((await heading.getAttribute("aria-sort")) === "descending", "a table is not sorted");
+  const counts = await page.locator('table[data-table="allocation/classes"] tbody tr').evaluateAll(
+    (rows) => rows.map((row) => Number(row.cells[3].dataset.value)));
+  check(counts.every((count, at) => at === 0 || counts[at - 1] >= count), "rows are not in order");
+  const filter = page.locator('input[data-filter="allocation/classes"]');
+  if (await filter.count()) {
+    await filter.fill("no such class");
+    check((await page.locator('table[data-table="allocation/classes"] tbody tr:visible').count()) === 0, "a filter keeps what does not match");
+    await filter.fill("");
+  }
+  const command = page.locator('table[data-table="allocation/classes"] tbody details').first();
+  await command.locator("summary").click();
+  check((await command.innerText()).includes("et-trace report "), "a row does not say its command");
+
+  if (!withoutDeaths) {
+    // Another moment, other rows.
+    await visit("alive");
+    const at = async () => `${await text("#moment-says")} ${await text("#alive-classes")}`;
+    const end = await at();
+    await page.locator("#moment").focus();
+    await page.keyboard.press("Home");
+    check((await at()) !== end, "another moment shows the same");
+    await page.locator("#moment").fill("20");
+    await page.locator("#alive-search").fill("no such name anywhere");
+    check((await text("#alive-classes")) === "Nothing.", "a search among what is alive finds what is not there");
+    await page.locator("#alive-search").fill("");
+    await accessible("alive at a moment");
+    // The ages of one class.
+    await visit("lifetimes");
+    await page.locator('table[data-table="lifetimes/sites"] button.row').first().click();
+    check((await text("#ages-of")) !== "all objects", "a row does not show its ages");
+    await page.locator("#ages-all").click();
+    check((await text("#ages-of")) === "all objects", "all objects are not shown again");
+  }
+
+  // In the dark.
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  for (const id of PAGES) {
+    await visit(id);
+    await page.waitForTimeout(60);
+    await shot(`${id}-dark`);
+    // Only colours are others than before.
+    await accessible(`${id} in the dark`, ["color-contrast"]);
+  }
+
+  // On a small screen, and on paper.
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  await page.setViewportSize({ width: 420, height: 900 });
+  await visit("overview");
+  await page.waitForTimeout(250);
+  const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  check(wide <= 0, `the overview is ${wide} pixels wider than a small screen`);
+  await shot("overview-small");
+  await page.setViewportSize({ width: 1400, height: 950 });
+  await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
+  await page.emulateMedia({ media: "print" });
+  const printed = await page.locator('[role="tabpanel"]:visible').count();
+  check(printed === PAGES.length, `${printed} pages are printed`);
+} catch (error) {
+  found.push(`broke off: ${error.message}`);
+} finally {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+found.forEach((line) => console.log(line));
+console.log(`${found.length} findings`);
+process.exit(found.length === 0 ? 0 : 1);

@@ -1,0 +1,143 @@
+//! `et-trace report`: the page says where the leak is, works in a browser, and lets no name out of a program do anything.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_tests::lab::{self, Lab};
+use xtask::jdks::Jdk;
+use xtask::layout::Layout;
+use xtask::{assets, browser, command};
+
+const FEATURE: u32 = 17;
+
+fn main() -> ExitCode {
+    let no_browser = |_: &Lab, jdk: &Jdk| no_javac(jdk).or_else(browser::obstacle);
+    let trials = vec![
+        lab::on_jdk_unless(FEATURE, "the_leak_is_on_the_overview", |_, jdk| no_javac(jdk), leak),
+        lab::on_jdk_unless(FEATURE, "a_report_in_a_browser", no_browser, in_a_browser),
+        lab::on_jdk_unless(FEATURE, "a_report_of_allocations_only_in_a_browser", no_browser, of_allocations),
+        lab::on_jdk_unless(FEATURE, "libraries_of_reports_are_what_npm_has", |_, _| browser::without_npm(), bundle),
+    ];
+    lab::run(trials).exit_code()
+}
+
+fn no_javac(jdk: &Jdk) -> Option<String> {
+    jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
+}
+
+/// A thread whose name a page could take for markup runs the example.
+const HOSTILE: &str = r#"
+public class Hostile {
+    public static void main(String[] arguments) {
+        Thread.currentThread().setName("</script><script>alert(1)</script><img src=x onerror=alert(2)>");
+        shop.Main.main(arguments);
+    }
+}
+"#;
+
+/// The leaking cache, traced.
+fn traced(lab: &Lab, jdk: &Jdk, folder: &Path, main: &str, events: &[&str]) -> Result<PathBuf> {
+    let classes = folder.join("classes");
+    fs::create_dir_all(&classes)?;
+    let sources = fs::read_dir(lab.layout.repo.join("examples/leaky-cache/shop"))?;
+    let hostile = folder.join("Hostile.java");
+    fs::write(&hostile, HOSTILE)?;
+    let sources = sources.flatten().map(|entry| entry.path()).chain([hostile]);
+    let javac = lab.compiler.javac().context("no javac")?;
+    let mut compile = Command::new(javac);
+    command::quiet(compile.args(["-g", "--release", "11", "-encoding", "UTF-8", "-d"]).arg(&classes).args(sources))?;
+    let rewritten = folder.join("classes-et");
+    command::quiet(Command::new(lab.tools.et_instrument()).arg(&classes).args(events).arg("-o").arg(&rewritten))?;
+    let trace = folder.join("leaky.ettrace");
+    let java = lab.instrumented_with(jdk, events)?;
+    let mut run = Command::new(java.java());
+    command::quiet(run.args(java.options(&trace)).arg("-cp").arg(&rewritten).arg(main).current_dir(folder))?;
+    Ok(trace)
+}
+
+fn report(lab: &Lab, trace: &Path) -> Result<PathBuf> {
+    let page = trace.with_extension("html");
+    command::quiet(Command::new(lab.tools.et_trace()).arg("report").arg(trace).arg("-o").arg(&page))?;
+    Ok(page)
+}
+
+fn print(lab: &Lab, trace: &Path, arguments: &[&str]) -> Result<String> {
+    let mut et_trace = Command::new(lab.tools.et_trace());
+    let output = command::quiet(et_trace.arg("report").arg(trace).args(arguments))?;
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_leak")?;
+    let trace = traced(lab, jdk, &folder, "shop.Main", &[])?;
+    let page = fs::read_to_string(report(lab, &trace)?)?;
+    // In words, before anything else.
+    let stands_out = page.split("What stands out").nth(1).context("nothing stands out")?;
+    let first = stands_out.split("</article>").next().unwrap_or_default();
+    for words in ["finding high", "Memory that only grows", "shop.Line", "all 63,600 objects", "shop.Page.&lt;init&gt;:15"] {
+        ensure!(first.contains(words), "the overview does not begin with {words:?}: {first}");
+    }
+    // The second time it is only read, and the same.
+    ensure!(fs::read_to_string(report(lab, &trace)?)? == page, "the kept report makes another page");
+    let growing = print(lab, &trace, &["--show", "suspects/growing", "--match", "shop.Line"])?;
+    ensure!(growing.lines().any(|line| line.contains("shop.Page.<init>:15")), "{growing}");
+    ensure!(!growing.contains("shop.ProductCache.page:25"), "rows that do not match are shown: {growing}");
+    let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--json"])?)?;
+    let growing = &json["suspects"]["growing"][0];
+    ensure!(growing["onlyGrew"] == true && growing["end"]["objects"] == 63_600, "{growing}");
+    // Prices that there are none of are exceptions.
+    let exceptions = print(lab, &trace, &["--show", "suspects/exceptions"])?;
+    let thrown = exceptions.lines().find(|line| line.contains("shop.PriceHandler.price"));
+    ensure!(thrown.is_some_and(|line| line.contains("shop.PriceHandler.answer")), "{exceptions}");
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+/// Looks at a page as a reader would.
+fn browse(lab: &Lab, page: &Path, name: &str, options: &[&str]) -> Result<()> {
+    let chromium = browser::find().context("no chromium")?;
+    // Not one folder for all: tests run at the same time.
+    let script = browser::driver(&lab.layout, &lab.layout.target.join("browser").join(name))?;
+    let screenshots = lab.layout.target.join("report").join(name);
+    fs::create_dir_all(&screenshots)?;
+    let mut node = Command::new("node");
+    node.arg(script).arg(chromium).arg(page).arg(&screenshots).args(options);
+    let output = node.stdin(Stdio::null()).output().context("cannot start node")?;
+    if !output.status.success() {
+        bail!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}
+
+fn in_a_browser(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_browser")?;
+    let trace = traced(lab, jdk, &folder, "Hostile", &[])?;
+    let page = report(lab, &trace)?;
+    browse(lab, &page, "all-events", &[])?;
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+fn of_allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_alloc")?;
+    let trace = traced(lab, jdk, &folder, "shop.Main", &["--events", "alloc"])?;
+    let page = report(lab, &trace)?;
+    let text = fs::read_to_string(&page)?;
+    for said in ["Calling contexts are not known", "Lifetimes needs deaths", "Suspicion needs deaths", "without --events"] {
+        ensure!(text.contains(said), "the page does not say {said:?}");
+    }
+    browse(lab, &page, "allocations-only", &["--without-deaths"])?;
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+fn bundle(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_assets")?;
+    let layout: &Layout = &lab.layout;
+    let made = folder.join("vendor");
+    assets::bundle(layout, &folder.join("npm"), &made)?;
+    for name in assets::BUNDLED {
+        let (kept, new) = (fs::read(assets::vendor(layout).join(name))?, fs::read(made.join(name))?);
+        ensure!(kept == new, "report/assets/vendor/{name} is not what cargo xtask assets makes");
+    }
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}

@@ -1,0 +1,87 @@
+//! `cargo xtask assets`: the JavaScript libraries that reports draw with, as one file that stands in the page. It is in the
+//! repository, so that nobody needs Node to build the tools; this makes it anew from what npm has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+
+use crate::command;
+use crate::layout::Layout;
+
+/// What npm and esbuild are given.
+const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "libraries.mjs"];
+/// What comes of it.
+pub const BUNDLED: [&str; 3] = ["libraries.js", "libraries.css", "LICENSES"];
+
+/// Where the bundle is kept.
+pub fn vendor(layout: &Layout) -> PathBuf {
+    assets(layout).join("vendor")
+}
+
+fn assets(layout: &Layout) -> PathBuf {
+    layout.repo.join("report/assets")
+}
+
+/// Makes the bundle and puts it in its place.
+pub fn run(layout: &Layout) -> Result<()> {
+    bundle(layout, &layout.target.join("assets"), &vendor(layout))
+}
+
+/// Makes the bundle in a folder; `work` is for npm.
+pub fn bundle(layout: &Layout, work: &Path, to: &Path) -> Result<()> {
+    for folder in [work, to] {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    for name in SOURCES {
+        fs::copy(assets(layout).join(name), work.join(name)).with_context(|| format!("cannot copy {name}"))?;
+    }
+    install(work)?;
+    let mut esbuild = Command::new("node_modules/.bin/esbuild");
+    esbuild.args(["libraries.mjs", "--bundle", "--minify", "--format=iife", "--global-name=libraries"]);
+    esbuild.args(["--legal-comments=none", "--charset=ascii", "--target=es2020", "--log-level=warning"]);
+    command::quiet(esbuild.arg("--outfile=libraries.js").current_dir(work))?;
+    let licences = licences(work)?;
+    let bundle = fs::read_to_string(work.join("libraries.js"))?;
+    // Licences stay with what they are of: each page holds them.
+    fs::write(to.join("libraries.js"), format!("/*\n{}\n*/\n{bundle}", licences.replace("*/", "* /")))?;
+    fs::copy(work.join("libraries.css"), to.join("libraries.css"))?;
+    fs::write(to.join("LICENSES"), licences)?;
+    Ok(())
+}
+
+/// What a lock file names, and no scripts of theirs.
+pub fn install(folder: &Path) -> Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    command::quiet(npm.current_dir(folder)).map(drop)
+}
+
+/// The licences of all that is in the bundle: each text once.
+fn licences(work: &Path) -> Result<String> {
+    let lock = fs::read_to_string(work.join("package-lock.json"))?;
+    let lock: Value = serde_json::from_str(&lock).context("package-lock.json is not JSON")?;
+    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let packages = lock["packages"].as_object().context("package-lock.json names no packages")?;
+    for (path, package) in packages.iter().filter(|(path, package)| !path.is_empty() && package["dev"] != true) {
+        let folder = work.join(path);
+        let file = fs::read_dir(&folder)?.flatten().find(|entry| {
+            entry.file_name().to_string_lossy().to_uppercase().starts_with("LICEN")
+        });
+        let file = file.with_context(|| format!("{path} comes without a licence"))?;
+        let title = format!(
+            "{} {} ({})",
+            path.trim_start_matches("node_modules/"),
+            package["version"].as_str().unwrap_or_default(),
+            package["license"].as_str().unwrap_or_default()
+        );
+        texts.entry(fs::read_to_string(file.path())?.trim().to_owned()).or_default().push(title);
+    }
+    let mut parts: Vec<String> =
+        texts.into_iter().map(|(text, titles)| format!("{}\n\n{text}\n", titles.join("\n"))).collect();
+    parts.sort();
+    Ok(parts.join("\n----\n\n"))
+}
