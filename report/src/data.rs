@@ -42,12 +42,7 @@ struct Gc {
 }
 
 fn ages(line: &LifeLine) -> Ages<'_> {
-    Ages {
-        name: &line.name,
-        detail: &line.detail,
-        alive: (line.alive.objects, line.alive.bytes),
-        died: &line.died,
-    }
+    Ages { name: &line.name, detail: &line.detail, alive: (line.alive.objects, line.alive.bytes), died: &line.died }
 }
 
 /// Collections that are drawn.

@@ -265,7 +265,9 @@ fn chart(id: &str, label: &str) -> Markup {
 /// What the page lacks without deaths, and what to do.
 fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
     let lack = report.lacks.iter().find(|lack| lack.what.starts_with("Deaths"))?;
-    Some(html! { div.alarm role="note" { p { strong { (what) " needs deaths, which this trace does not tell. " } (lack.why) "; " (lack.remedy) "." } } })
+    Some(
+        html! { div.alarm role="note" { p { strong { (what) " needs deaths, which this trace does not tell. " } (lack.why) "; " (lack.remedy) "." } } },
+    )
 }
 
 fn allocation(report: &Report) -> Markup {
@@ -381,14 +383,19 @@ fn threads(report: &Report) -> Markup {
 
 /// The command that prints the same.
 fn command_line(trace: &str, command: &str, more: &str) -> Markup {
-    let (verb, options) = command.split_once(" --").map_or((command, String::new()), |(verb, rest)| (verb, format!(" --{rest}")));
+    let (verb, options) =
+        command.split_once(" --").map_or((command, String::new()), |(verb, rest)| (verb, format!(" --{rest}")));
     html! { p.command { "As text: " code { (verb) " " (quoted(trace)) (options) (more) } } }
 }
 
 /// As a shell takes it.
 fn quoted(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }
+    if !text.is_empty() && text.chars().all(is_plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
 }
 
 fn rows(table: &Table, trace: &str) -> Markup {
@@ -458,7 +465,9 @@ fn course(values: &[u64]) -> Markup {
     let points: Vec<String> = values
         .iter()
         .enumerate()
-        .map(|(index, value)| format!("{:.1},{:.1}", index as f64 * step, HEIGHT - 1.0 - (HEIGHT - 2.0) * *value as f64 / most))
+        .map(|(index, value)| {
+            format!("{:.1},{:.1}", index as f64 * step, HEIGHT - 1.0 - (HEIGHT - 2.0) * *value as f64 / most)
+        })
         .collect();
     html! {
         svg.course viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-label="live bytes over time" {

@@ -113,9 +113,8 @@ impl Table {
             .chain(self.rows.iter().map(|row| row.iter().map(Cell::text).collect()))
             .map(|line: Vec<String>| shown.iter().map(|&at| line.get(at).cloned().unwrap_or_default()).collect())
             .collect();
-        let widths: Vec<usize> = (0..shown.len())
-            .map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0))
-            .collect();
+        let widths: Vec<usize> =
+            (0..shown.len()).map(|at| lines.iter().map(|line| line[at].chars().count()).max().unwrap_or(0)).collect();
         let mut text = format!("{} ({})\n", self.title, self.id());
         if self.rows.is_empty() {
             text += "nothing\n";

@@ -39,7 +39,8 @@ const ALIVE: Column = Column { title: "Alive", help: "Bytes alive at the end", i
 
 fn classes(report: &Report) -> Table {
     let whole = report.summary.allocated.bytes;
-    let mut columns = vec![words("Class"), numbers("Bytes", ""), numbers("Share", "Of all bytes allocated"), numbers("Objects", "")];
+    let mut columns =
+        vec![words("Class"), numbers("Bytes", ""), numbers("Share", "Of all bytes allocated"), numbers("Objects", "")];
     if report.has_deaths {
         columns.extend([ALIVE, numbers("Dead in 1 MiB", "Objects that died before another MiB was allocated")]);
     }
@@ -83,11 +84,7 @@ fn allocated(line: &LifeLine, whole: u64, has_deaths: bool, site: Option<Option<
     if let Some(origin) = site {
         row.extend([Cell::Name(line.detail.clone()), whose(origin)]);
     }
-    row.extend([
-        Cell::Bytes(line.made.bytes),
-        Cell::share(line.made.bytes, whole),
-        Cell::Count(line.made.objects),
-    ]);
+    row.extend([Cell::Bytes(line.made.bytes), Cell::share(line.made.bytes, whole), Cell::Count(line.made.objects)]);
     if has_deaths {
         let young = line.young.get(1).map_or(0, |young| young.objects);
         row.extend([Cell::Bytes(line.alive.bytes), Cell::share(young, line.made.objects)]);
@@ -167,7 +164,10 @@ fn lives(report: &Report, of_classes: bool) -> Table {
     }
     columns.extend([
         numbers("One thread", "Objects that only the allocating thread saw"),
-        numbers("Not used", "Objects that no method was called on once they were made; arrays are not judged without --witness refs"),
+        numbers(
+            "Not used",
+            "Objects that no method was called on once they were made; arrays are not judged without --witness refs",
+        ),
     ]);
     let row = |line: &LifeLine| {
         let part = |part: Amount, whole: Amount| Cell::share(part.objects, whole.objects);
@@ -214,7 +214,14 @@ fn growing(report: &Report) -> Table {
             Cell::share(growth.end.objects, growth.made.objects),
             Cell::Text(if growth.only_grew { "yes" } else { "" }.into()),
             Cell::Name(held),
-            Cell::Name(growth.ways.iter().map(|way| format!("{}: {}", number(way.objects), way.text())).collect::<Vec<_>>().join("; ")),
+            Cell::Name(
+                growth
+                    .ways
+                    .iter()
+                    .map(|way| format!("{}: {}", number(way.objects), way.text()))
+                    .collect::<Vec<_>>()
+                    .join("; "),
+            ),
             Cell::Name(growth.context.iter().take(8).cloned().collect::<Vec<_>>().join(" ← ")),
         ]
     });

@@ -76,7 +76,9 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     // In words, before anything else.
     let stands_out = page.split("What stands out").nth(1).context("nothing stands out")?;
     let first = stands_out.split("</article>").next().unwrap_or_default();
-    for words in ["finding high", "Memory that only grows", "shop.Line", "all 63,600 objects", "shop.Page.&lt;init&gt;:15"] {
+    for words in
+        ["finding high", "Memory that only grows", "shop.Line", "all 63,600 objects", "shop.Page.&lt;init&gt;:15"]
+    {
         ensure!(first.contains(words), "the overview does not begin with {words:?}: {first}");
     }
     // The second time it is only read, and the same.
@@ -123,7 +125,9 @@ fn of_allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let trace = traced(lab, jdk, &folder, "shop.Main", &["--events", "alloc"])?;
     let page = report(lab, &trace)?;
     let text = fs::read_to_string(&page)?;
-    for said in ["Calling contexts are not known", "Lifetimes needs deaths", "Suspicion needs deaths", "without --events"] {
+    for said in
+        ["Calling contexts are not known", "Lifetimes needs deaths", "Suspicion needs deaths", "without --events"]
+    {
         ensure!(text.contains(said), "the page does not say {said:?}");
     }
     browse(lab, &page, "allocations-only", &["--without-deaths"])?;

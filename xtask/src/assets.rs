@@ -68,9 +68,9 @@ fn licences(work: &Path) -> Result<String> {
     let packages = lock["packages"].as_object().context("package-lock.json names no packages")?;
     for (path, package) in packages.iter().filter(|(path, package)| !path.is_empty() && package["dev"] != true) {
         let folder = work.join(path);
-        let file = fs::read_dir(&folder)?.flatten().find(|entry| {
-            entry.file_name().to_string_lossy().to_uppercase().starts_with("LICEN")
-        });
+        let file = fs::read_dir(&folder)?
+            .flatten()
+            .find(|entry| entry.file_name().to_string_lossy().to_uppercase().starts_with("LICEN"));
         let file = file.with_context(|| format!("{path} comes without a licence"))?;
         let title = format!(
             "{} {} ({})",

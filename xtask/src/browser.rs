@@ -35,7 +35,10 @@ pub fn obstacle() -> Option<String> {
 
 /// Why no JavaScript can be fetched and run.
 pub fn without_npm() -> Option<String> {
-    ["node", "npm"].into_iter().find(|program| !command::exists(program)).map(|program| format!("there is no {program}"))
+    ["node", "npm"]
+        .into_iter()
+        .find(|program| !command::exists(program))
+        .map(|program| format!("there is no {program}"))
 }
 
 /// The folder with the script that looks at pages, and with what it needs.

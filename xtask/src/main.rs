@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs, reading,
-    setup, startup, test, verify_world,
+    assets, bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs,
+    reading, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.

@@ -84,7 +84,11 @@ fn lacks(report: &Report) -> Vec<Lack> {
     }
     if summary.not_instrumented.classes > 0 {
         let why = format!("{} without hooks", counted(summary.not_instrumented.classes as u64, "class"));
-        lacks.push(lack("What some classes do is not seen; their objects are", why, "et-trace summary --long lists them"));
+        lacks.push(lack(
+            "What some classes do is not seen; their objects are",
+            why,
+            "et-trace summary --long lists them",
+        ));
     }
     for problem in &summary.problems {
         lacks.push(lack(format!("The runtime says: {} ({})", problem.what, number(problem.count)), "", ""));
@@ -235,7 +239,11 @@ fn unfilled(report: &Report) -> Option<Finding> {
         .strong(format!("{} of elements", bytes(wasted)))
         .text(" of arrays were never filled. The most are in ")
         .code(&first.owner)
-        .text(format!(": {} of {} arrays were filled by a quarter or less.", number(first.sparse), number(first.arrays.objects)));
+        .text(format!(
+            ": {} of {} arrays were filled by a quarter or less.",
+            number(first.sparse),
+            number(first.arrays.objects)
+        ));
     Some(Finding { weight: Weight::Low, title: "Room that nobody needed".into(), says, page: Page::Suspects })
 }
 
@@ -256,8 +264,15 @@ fn drag(report: &Report) -> Option<Finding> {
 
 fn tops(report: &Report) -> Vec<Top> {
     let all = [top_classes(report), top_sites(report), top_packages(report), top_alive(report), top_growing(report)];
-    let more =
-        [top_young(report), top_drag(report), top_unused(report), top_threads(report), top_exceptions(report), top_arrays(report), top_pauses(report)];
+    let more = [
+        top_young(report),
+        top_drag(report),
+        top_unused(report),
+        top_threads(report),
+        top_exceptions(report),
+        top_arrays(report),
+        top_pauses(report),
+    ];
     all.into_iter().chain(more).filter(|top| !top.says.is_empty()).collect()
 }
 
@@ -408,7 +423,9 @@ fn top_unused(report: &Report) -> Top {
     });
     let means = match report.has_witnesses {
         true => "Objects that were never read or called once they were made",
-        false => "Objects that no method was called on once they were made; reads of their fields are not in this trace",
+        false => {
+            "Objects that no method was called on once they were made; reads of their fields are not in this trace"
+        }
     };
     top("Not used once made", means, Page::Lifetimes, says)
 }
@@ -451,7 +468,11 @@ fn top_arrays(report: &Report) -> Top {
         Words::new()
             .text("Arrays of ")
             .code(&line.owner)
-            .text(format!(" use {} of {} elements: ", number(line.filled), counted(line.slots, "element").replace(" elements", "").replace(" element", "")))
+            .text(format!(
+                " use {} of {} elements: ",
+                number(line.filled),
+                counted(line.slots, "element").replace(" elements", "").replace(" element", "")
+            ))
             .strong(bytes(line.wasted_bytes))
             .text(format!(" were never filled; {} never held anything.", some_of(line.empty, line.arrays.objects)))
     });

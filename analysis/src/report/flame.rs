@@ -44,15 +44,16 @@ impl Growing {
     fn finish(self, name: &mut impl FnMut(Label) -> FrameName) -> Flame {
         let mut names = Vec::new();
         let mut numbers: FxHashMap<Label, u32> = FxHashMap::default();
-        let frames = self.labels.iter().zip(&self.parents).zip(&self.weights).map(|((&label, &parent), weights)| Frame {
-            parent,
-            name: *numbers.entry(label).or_insert_with(|| {
-                names.push(name(label));
-                names.len() as u32 - 1
-            }),
-            bytes: weights.all().map(|amount| amount.bytes).collect(),
-            objects: weights.all().map(|amount| amount.objects).collect(),
-        });
+        let frames =
+            self.labels.iter().zip(&self.parents).zip(&self.weights).map(|((&label, &parent), weights)| Frame {
+                parent,
+                name: *numbers.entry(label).or_insert_with(|| {
+                    names.push(name(label));
+                    names.len() as u32 - 1
+                }),
+                bytes: weights.all().map(|amount| amount.bytes).collect(),
+                objects: weights.all().map(|amount| amount.objects).collect(),
+            });
         let frames = frames.collect();
         Flame { names, frames, folded: self.folded }
     }

@@ -98,9 +98,8 @@ pub(super) fn callers(totals: &Totals, told: &mut Told<'_>) -> Callers {
     let mut sums: FxHashMap<(SiteId, TypeId), FxHashMap<MethodId, u64>> = FxHashMap::default();
     let mut of_jdk: FxHashMap<SiteId, bool> = FxHashMap::default();
     for (&(context, site, class), weights) in &totals.places {
-        let is_jdk = *of_jdk.entry(site).or_insert_with(|| {
-            told.origin_of_site(site).is_none_or(|origin| origin == Origin::Jdk)
-        });
+        let is_jdk =
+            *of_jdk.entry(site).or_insert_with(|| told.origin_of_site(site).is_none_or(|origin| origin == Origin::Jdk));
         if let Some(outside) = told.outside(context).filter(|_| is_jdk) {
             // What is alive is asked about first.
             let bytes = weights.made.bytes.saturating_add(weights.alive.bytes.saturating_mul(16));
@@ -117,7 +116,8 @@ pub(super) fn callers(totals: &Totals, told: &mut Told<'_>) -> Callers {
 pub(super) fn alive(courses: &Courses, axes: &[Axis], told: &mut Told<'_>) -> Alive {
     let (objects, bytes) = courses.all.alive();
     // What is never a thousandth of all is not seen.
-    let is_seen = |series: &Series| series.bytes.iter().zip(&bytes).any(|(part, whole)| *part > 0 && part * 1000 >= *whole);
+    let is_seen =
+        |series: &Series| series.bytes.iter().zip(&bytes).any(|(part, whole)| *part > 0 && part * 1000 >= *whole);
     let series = |name: String, detail: String, course: &Course| {
         let (objects, bytes) = course.alive();
         Series { name, detail, objects, bytes }
@@ -281,11 +281,16 @@ fn arrays(looked: &Looked, told: &mut Told<'_>) -> Vec<ArrayLine> {
 
 /// Classes of which some objects keep arrays, and others never do.
 fn collections(looked: &Looked, told: &mut Told<'_>) -> Vec<CollectionLine> {
-    let keeps = looked.keeping.iter().filter(|(_, keeping)| {
-        keeping.without.objects > 0 && keeping.without.objects < keeping.all.objects
-    });
+    let keeps = looked
+        .keeping
+        .iter()
+        .filter(|(_, keeping)| keeping.without.objects > 0 && keeping.without.objects < keeping.all.objects);
     let mut lines: Vec<CollectionLine> = keeps
-        .map(|(class, keeping)| CollectionLine { class: told.class(*class), made: keeping.all, without: keeping.without })
+        .map(|(class, keeping)| CollectionLine {
+            class: told.class(*class),
+            made: keeping.all,
+            without: keeping.without,
+        })
         .collect();
     lines.sort_by(|a, b| (b.without.bytes, &a.class).cmp(&(a.without.bytes, &b.class)));
     lines.truncate(ROWS / 3);

@@ -27,8 +27,8 @@ use thiserror::Error;
 
 pub use data::{
     Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flame, Flames, Frame, FrameKind,
-    FrameName, Growth, Histogram, Holder, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects, Top,
-    Way, Weight, Words,
+    FrameName, Growth, Histogram, Holder, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects,
+    Top, Way, Weight, Words,
 };
 
 use crate::heap::HeapError;
@@ -95,8 +95,12 @@ fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flam
     let contexts = &population.contexts;
     let source = told.source;
     let by_context = flame::by_context(&totals.places, contexts, |label| told.frame(label));
-    let by_site =
-        flame::by_site(&totals.places, contexts, |site| source.naming().method_of_site(site), |label| told.frame(label));
+    let by_site = flame::by_site(
+        &totals.places,
+        contexts,
+        |site| source.naming().method_of_site(site),
+        |label| told.frame(label),
+    );
     Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
 }
 
@@ -116,8 +120,7 @@ impl<'a> Told<'a> {
         let mut outside: Vec<Option<MethodId>> = vec![None; population.contexts.len()];
         for (id, context) in population.contexts.iter().skip(1) {
             let is_jdk = code.origin(context.method) == Origin::Jdk;
-            outside[id.0 as usize] =
-                if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
+            outside[id.0 as usize] = if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
         }
         Self { source, population, code, outside, classes: FxHashMap::default() }
     }

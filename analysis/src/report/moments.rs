@@ -175,9 +175,8 @@ impl Courses {
         let axis = axes.iter().find(|axis| axis.unit == AxisUnit::Ticks);
         let at = |tick: u64| {
             let bin = |axis: &Axis| ((tick / axis.width) as usize).min(axis.ticks.len().saturating_sub(1));
-            let value = |of: fn(&Axis) -> &Vec<u64>| {
-                axis.and_then(|axis| of(axis).get(bin(axis))).copied().unwrap_or_default()
-            };
+            let value =
+                |of: fn(&Axis) -> &Vec<u64>| axis.and_then(|axis| of(axis).get(bin(axis))).copied().unwrap_or_default();
             Moment { tick, bytes: value(|axis| &axis.bytes), nanos: value(|axis| &axis.nanos) }
         };
         self.ticks.iter().map(|&tick| at(tick)).collect()

@@ -1,5 +1,5 @@
-use et_format::event::{Event, ObjectHash, Ticket};
 use et_format::ClassRecord;
+use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::{FieldRefId, MethodId, SiteId};
 use et_trace::source::{Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
@@ -24,14 +24,11 @@ fn program(calls: u32) -> TraceBuilder {
         1,
         &[class("java/lang/Object", "", &["<init> ()V"]), class("java/lang/Class", "java/lang/Object", &[])],
     ));
-    let cache = class(
-        "shop/Cache",
-        "java/lang/Object",
-        &["static main ()V", "put ()V", "fail ()V"],
-    )
-    .with_fields(&["last Lshop/Entry;", "array [Lshop/Entry;", "static all Lshop/Cache;"])
-    .with_sites(&[(0, "Lshop/Cache;", 3), (1, "Lshop/Entry;", 7), (1, "[Lshop/Entry;", 8), (2, "Lshop/Oops;", 9)]);
-    let entry = class("shop/Entry", "java/lang/Object", &["<init> ()V", "price ()I"]).with_fields(&["next Lshop/Entry;"]);
+    let cache = class("shop/Cache", "java/lang/Object", &["static main ()V", "put ()V", "fail ()V"])
+        .with_fields(&["last Lshop/Entry;", "array [Lshop/Entry;", "static all Lshop/Cache;"])
+        .with_sites(&[(0, "Lshop/Cache;", 3), (1, "Lshop/Entry;", 7), (1, "[Lshop/Entry;", 8), (2, "Lshop/Oops;", 9)]);
+    let entry =
+        class("shop/Entry", "java/lang/Object", &["<init> ()V", "price ()I"]).with_fields(&["next Lshop/Entry;"]);
     let oops = class("shop/Oops", "java/lang/Object", &[]);
     builder.names(&table("shop.jar", BASE, &[cache, entry, oops]));
     for (mirror, size, signature) in [
@@ -82,7 +79,7 @@ fn program(calls: u32) -> TraceBuilder {
                 Event::EntryOn { method: fail, receiver: cache },
                 Event::New { site: SiteId(BASE + 3), object: oops, class: ObjectHash(OOPS), known: false },
                 Event::Throw { method: fail, exception: oops },
-                Event::ExitThrow { method: fail, exception: oops },
+                Event::ExitThrow { method: fail, receiver: cache, exception: oops },
                 Event::Handle { method: put, exception: oops },
             ]);
         }
@@ -192,7 +189,7 @@ fn flames_stand_on_their_callers() {
         at = flame.frames[at as usize].parent;
         chain.push(name(at).name.clone());
     }
-    assert_eq!(chain, ["shop.Entry", "shop.Entry.<init>", "shop.Cache.put", "shop.Cache.main", "all"]);
+    assert_eq!(chain, ["shop.Entry", "shop.Cache.put", "shop.Cache.main", "all"]);
     assert_eq!(name(entry).kind, FrameKind::Class);
 }
 
