@@ -454,6 +454,7 @@
       `${bytes(alive.bytes[at])} alive in ${amount.objects(alive.objects[at])}`;
     byId("moment-says").textContent = says;
     slider.setAttribute("aria-valuetext", says);
+    byId("moment-command").textContent = `et-trace heap ${data.trace} --at tick:${moment.tick} --classes`;
     const term = byId("alive-search").value.toLowerCase();
     aliveTable(byId("alive-classes"), "Classes alive then", ["Class"], alive.classes, at, alive.bytes[at], term);
     aliveTable(byId("alive-sites"), "Sites alive then", ["Site", "Allocates"], alive.sites, at, alive.bytes[at], term);

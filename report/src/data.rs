@@ -3,10 +3,14 @@
 use et_analysis::report::{Alive, Axis, Flames, Histogram, LifeLine, Report};
 use serde::Serialize;
 
+use crate::shell::quoted;
+
 /// All of it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Data<'a> {
+    /// The trace, as a shell takes it.
+    trace: String,
     axes: &'a [Axis],
     initial_objects: u64,
     initial_bytes: u64,
@@ -59,6 +63,7 @@ pub(crate) fn json(report: &Report) -> String {
     });
     let lifetimes = &report.lifetimes;
     let data = Data {
+        trace: quoted(&report.summary.trace),
         axes: &report.axes,
         initial_objects: report.initial.objects,
         initial_bytes: report.initial.bytes,

@@ -2,6 +2,7 @@
 
 mod data;
 mod page;
+mod shell;
 mod table;
 mod tables;
 #[cfg(test)]

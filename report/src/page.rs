@@ -8,6 +8,7 @@ use maud::{Markup, PreEscaped, html};
 use sha2::{Digest, Sha256};
 
 use crate::data;
+use crate::shell::quoted;
 use crate::table::{Cell, Table};
 use crate::tables::tables;
 
@@ -328,6 +329,7 @@ fn alive(report: &Report) -> Markup {
             label { "Search " input type="search" id="alive-search" placeholder="part of a name"; }
         }
         (chart("chart-moment", "Live bytes; choose a moment in the graph or with the slider"))
+        p.command { "As text: " code id="moment-command" {} }
         h3 { "Classes alive at that moment" } div id="alive-classes" {}
         h3 { "Sites whose objects were alive" } div id="alive-sites" {}
         h3 { "Contexts that made them" } div id="alive-contexts" {}
@@ -386,16 +388,6 @@ fn command_line(trace: &str, command: &str, more: &str) -> Markup {
     let (verb, options) =
         command.split_once(" --").map_or((command, String::new()), |(verb, rest)| (verb, format!(" --{rest}")));
     html! { p.command { "As text: " code { (verb) " " (quoted(trace)) (options) (more) } } }
-}
-
-/// As a shell takes it.
-fn quoted(text: &str) -> String {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%=".contains(c);
-    if !text.is_empty() && text.chars().all(is_plain) {
-        text.to_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
 }
 
 fn rows(table: &Table, trace: &str) -> Markup {

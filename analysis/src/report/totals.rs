@@ -137,7 +137,8 @@ impl Sums {
             self.with_thread.add(size);
             if !escaped {
                 self.in_thread.add(size);
-                if object.escaped_frame == Some(false) {
+                // What is alive may yet outlive its method.
+                if object.escaped_frame == Some(false) && object.death.is_some() {
                     self.on_stack.add(size);
                 }
             }
