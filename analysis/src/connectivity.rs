@@ -10,7 +10,6 @@ use std::ops::ControlFlow;
 use et_names::SiteId;
 use et_names::units::{bytes, counted, number, percent};
 use et_trace::model::{Heap, Node};
-use et_trace::population::Population;
 use et_trace::record::{ObjectId, Record};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_trace::told::{Hold, Told};
@@ -19,8 +18,8 @@ use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
-use crate::labels::Labels;
-use crate::table::table;
+use crate::labels::{Labels, Place};
+use crate::table::{more, table};
 
 /// With what objects die.
 #[derive(Clone, Debug, Serialize)]
@@ -46,11 +45,9 @@ pub struct Connectivity {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// `java.util.HashMap.put:123`
-    pub site: String,
-    /// What it allocates.
-    #[serde(rename = "type")]
-    pub ty: String,
+    /// The site.
+    #[serde(flatten)]
+    pub place: Place,
     /// Those that died.
     pub died: Amount,
     /// Those that died with a key object.
@@ -64,19 +61,17 @@ pub struct SiteLine {
 #[serde(rename_all = "camelCase")]
 pub struct KeyLine {
     /// Their site.
-    pub site: String,
-    /// Their class.
-    #[serde(rename = "type")]
-    pub ty: String,
+    #[serde(flatten)]
+    pub place: Place,
     /// How many objects die with them.
     pub objects: u64,
 }
 
-type Place = (SiteId, TypeId);
+type Key = (SiteId, TypeId);
 
 #[derive(Clone, Copy, Debug)]
 struct Data {
-    place: Place,
+    place: Key,
     size: u64,
     /// The deaths that it was last part of.
     group: u64,
@@ -88,7 +83,7 @@ struct Data {
 struct Tally {
     died: Amount,
     with_key: Amount,
-    keys: FxHashMap<Place, u64>,
+    keys: FxHashMap<Key, u64>,
 }
 
 #[derive(Default)]
@@ -97,7 +92,7 @@ struct Finder {
     /// What dies now.
     dying: Vec<(ObjectId, Node)>,
     groups: u64,
-    sites: FxHashMap<Place, Tally>,
+    sites: FxHashMap<Key, Tally>,
     died: Amount,
     with_key: Amount,
     keys: Amount,
@@ -208,12 +203,7 @@ impl Finder {
 }
 
 /// Reads the trace and finds out; `top` sites are listed.
-pub fn connectivity(
-    source: &Source,
-    population: &Population,
-    labels: Labels<'_>,
-    top: usize,
-) -> Result<(Connectivity, Ending), SourceError> {
+pub fn connectivity(source: &Source, labels: Labels<'_>, top: usize) -> Result<(Connectivity, Ending), SourceError> {
     let mut finder = Finder::default();
     let reading = Reading { deaths: Deaths::Trace, holders: source.tells_holders(), ..Reading::default() };
     let ending = source.for_each_told(reading, |told, _| {
@@ -221,20 +211,18 @@ pub fn connectivity(
         ControlFlow::Continue(())
     })?;
     finder.bury();
-    debug_assert!(population.objects >= finder.died.objects);
     let Finder { sites, died, with_key, keys, alone, cycles, .. } = finder;
     let site_count = sites.len();
     let mut sites: Vec<_> = sites.into_iter().collect();
     sites.sort_unstable_by_key(|(place, tally)| (Reverse((tally.with_key.bytes, tally.died.bytes)), *place));
     sites.truncate(top);
-    let line = |((site, ty), tally): (Place, Tally)| {
+    let line = |(place, tally): (Key, Tally)| {
         let key = tally.keys.iter().max_by_key(|&(place, objects)| (*objects, Reverse(*place)));
         SiteLine {
-            site: labels.site(site),
-            ty: labels.class(ty),
+            place: labels.place(place),
             died: tally.died,
             with_key: tally.with_key,
-            key: key.map(|(&(site, ty), &objects)| KeyLine { site: labels.site(site), ty: labels.class(ty), objects }),
+            key: key.map(|(&key, &objects)| KeyLine { place: labels.place(key), objects }),
         }
     };
     let sites = sites.into_iter().map(line).collect();
@@ -261,21 +249,20 @@ pub fn render(found: &Connectivity) -> String {
         .sites
         .iter()
         .map(|line| {
-            let key = line.key.as_ref().map_or_else(String::new, |key| format!("{} at {}", key.ty, key.site));
+            let key =
+                line.key.as_ref().map_or_else(String::new, |key| format!("{} at {}", key.place.ty, key.place.site));
             vec![
                 bytes(line.with_key.bytes),
                 number(line.died.objects),
                 percent(line.with_key.objects, line.died.objects),
-                line.ty.clone(),
-                line.site.clone(),
+                line.place.ty.clone(),
+                line.place.site.clone(),
                 key,
             ]
         })
         .collect();
     table(&mut out, 3, &["with key", "died", "of them", "class", "site", "most with"], &rows);
-    if found.site_count > found.sites.len() {
-        let _ = writeln!(out, "  and {} more (--top)", number((found.site_count - found.sites.len()) as u64));
-    }
+    more(&mut out, found.site_count, found.sites.len());
     out
 }
 

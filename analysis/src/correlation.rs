@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::fold::in_order;
 use crate::labels::Labels;
-use crate::table::table;
+use crate::table::{more, table};
 
 /// What objects are taken together by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -297,9 +297,7 @@ pub fn render(found: &Correlation) -> String {
         })
         .collect();
     table(&mut out, 3, &["together", "of one", "of other", "one", "other"], &rows);
-    if found.pair_count > found.pairs.len() {
-        let _ = writeln!(out, "  and {} more (--top)", number((found.pair_count - found.pairs.len()) as u64));
-    }
+    more(&mut out, found.pair_count, found.pairs.len());
     out
 }
 

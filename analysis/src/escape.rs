@@ -16,8 +16,8 @@ use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::fold::fold;
-use crate::labels::Labels;
-use crate::table::table;
+use crate::labels::{Labels, Place};
+use crate::table::{more, table};
 
 /// Where objects get to.
 #[derive(Clone, Debug, Serialize)]
@@ -52,11 +52,9 @@ pub struct Reach {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// `java.util.HashMap.put:123`
-    pub site: String,
-    /// What it allocates.
-    #[serde(rename = "type")]
-    pub ty: String,
+    /// The site.
+    #[serde(flatten)]
+    pub place: Place,
     /// How far they get.
     #[serde(flatten)]
     pub reach: Reach,
@@ -177,11 +175,11 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
         (Reverse((reach.captured.bytes, reach.allocated.bytes)), *key)
     });
     sites.truncate(top);
-    let line = |((site, ty), tally): ((SiteId, TypeId), Tally)| {
+    let line = |(place, tally): ((SiteId, TypeId), Tally)| {
         let most = tally.dies_in.iter().max_by_key(|&(method, (objects, _))| (*objects, Reverse(*method)));
         let dies_in =
             most.map(|(&method, &(objects, levels_up))| DiesIn { method: labels.method(method), levels_up, objects });
-        SiteLine { site: labels.site(site), ty: labels.class(ty), reach: tally.reach, dies_in }
+        SiteLine { place: labels.place(place), reach: tally.reach, dies_in }
     };
     Ok(Escape { reach, sites: sites.into_iter().map(line).collect(), site_count })
 }
@@ -219,17 +217,15 @@ pub fn render(found: &Escape) -> String {
                 part(captured),
                 part(escaped_frame),
                 part(escaped_thread),
-                line.ty.clone(),
-                line.site.clone(),
+                line.place.ty.clone(),
+                line.place.site.clone(),
                 dies_in,
             ]
         })
         .collect();
     let head = ["could be on stack", "objects", "captured", "frame", "thread", "class", "site", "most die in"];
     table(&mut out, 5, &head, &rows);
-    if found.site_count > found.sites.len() {
-        let _ = writeln!(out, "  and {} more (--top)", number((found.site_count - found.sites.len()) as u64));
-    }
+    more(&mut out, found.site_count, found.sites.len());
     out
 }
 

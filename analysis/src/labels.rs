@@ -5,6 +5,17 @@ use et_trace::naming::Naming;
 use et_trace::population::Population;
 use et_trace::source::Source;
 use et_trace::types::{TypeId, for_people};
+use serde::Serialize;
+
+/// A site with what it allocates, for people.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Place {
+    /// `java.util.HashMap.put:123`
+    pub site: String,
+    /// What it allocates.
+    #[serde(rename = "type")]
+    pub ty: String,
+}
 
 /// Names of classes, sites and methods.
 #[derive(Clone, Copy)]
@@ -33,6 +44,11 @@ impl<'a> Labels<'a> {
     /// `java.util.HashMap.put:123`; what made objects without a site.
     pub fn site(&self, site: SiteId) -> String {
         if site.0 == 0 { "(the VM or native code)".to_owned() } else { self.naming.site(site) }
+    }
+
+    /// A site with a class that it allocates.
+    pub fn place(&self, (site, class): (SiteId, TypeId)) -> Place {
+        Place { site: self.site(site), ty: self.class(class) }
     }
 
     /// `java.util.HashMap.put`

@@ -19,4 +19,4 @@ pub mod validate;
 
 pub use amount::Amount;
 pub use fold::{fold, in_order};
-pub use labels::Labels;
+pub use labels::{Labels, Place};

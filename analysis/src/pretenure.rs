@@ -18,8 +18,8 @@ use serde::Serialize;
 
 use crate::amount::Amount;
 use crate::fold::fold;
-use crate::labels::Labels;
-use crate::table::table;
+use crate::labels::{Labels, Place};
+use crate::table::{more, table};
 
 /// What sites let survive.
 #[derive(Clone, Debug, Serialize)]
@@ -43,11 +43,9 @@ pub struct Pretenuring {
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SiteLine {
-    /// `java.util.HashMap.put:123`
-    pub site: String,
-    /// What it allocates.
-    #[serde(rename = "type")]
-    pub ty: String,
+    /// The site.
+    #[serde(flatten)]
+    pub place: Place,
     /// All that it allocated.
     pub allocated: Amount,
     /// What of it survives, for each nursery.
@@ -125,7 +123,7 @@ pub fn pretenuring(
         (Reverse((survived.bytes, survived.objects, tally.allocated.bytes)), *key)
     });
     sites.truncate(top);
-    let line = |((site, ty), tally): ((SiteId, TypeId), Tally)| {
+    let line = |(place, tally): ((SiteId, TypeId), Tally)| {
         let is_worth = |survived: &Amount| {
             survived.objects > 0
                 && u128::from(survived.bytes) * u128::from(WORTH.1)
@@ -133,8 +131,7 @@ pub fn pretenuring(
         };
         let worth = nurseries.iter().zip(&tally.survived).filter(|(_, survived)| is_worth(survived));
         SiteLine {
-            site: labels.site(site),
-            ty: labels.class(ty),
+            place: labels.place(place),
             allocated: tally.allocated,
             pretenure_at: worth.map(|(&nursery, _)| nursery).collect(),
             survived: tally.survived,
@@ -180,15 +177,13 @@ pub fn render(found: &Pretenuring) -> String {
                 let mark = if line.pretenure_at.contains(nursery) { "*" } else { " " };
                 format!("{}{mark}", percent(survived.bytes, line.allocated.bytes))
             }));
-            row.extend([line.ty.clone(), line.site.clone()]);
+            row.extend([line.place.ty.clone(), line.place.site.clone()]);
             row
         })
         .collect();
     let heads: Vec<&str> = head.iter().map(String::as_str).collect();
     table(&mut out, heads.len() - 2, &heads, &rows);
-    if found.site_count > found.sites.len() {
-        let _ = writeln!(out, "  and {} more (--top)", number((found.site_count - found.sites.len()) as u64));
-    }
+    more(&mut out, found.site_count, found.sites.len());
     out
 }
 

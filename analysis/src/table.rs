@@ -3,6 +3,14 @@
 use std::fmt::Write;
 
 use et_names::escape::OneLine;
+use et_names::units::number;
+
+/// Says that a list goes on.
+pub fn more(out: &mut String, all: usize, shown: usize) {
+    if all > shown {
+        let _ = writeln!(out, "  and {} more (--top)", number((all - shown) as u64));
+    }
+}
 
 /// Rows with aligned columns; the first `right` columns are aligned to the right.
 pub fn table(out: &mut String, right: usize, head: &[&str], rows: &[Vec<String>]) {

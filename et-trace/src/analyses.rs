@@ -9,6 +9,7 @@ use et_analysis::{Labels, connectivity as connecting, escape as escaping, preten
 use et_lives::{LifeTable, population};
 use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
+use serde::Serialize;
 
 use crate::bar::Bar;
 use crate::cli::{CliError, InputArgs, completeness, print, print_json, warn, warn_of_lives};
@@ -24,9 +25,7 @@ impl Opened {
     /// Reads a trace, or its life table.
     pub fn new(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
         let (source, lives) = input.open(bar)?;
-        let reading = Reading { deaths: input.deaths.into(), ..Reading::default() };
-        let population = population(&source, lives.as_deref(), reading)?;
-        Ok(Self { source, population, lives })
+        Self::of(input, source, lives)
     }
 
     /// The same for an analysis that says nothing without deaths.
@@ -35,13 +34,18 @@ impl Opened {
         if Deaths::from(input.deaths) == Deaths::None {
             return Err(lacks("this command is about deaths: leave out --deaths none".to_owned()));
         }
-        let (source, _) = input.open(bar)?;
+        let (source, lives) = input.open(bar)?;
         if source.deaths(Deaths::Trace) == Deaths::None {
             let why = deaths_unknown(source.events()).unwrap_or_default();
             return Err(lacks(format!("{why}; instrument with --events all to learn when objects die")));
         }
-        drop(source);
-        Self::new(input, bar)
+        Self::of(input, source, lives)
+    }
+
+    fn of(input: &InputArgs, source: Source, lives: Option<Arc<LifeTable>>) -> Result<Self, CliError> {
+        let reading = Reading { deaths: input.deaths.into(), ..Reading::default() };
+        let population = population(&source, lives.as_deref(), reading)?;
+        Ok(Self { source, population, lives })
     }
 
     pub fn labels(&self) -> Labels<'_> {
@@ -75,17 +79,29 @@ pub(crate) struct EscapeArgs {
     show: ShowArgs,
 }
 
-pub(crate) fn escape(args: &EscapeArgs) -> Result<u8, CliError> {
+/// Opens a trace whose deaths are known, works something out of it, and prints that.
+fn answer<T: Serialize>(
+    input: &InputArgs,
+    json: bool,
+    find: impl FnOnce(&Opened) -> Result<T, CliError>,
+    render: impl FnOnce(&T) -> String,
+) -> Result<u8, CliError> {
     let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let found = escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows)?;
+    let opened = Opened::with_deaths(input, &bar)?;
+    let found = find(&opened)?;
     drop(bar);
-    if args.show.json {
+    if json {
         print_json(&found)?
     } else {
-        print(&escaping::render(&found))?
+        print(&render(&found))?
     }
     Ok(opened.finish())
+}
+
+pub(crate) fn escape(args: &EscapeArgs) -> Result<u8, CliError> {
+    let find =
+        |opened: &Opened| escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows);
+    answer(&args.input, args.show.json, find, escaping::render)
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -120,17 +136,11 @@ pub(crate) struct CorrelateArgs {
 }
 
 pub(crate) fn correlate(args: &CorrelateArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let found = correlation::correlation(&opened.population, opened.labels(), args.by.into(), args.show.top)
-        .map_err(CliError::Rows)?;
-    drop(bar);
-    if args.show.json {
-        print_json(&found)?
-    } else {
-        print(&correlation::render(&found))?
-    }
-    Ok(opened.finish())
+    let find = |opened: &Opened| {
+        correlation::correlation(&opened.population, opened.labels(), args.by.into(), args.show.top)
+            .map_err(CliError::Rows)
+    };
+    answer(&args.input, args.show.json, find, correlation::render)
 }
 
 #[derive(Debug, Args)]
@@ -157,17 +167,11 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
 }
 
 pub(crate) fn pretenure(args: &PretenureArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let found = pretenuring::pretenuring(&opened.population, opened.labels(), args.nursery.clone(), args.show.top)
-        .map_err(CliError::Rows)?;
-    drop(bar);
-    if args.show.json {
-        print_json(&found)?
-    } else {
-        print(&pretenuring::render(&found))?
-    }
-    Ok(opened.finish())
+    let find = |opened: &Opened| {
+        pretenuring::pretenuring(&opened.population, opened.labels(), args.nursery.clone(), args.show.top)
+            .map_err(CliError::Rows)
+    };
+    answer(&args.input, args.show.json, find, pretenuring::render)
 }
 
 #[derive(Debug, Args)]
@@ -179,16 +183,8 @@ pub(crate) struct ConnectivityArgs {
 }
 
 pub(crate) fn connectivity(args: &ConnectivityArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let (found, ending) = connecting::connectivity(&opened.source, &opened.population, opened.labels(), args.show.top)?;
-    drop((bar, ending));
-    if args.show.json {
-        print_json(&found)?
-    } else {
-        print(&connecting::render(&found))?
-    }
-    Ok(opened.finish())
+    let find = |opened: &Opened| Ok(connecting::connectivity(&opened.source, opened.labels(), args.show.top)?.0);
+    answer(&args.input, args.show.json, find, connecting::render)
 }
 
 #[derive(Debug, Args)]
@@ -204,16 +200,8 @@ pub(crate) struct ShapeArgs {
 }
 
 pub(crate) fn shape(args: &ShapeArgs) -> Result<u8, CliError> {
-    let bar = Bar::new(true);
-    let opened = Opened::with_deaths(&args.input, &bar)?;
-    let (found, ending) = shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?;
-    drop((bar, ending));
-    if args.json {
-        print_json(&found)?
-    } else {
-        print(&shape::render(&found))?
-    }
-    Ok(opened.finish())
+    let find = |opened: &Opened| Ok(shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?.0);
+    answer(&args.input, args.json, find, |shapes| shape::render(shapes))
 }
 
 /// A profile of a trace for other tools says what it is of.

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use et_names::units::{bytes, number};
 
 use super::{Change, Diff, Line, Spread, Table};
-use crate::table::table;
+use crate::table::{more as and_more, table};
 
 /// `+1.5 MiB`, `-3 B`, `0`.
 fn more_bytes(by: i64) -> String {
@@ -90,7 +90,5 @@ fn section(out: &mut String, title: &str, found: &Table, diff: &Diff) {
         })
         .collect();
     table(out, 4, &["bytes", "change", "objects", "alive at end", "class", ""], &rows);
-    if found.changed > found.lines.len() {
-        let _ = writeln!(out, "  and {} more (--top)", found.changed - found.lines.len());
-    }
+    and_more(out, found.changed, found.lines.len());
 }
