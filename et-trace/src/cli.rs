@@ -1,5 +1,7 @@
 //! The command line of `et-trace`.
 
+mod heap;
+
 use std::ffi::OsString;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, Write};
@@ -19,6 +21,7 @@ use crate::export;
 use crate::output::{Kind, Output, OutputError};
 use crate::report::{self, NoReport, ReportArgs};
 use et_analysis::compare::{self, CompareError};
+use et_analysis::heap::HeapError;
 use et_analysis::summary::Summary;
 use et_analysis::{summary, validate};
 use et_names::units::counted;
@@ -59,6 +62,7 @@ Examples:
   et-trace export app.ettrace --to pprof -o app.pb.gz   where it allocated, for go tool pprof
   et-trace diff before.ettrace after.ettrace   what a change made better or worse
   et-trace escape app.ettrace                  what could have lived on the stack
+  et-trace heap app.ettrace --at 40% --dominators   what held the most memory at that moment
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
 
 Computing deaths takes temporary files of a few bytes per record, in the folder that TMPDIR names. The result is saved
@@ -86,6 +90,8 @@ enum Command {
     Validate(ValidateArgs),
     /// Compares deaths with those reported by the collector, in a trace made with -Det.deaths=gc
     CompareDeaths(CompareArgs),
+    /// Shows the heap at a moment of the run: classes, dominators, why an object is alive; or writes a heap dump
+    Heap(heap::HeapArgs),
     /// Combines a trace that is cut off and the buffer file (.buf) beside it into a complete trace
     Recover(RecoverArgs),
     /// Shows which objects outlive the methods that allocated them, or are seen by other threads
@@ -318,6 +324,8 @@ pub(crate) enum CliError {
     Compare(#[from] CompareError),
     #[error(transparent)]
     Report(#[from] NoReport),
+    #[error(transparent)]
+    Heap(#[from] HeapError),
     #[error("{path} is complete: there is nothing to recover", path = path.display())]
     Whole { path: PathBuf },
     #[error(transparent)]
@@ -363,6 +371,7 @@ pub fn main() -> ExitCode {
         Command::Text(args) => run_text(args),
         Command::Validate(args) => run_validate(args),
         Command::CompareDeaths(args) => run_compare_deaths(args),
+        Command::Heap(args) => heap::run(args),
         Command::Recover(args) => run_recover(args),
         Command::Escape(args) => analyses::escape(args),
         Command::Correlate(args) => analyses::correlate(args),

@@ -25,6 +25,8 @@ pub enum Kind {
     Profile,
     /// A report.
     Report,
+    /// A heap dump.
+    HeapDump,
 }
 
 impl Kind {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Recovered => "recovered trace",
             Self::Profile => "profile",
             Self::Report => "report",
+            Self::HeapDump => "heap dump",
         }
     }
 
@@ -50,6 +53,7 @@ impl Kind {
                 // An empty file is nobody's loss.
                 Self::Profile => false,
                 Self::Report => starts_with(et_report::START),
+                Self::HeapDump => starts_with("JAVA PROFILE 1.0."),
                 Self::Recovered => {
                     let trace = TraceFile::open(path).ok();
                     trace.is_some_and(|trace| trace.end().is_some_and(|end| end.reason == RECOVERED))

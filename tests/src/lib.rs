@@ -10,6 +10,7 @@
 //! * [`pattern`] has lines with gaps.
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`fate`] reads where a program says its objects die, and compares.
+//! * [`hprof`] counts what is in a heap dump.
 //! * [`handovers`] checks the order in which threads hand objects to each other.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
@@ -19,6 +20,7 @@ pub mod example;
 pub mod expect;
 pub mod fate;
 pub mod handovers;
+pub mod hprof;
 pub mod lab;
 pub mod links;
 pub mod names;

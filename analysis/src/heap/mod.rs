@@ -5,6 +5,7 @@
 
 pub mod dominators;
 mod graph;
+pub mod hprof;
 mod moment;
 pub mod paths;
 mod render;

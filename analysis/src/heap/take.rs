@@ -38,6 +38,10 @@ pub enum HeapError {
     FewerEntries { moment: Moment, method: String, entries: u64 },
     #[error("{moment}: the trace does not say when anything was: use a percentage, tick:N or bytes:N")]
     NoTimes { moment: Moment },
+    #[error("object {object} is not alive at {moment}: it died at tick {}", number(*tick))]
+    Dead { object: String, moment: String, tick: u64 },
+    #[error("there is no object {object} at {moment}: no record up to there names it")]
+    NoSuchObject { object: String, moment: String },
 }
 
 /// What to take.

@@ -19,7 +19,7 @@ const HANDLER: u32 = 0x15;
 /// A list of three nodes in a static field, the first and the last of which hold the same bytes; a weak reference, in a static field too, to
 /// the last; a node that nothing holds, which is used again later, and holds another; and the receiver of a running method. Behind the first
 /// call of `mark` the list is cut behind its first node, behind the second all is let go.
-fn list() -> TraceBuilder {
+pub(super) fn list() -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     let reference = class("java/lang/ref/Reference", "java/lang/Object", &[]).with_fields(&["referent"]);
     let weak = class("java/lang/ref/WeakReference", "java/lang/ref/Reference", &[]);
@@ -91,11 +91,11 @@ fn list() -> TraceBuilder {
     builder
 }
 
-fn open(bytes: Vec<u8>) -> Source {
+pub(super) fn open(bytes: Vec<u8>) -> Source {
     Trace::from_file(TraceFile::from_bytes(bytes, None).unwrap()).unwrap().into()
 }
 
-fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, HeapError> {
+pub(super) fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, HeapError> {
     take(source, &Request { moment: moment.parse().unwrap(), ..Request::default() })
 }
 

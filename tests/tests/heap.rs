@@ -1,0 +1,193 @@
+//! The heap at moments of a run: what `et-trace heap` shows is what its heap dump has, as others read it, and at the end what the VM's
+//! own dump has.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, ensure};
+use et_tests::hprof::{self, Counts};
+use et_tests::lab::{self, Lab};
+use et_tests::program::{self, Run};
+use serde_json::Value;
+use xtask::command;
+use xtask::jdks::Jdk;
+
+fn main() -> ExitCode {
+    let cases: [(&str, lab::Case); 2] =
+        [("dumps_at_three_moments", dumps_at_three_moments), ("as_in_the_dump_of_the_vm", as_in_the_dump_of_the_vm)];
+    let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
+    lab::run(trials.collect()).exit_code()
+}
+
+/// What `et-trace heap` shows, and the heap dump that it writes.
+struct Shown {
+    json: Value,
+    dump: PathBuf,
+}
+
+impl Shown {
+    fn at(lab: &Lab, run: &Run, moment: &str, dump: &str) -> Result<Self> {
+        let dump = run.folder.join(dump);
+        let mut heap = Command::new(lab.tools.et_trace());
+        heap.arg("heap").arg(&run.trace).args(["--at", moment, "--top", "100000", "--json", "--hprof"]).arg(&dump);
+        let json = serde_json::from_str(&command::read(&mut heap)?).context("et-trace heap --json")?;
+        Ok(Self { json, dump })
+    }
+
+    fn classes(&self) -> BTreeMap<String, u64> {
+        let lines = self.json["classes"].as_array().into_iter().flatten();
+        let of = |line: &Value| Some((line["class"].as_str()?.to_owned(), line["objects"].as_u64()?));
+        lines.filter_map(of).collect()
+    }
+
+    fn number(&self, key: &str) -> u64 {
+        self.json["heap"][key].as_u64().unwrap_or_default()
+    }
+}
+
+fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = Run::of(lab, jdk, "dumps_at_three_moments", "facts/Heaps")?;
+    let trees = |shown: &Shown| shown.classes().get("Heaps$Tree").copied().unwrap_or_default();
+    let mut seen = Vec::new();
+    for nth in 1..=3 {
+        let shown = Shown::at(lab, &run, &format!("method:Heaps.mark#{nth}"), &format!("et{nth}.hprof"))?;
+        compare(&shown, &hprof::count(&shown.dump)?)?;
+        match visual_vm(lab, &run, &shown.dump)? {
+            Some(counts) => compare(&shown, &counts).context("VisualVM's library")?,
+            None => {
+                lab.not_tested("heap dumps read by VisualVM's library", "Debian's package visualvm cannot be fetched")
+            }
+        }
+        match slurped(lab, &run, &shown.dump)? {
+            Some(slurped) => {
+                let there = hprof::count(&shown.dump)?.objects;
+                let plain = |all: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+                    all.iter()
+                        .filter(|(name, _)| !name.contains('['))
+                        .map(|(name, count)| (name.clone(), *count))
+                        .collect()
+                };
+                let differ = differences(&plain(&there), &plain(&slurped));
+                ensure!(differ.is_empty(), "hprof-slurp: {differ:?}");
+                let all = |counts: &BTreeMap<String, u64>| -> u64 { counts.values().sum() };
+                ensure!(all(&there) == all(&slurped), "hprof-slurp: {} objects, not {}", all(&slurped), all(&there));
+            }
+            None => lab.not_tested("heap dumps read by hprof-slurp", "cargo install hprof-slurp failed"),
+        }
+        seen.push(trees(&shown));
+    }
+    // 31 nodes; without the left half 16; and ten times three, of which the last eight remain: each goes to one of 32 places by
+    // itself.
+    ensure!(seen == [31, 16, 46], "{seen:?} trees");
+    let path = command::read(Command::new(lab.tools.et_trace()).arg("heap").arg(&run.trace).args([
+        "--at",
+        "method:Heaps.mark#1",
+        "--dominators",
+    ]))?;
+    ensure!(path.contains("class Heaps"), "{path}");
+    run.clean()
+}
+
+/// The dump has the same objects of each class, but that mirrors are classes there.
+fn compare(shown: &Shown, counts: &Counts) -> Result<()> {
+    let mut classes = shown.classes();
+    let mirrors = classes.remove("java.lang.Class").unwrap_or_default();
+    let mut there = counts.objects.clone();
+    let instances = there.remove("java.lang.Class").unwrap_or_default();
+    ensure!(classes == there, "{:?}", differences(&classes, &there));
+    ensure!(counts.classes + instances >= mirrors, "{} classes for {mirrors} mirrors", counts.classes);
+    let references = shown.number("references");
+    ensure!(references == counts.references, "{references} references, in the dump {}", counts.references);
+    Ok(())
+}
+
+fn differences(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> Vec<(String, u64, u64)> {
+    let names: std::collections::BTreeSet<&String> = one.keys().chain(other.keys()).collect();
+    let of = |all: &BTreeMap<String, u64>, name: &str| all.get(name).copied().unwrap_or_default();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), of(one, name), of(other, name)))
+        .filter(|(_, one, other)| one != other)
+        .collect()
+}
+
+/// The VM's own dump is made behind the third call of `mark`, after a full collection.
+fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = Run::of(lab, jdk, "as_in_the_dump_of_the_vm", "facts/Heaps")?;
+    let shown = Shown::at(lab, &run, "method:Heaps.mark#4", "et.hprof")?;
+    let (ours, vms) = (shown.classes(), hprof::count(&run.folder.join("vm.hprof"))?);
+    let own = |all: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+        // A lambda's class is named by its address.
+        let is_own = |name: &str| name.starts_with("Heaps") && !name.contains("Lambda");
+        all.iter().filter(|(name, _)| is_own(name)).map(|(name, count)| (name.clone(), *count)).collect()
+    };
+    ensure!(own(&ours).len() >= 5, "{ours:?}");
+    ensure!(own(&ours) == own(&vms.objects), "{:?}", differences(&own(&ours), &own(&vms.objects)));
+    // The rest is what docs/deaths.md explains: what the VM makes and holds, what is softly reachable.
+    let all = |counts: &BTreeMap<String, u64>| -> u64 { counts.values().sum() };
+    let differ: Vec<_> = differences(&ours, &vms.objects);
+    let apart: u64 = differ.iter().map(|(_, one, other)| one.abs_diff(*other)).sum();
+    let share = apart as f64 / all(&vms.objects) as f64;
+    if lab::keep_traces() {
+        eprintln!("{} of {} objects, {apart} apart: {differ:#?}", all(&ours), all(&vms.objects));
+    }
+    ensure!(share < 0.35, "{share:.3} of {} objects differ: {differ:?}", all(&vms.objects));
+    run.clean()
+}
+
+/// What VisualVM's library finds, from Debian's package.
+fn visual_vm(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<Counts>> {
+    let folder = lab.layout.target.join("e2e/visualvm");
+    let jar = folder.join("usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar");
+    if !jar.is_file() {
+        std::fs::create_dir_all(&folder)?;
+        let mut fetch = Command::new("apt-get");
+        fetch.args(["download", "visualvm"]).current_dir(&folder);
+        if !fetch.output().is_ok_and(|done| done.status.success()) {
+            return Ok(None);
+        }
+        for file in
+            std::fs::read_dir(&folder)?.flatten().filter(|file| file.path().extension().is_some_and(|e| e == "deb"))
+        {
+            command::quiet(Command::new("dpkg").arg("-x").arg(file.path()).arg(&folder))?;
+        }
+    }
+    let source = program::programs(lab).join("facts/CountHprof.java");
+    let mut count = Command::new(lab.compiler.java());
+    count.arg("-cp").arg(&jar).arg(source).arg(dump).current_dir(&run.folder);
+    let mut counts = Counts::default();
+    for line in command::read(&mut count)?.lines() {
+        let mut words = line.split(' ');
+        let (what, number) = (words.next(), words.next().and_then(|number| number.parse().ok()).unwrap_or_default());
+        match (what, words.next()) {
+            (Some("references"), _) => counts.references = number,
+            (Some("classes"), _) => counts.classes = number,
+            (_, Some(class)) => _ = counts.objects.insert(class.to_owned(), number),
+            _ => {}
+        }
+    }
+    Ok(Some(counts))
+}
+
+/// How many objects of each class the program `hprof-slurp` finds.
+fn slurped(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<BTreeMap<String, u64>>> {
+    let root = lab.layout.target.join("e2e/hprof-slurp");
+    let program = root.join("bin/hprof-slurp");
+    if !program.is_file() {
+        let mut install = Command::new("cargo");
+        install.args(["install", "--quiet", "--locked", "--version", SLURP, "--root"]).arg(&root).arg("hprof-slurp");
+        if !install.output().is_ok_and(|done| done.status.success()) {
+            return Ok(None);
+        }
+    }
+    let out = run.folder.join("slurped.json");
+    let mut slurp = Command::new(program);
+    command::quiet(slurp.arg("-i").arg(dump).args(["--top", "1000000", "--json", "-o"]).arg(&out))?;
+    let json: Value = serde_json::from_slice(&std::fs::read(&out)?)?;
+    let lines = json["heap"]["top_allocated_classes"].as_array().context("no classes")?;
+    let of = |line: &Value| Some((line["class_name"].as_str()?.to_owned(), line["instance_count"].as_u64()?));
+    Ok(Some(lines.iter().filter_map(of).collect()))
+}
+
+const SLURP: &str = "0.10.0";
