@@ -183,7 +183,7 @@ fn slurped(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<BTreeMap<String, 
     }
     let out = run.folder.join("slurped.json");
     let mut slurp = Command::new(program);
-    command::quiet(slurp.arg("-i").arg(dump).args(["--top", "1000000", "--json", "-o"]).arg(&out))?;
+    command::quiet(slurp.arg(dump).args(["--top", "1000000", "--json", "-o"]).arg(&out))?;
     let json: Value = serde_json::from_slice(&std::fs::read(&out)?)?;
     let lines = json["heap"]["top_allocated_classes"].as_array().context("no classes")?;
     let of = |line: &Value| Some((line["class_name"].as_str()?.to_owned(), line["instance_count"].as_u64()?));
