@@ -27,8 +27,10 @@ pub fn pipe_name(run: RunId) -> String {
 /// The variable by which the runtime tells what makes a text where the buffer file is: it is open, and has no name.
 pub const OPEN_VARIABLE: &str = "ET_BUFFERS";
 
-/// Layout version.
-pub const VERSION: u32 = 1;
+/// Layout version. 2 differs from 1 in the events: see [`crate::VERSION`].
+pub const VERSION: u32 = 2;
+/// The first of the versions that can be read.
+pub const OLDEST_VERSION: u32 = 1;
 /// Bytes of the file header's fields.
 pub const FILE_HEADER: usize = 64;
 /// Where the journals start; chunks, too, if there are none.
@@ -127,7 +129,7 @@ impl FileHeader {
             return Err(FormatError::Header("buffer file's magic", 0));
         }
         let version = u32_at(bytes, VERSION_AT);
-        if version != VERSION {
+        if !(OLDEST_VERSION..=VERSION).contains(&version) {
             return Err(FormatError::Header("buffer file's version", version.into()));
         }
         let header = Self {

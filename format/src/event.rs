@@ -9,6 +9,8 @@ pub const WORD: usize = 4;
 pub const MAX_ELEMENTS: usize = 64;
 /// Words of the longest event, a `PutElements`.
 pub const MAX_WORDS: usize = 3 + MAX_ELEMENTS;
+/// In the receiver word of an entry: the method has been left as well. Ids of objects have 31 bits.
+pub const LEFT: u32 = 1 << 31;
 
 /// An object as events name it: its 31-bit identity hash, 0 for null. Unique among living objects only.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,6 +112,11 @@ pub enum Event<'a> {
     },
     /// Entry of an instance method.
     EntryOn {
+        method: MethodId,
+        receiver: ObjectHash,
+    },
+    /// Entry and normal return of a method that leaves no other event; the receiver of a static one is null.
+    Leaf {
         method: MethodId,
         receiver: ObjectHash,
     },
@@ -263,7 +270,14 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     let event = match first & 3 {
         0 => Event::Exit { method: MethodId(first >> 2) },
         1 => Event::Entry { method: MethodId(first >> 2) },
-        2 => Event::EntryOn { method: MethodId(first >> 2), receiver: object(1) },
+        2 => {
+            let (method, receiver) = (MethodId(first >> 2), object(1));
+            if receiver.0 & LEFT == 0 {
+                Event::EntryOn { method, receiver }
+            } else {
+                Event::Leaf { method, receiver: ObjectHash(receiver.0 & !LEFT) }
+            }
+        }
         _ => {
             let payload = first >> 8;
             match (first >> 2) & 63 {
@@ -316,13 +330,14 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
     Ok(Some((event, words * WORD)))
 }
 
-/// Appends `event` to `out`. Method ids are 30 bits wide, the ticket 56: higher bits are dropped.
+/// Appends `event` to `out`. Method ids are 30 bits wide, receivers 31, the ticket 56: higher bits are dropped.
 pub fn encode(event: &Event<'_>, out: &mut Vec<u8>) {
     let extended = |kind: u32, payload: u32| payload << 8 | kind << 2 | 3;
     let (words, count) = match *event {
         Event::Exit { method } => ([method.0 << 2, 0, 0, 0], 1),
         Event::Entry { method } => ([method.0 << 2 | 1, 0, 0, 0], 1),
-        Event::EntryOn { method, receiver } => ([method.0 << 2 | 2, receiver.0, 0, 0], 2),
+        Event::EntryOn { method, receiver } => ([method.0 << 2 | 2, receiver.0 & !LEFT, 0, 0], 2),
+        Event::Leaf { method, receiver } => ([method.0 << 2 | 2, receiver.0 | LEFT, 0, 0], 2),
         Event::Ticket(Ticket(ticket)) => {
             ([extended(kind::TICKET, ticket as u32 & 0xff_ffff), (ticket >> 24) as u32, 0, 0], 2)
         }
@@ -403,13 +418,14 @@ mod tests {
     };
 
     fn any_event() -> impl Strategy<Value = Event<'static>> {
-        (0..19u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
+        (0..20u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
             let method = MethodId(id);
             let (a_object, b_object) = (ObjectHash(a), ObjectHash(b));
             match which {
                 0 => Event::Exit { method },
                 1 => Event::Entry { method },
-                2 => Event::EntryOn { method, receiver: a_object },
+                2 => Event::EntryOn { method, receiver: ObjectHash(a & !LEFT) },
+                18 => Event::Leaf { method, receiver: ObjectHash(a & !LEFT) },
                 3 => Event::Ticket(Ticket(ticket)),
                 4 => Event::New { site: SiteId(id), object: a_object, class: b_object, known: ticket & 1 != 0 },
                 5 => Event::NewArray { depth: a as u8, site: SiteId(id), object: a_object, length: b },
@@ -487,6 +503,9 @@ mod tests {
         bytes.clear();
         encode(&Event::EntryOn { method: MethodId(1), receiver: ObjectHash(5) }, &mut bytes);
         assert_eq!(bytes, [6, 0, 0, 0, 5, 0, 0, 0]);
+        bytes.clear();
+        encode(&Event::Leaf { method: MethodId(1), receiver: ObjectHash(5) }, &mut bytes);
+        assert_eq!(bytes, [6, 0, 0, 0, 5, 0, 0, 0x80]);
         bytes.clear();
         let targets = Targets::new(&[9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         encode(&Event::PutElements { start: 3, array: ObjectHash(5), targets }, &mut bytes);

@@ -29,8 +29,9 @@ use progress::RunId;
 
 /// First bytes of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
-/// Format version that this crate writes. 2 differs from 1 in that blocks of events may tell when they happened.
-pub const VERSION: u16 = 2;
+/// Format version that this crate writes. 2 differs from 1 in that blocks of events may tell when they happened, 3 from 2 in
+/// that an entry may tell that the method was left as well.
+pub const VERSION: u16 = 3;
 /// The first of the versions that it reads.
 pub const OLDEST_VERSION: u16 = 1;
 /// Bytes of the file header.

@@ -361,15 +361,23 @@ fn headers_of_files_are_checked() {
     assert_eq!(check_file_header(&file_header(run)), Ok(run));
     assert_eq!(check_file_header(b"PK\x03\x04"), Err(FormatError::FileMagic));
     let mut newer = file_header(run);
-    newer[8] = 1;
-    assert_eq!(check_file_header(&newer), Ok(run), "what was written before blocks had times");
-    for other in [0, 3] {
+    for (older, what) in [(1, "blocks had times"), (2, "there were leaves")] {
+        newer[8] = older;
+        assert_eq!(check_file_header(&newer), Ok(run), "what was written before {what}");
+    }
+    for other in [0, 4] {
         newer[8] = other;
         assert_eq!(check_file_header(&newer), Err(FormatError::Version(other.into())));
     }
     let header =
         buffers::FileHeader { chunk_size: 4096, chunk_count: 3, pid: 1, ticket: Ticket(1 << 40), run, chunks_at: 8192 };
     assert_eq!(buffers::FileHeader::decode(&header.encode()), Ok(header));
+    let versions = (0..=3).filter(|&version| {
+        let mut encoded = header.encode();
+        encoded[8] = version;
+        buffers::FileHeader::decode(&encoded).is_ok()
+    });
+    assert_eq!(versions.collect::<Vec<_>>(), [1, 2]);
     for wall in walls() {
         let chunk = buffers::ChunkHeader { state: buffers::STATE_FULL, thread: 4, sequence: 1 << 33, wall };
         assert_eq!(buffers::ChunkHeader::decode(&chunk.encode()), Some(chunk));

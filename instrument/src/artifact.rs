@@ -71,6 +71,8 @@ pub struct AlreadyInstrumented {
 pub struct Settings {
     /// Events to hook.
     pub events: EventSet,
+    /// As [`Options::leaves`].
+    pub leaves: bool,
     /// Classes to hook.
     pub filter: Filter,
     /// Nothing may be skipped.
@@ -189,7 +191,8 @@ pub fn instrument<T: Send>(
     progress.expect(classes.len());
     let hash = content_hash(classes, settings, blocks.forced);
     // The base is not known before all classes are measured; planning does not depend on it.
-    let options = Options { events: settings.events, jdk: kind == ArtifactKind::Jdk, artifact_hash: hash, base: 0 };
+    let (events, leaves) = (settings.events, settings.leaves);
+    let options = Options { events, jdk: kind == ArtifactKind::Jdk, artifact_hash: hash, base: 0, leaves };
 
     let place = |class: &ClassInput<'_>| {
         if class.label == name { name.to_owned() } else { format!("{name}: {}", class.label) }

@@ -2,12 +2,14 @@
 
 use et_names::hashes;
 
-use crate::event::{MAX_ELEMENTS, kind};
+use crate::event::{LEFT, MAX_ELEMENTS, kind};
 
 /// Places for what followed the last control words, and for what stood behind an object. Together they stay in a core's
 /// second cache.
 const CONTEXTS: usize = 1 << 14;
 const OBJECTS: usize = 1 << 13;
+/// Places for what the entries of methods are.
+const METHODS: usize = 1 << 13;
 /// Frames that are kept, a power of two; of deeper stacks, the innermost.
 const FRAMES: usize = 256;
 /// How far down the stack the frame of an exit is looked for: frames in between were left without an event.
@@ -23,6 +25,8 @@ const OBJECT_SPREAD: u32 = 0x27d4_eb2f;
 pub const CONTROL_WAYS: usize = 2;
 /// Ways to predict a receiver: the first of those of any value.
 pub const RECEIVER_WAYS: usize = 5;
+/// The same of a method that was not entered before.
+pub const FIRST_RECEIVER_WAYS: usize = 7;
 /// Ways to predict another word.
 pub const VALUE_WAYS: usize = 7;
 
@@ -61,12 +65,39 @@ struct Context {
     value: u32,
 }
 
+/// What the last entry of a method was: all are of one kind, unless two methods share their place.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Entered {
+    /// There was none.
+    #[default]
+    Never,
+    /// It was only entered.
+    Only,
+    /// It was left as well.
+    Left,
+    /// The same, without a receiver.
+    LeftStatic,
+}
+
+impl Entered {
+    #[inline(always)]
+    fn of(receiver: u32) -> Self {
+        match receiver {
+            LEFT => Self::LeftStatic,
+            _ if receiver & LEFT != 0 => Self::Left,
+            _ => Self::Only,
+        }
+    }
+}
+
 /// What was seen in the block. Fixed sizes behind one address, so that the loop over events has registers left.
 #[derive(Debug)]
 pub struct Model {
     contexts: [Context; CONTEXTS],
     /// By place and the object last named: the value.
     by_object: [u32; OBJECTS],
+    /// By method.
+    entered: [Entered; METHODS],
     /// Of each frame, the control word of its exit. A frame's two words are apart: what was stored in halves cannot be
     /// loaded as a whole soon after.
     exits: [u32; FRAMES],
@@ -93,6 +124,12 @@ impl State {
         self.latest = object;
     }
 
+    /// A control word has passed.
+    #[inline(always)]
+    fn remember(&mut self, word: u32) {
+        self.history = (self.history << AGING).wrapping_add(word.wrapping_mul(SPREAD));
+    }
+
     #[inline(always)]
     fn context(&self) -> usize {
         (self.history >> (u32::BITS - CONTEXTS.ilog2())) as usize % CONTEXTS
@@ -110,6 +147,7 @@ impl Default for Model {
         Self {
             contexts: [Context::default(); CONTEXTS],
             by_object: [0; OBJECTS],
+            entered: [Entered::Never; METHODS],
             exits: [0; FRAMES],
             receivers: [0; FRAMES],
         }
@@ -121,6 +159,7 @@ impl Model {
     pub fn reset(&mut self) -> State {
         self.contexts.fill(Context::default());
         self.by_object.fill(0);
+        self.entered.fill(Entered::Never);
         // What lies above the depth is seen when the stack wraps around.
         self.exits.fill(0);
         self.receivers.fill(0);
@@ -135,7 +174,7 @@ impl Model {
         let context = &mut self.contexts[at];
         let word = side.control(given, [context.control, self.exits[state.depth % FRAMES]]);
         context.control = word;
-        state.history = (state.history << AGING).wrapping_add(word.wrapping_mul(SPREAD));
+        state.remember(word);
         (word, at)
     }
 
@@ -169,16 +208,42 @@ impl Model {
         self.receivers[state.depth % FRAMES] = receiver;
     }
 
-    /// The receiver of an entry, which stood in that context.
+    /// The receiver of an entry, which stood in that context, with [`LEFT`] if the method was left as well.
     #[inline(always)]
     pub fn receiver<S: Side>(&mut self, state: &mut State, side: &mut S, entry: u32, context: usize) -> u32 {
         let given = side.given();
-        let by_object = &mut self.by_object[behind(state, entry)];
-        let here = &mut self.contexts[context % CONTEXTS].value;
-        let frame = self.receivers[state.depth % FRAMES];
-        let word = side.value::<RECEIVER_WAYS>(given, [*by_object, *here, frame, state.latest, state.before]);
-        (*by_object, *here) = (word, word);
-        state.name(word);
+        let place = (entry.wrapping_mul(SPREAD) >> (u32::BITS - METHODS.ilog2())) as usize % METHODS;
+        let entered = self.entered[place];
+        let word = if entered == Entered::LeftStatic {
+            side.value::<1>(given, [LEFT])
+        } else {
+            let by_object = &mut self.by_object[behind(state, entry)];
+            let here = &mut self.contexts[context % CONTEXTS].value;
+            let frame = self.receivers[state.depth % FRAMES];
+            let ways = [*by_object, *here, frame, state.latest, state.before];
+            let word = match entered {
+                // Kept as other events name the object, which compresses better.
+                Entered::Left => side.value::<RECEIVER_WAYS>(given ^ LEFT, ways) ^ LEFT,
+                Entered::Never => {
+                    let [a, b, c, d, e] = ways;
+                    side.value::<FIRST_RECEIVER_WAYS>(given, [a, b, c, d, e, LEFT, state.latest | LEFT])
+                }
+                _ => side.value::<RECEIVER_WAYS>(given, ways),
+            };
+            (*by_object, *here) = (word & !LEFT, word & !LEFT);
+            word
+        };
+        let now = Entered::of(word);
+        if now != entered {
+            self.entered[place] = now;
+        }
+        if now != Entered::LeftStatic {
+            state.name(word & !LEFT);
+        }
+        if word & LEFT != 0 {
+            // The exit is a part of the history as it is where it is an event.
+            state.remember(entry & !3);
+        }
         word
     }
 

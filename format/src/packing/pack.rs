@@ -2,7 +2,7 @@
 
 use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, State, TICKET, VALUE_DIGIT};
 use super::streams::{LONGEST_RUN, Streams};
-use crate::event::{MAX_WORDS, WORD, len_words};
+use crate::event::{LEFT, MAX_WORDS, WORD, len_words};
 
 /// Words whose events are packed before what is kept of them moves on.
 const BATCH: usize = 1024;
@@ -72,7 +72,9 @@ impl Packer {
                     }
                     let (_, context) = model.control(&mut state, &mut known, first);
                     let receiver = model.receiver(&mut state, &mut known, first, context);
-                    model.enter(&mut state, first & !3, receiver);
+                    if receiver & LEFT == 0 {
+                        model.enter(&mut state, first & !3, receiver);
+                    }
                 } else {
                     let Some(count) = len_words(first).filter(|&count| count <= known.words.len()) else {
                         return false;

@@ -47,6 +47,7 @@ fn event() -> impl Strategy<Value = Event<'static>> {
         3 => method().prop_map(|method| Event::Exit { method }),
         2 => method().prop_map(|method| Event::Entry { method }),
         3 => (method(), object()).prop_map(|(method, receiver)| Event::EntryOn { method, receiver }),
+        2 => (method(), object()).prop_map(|(method, receiver)| Event::Leaf { method, receiver }),
         2 => ticket.prop_map(|ticket| Event::Ticket(Ticket(ticket))),
         1 => (id(), object(), object(), any::<bool>())
             .prop_map(|(site, object, class, known)| Event::New { site: SiteId(site), object, class, known }),
@@ -148,6 +149,9 @@ fn a_loop_costs_next_to_nothing() {
     assert!(packed(&bytes).len() < 3200 * 6 + 150);
     let call = [Event::Entry { method: MethodId(1) }, Event::Exit { method: MethodId(1) }];
     assert!(packed(&encoded(call).repeat(3200)).len() < 3200 * 2 / 64 + 50);
+    let leaf = |method, receiver| Event::Leaf { method: MethodId(method), receiver: ObjectHash(receiver) };
+    let leaves = [leaf(1, 5), leaf(2, 0), leaf(3, 6), leaf(4, 0)];
+    assert!(packed(&encoded(leaves).repeat(800)).len() < 3200 / 64 + 70);
 }
 
 #[test]
@@ -176,4 +180,35 @@ fn damaged_streams_are_told_by_what_is_wrong() {
     };
     assert_eq!(error(&streams(&[100]), 4), UnpackError::Code(100));
     assert_eq!(error(&streams(&[0]), 4), UnpackError::Event(0));
+}
+
+/// Traces of format version 2 have no leaves, and must be read as they were written.
+#[test]
+fn events_without_leaves_are_packed_as_before_there_were_any() {
+    let mut seed = 1;
+    let mut next = |limit: u32| {
+        seed = (u64::from(seed) * 16807 % 0x7fff_ffff) as u32;
+        // Mostly small: much is predicted.
+        let limit = if seed % 5 == 0 { limit } else { limit.min(40) };
+        seed % limit + 1
+    };
+    let mut events = Vec::new();
+    for _ in 0..20_000 {
+        let (method, object) = (MethodId(next(1 << 29)), ObjectHash(next(0x7fff_fff0)));
+        events.push(match next(9) % 9 {
+            0..=2 => Event::EntryOn { method, receiver: object },
+            3 => Event::Entry { method },
+            4..=5 => Event::Exit { method },
+            6 => Event::PutField {
+                field: FieldRefId(method.0),
+                origin: object,
+                target: ObjectHash(7),
+                if_changed: false,
+            },
+            7 => Event::New { site: SiteId(method.0), object, class: ObjectHash(77), known: false },
+            _ => Event::Made { object, class: ObjectHash(9), length: -1, fresh: true, constant: false },
+        });
+    }
+    let packed = packed(&encoded(events));
+    assert_eq!((packed.len(), crc32fast::hash(&packed)), (187224, 2376276703));
 }

@@ -2,7 +2,7 @@
 
 use super::model::{CODE_BITS, CONTROL_DIGIT, CONTROL_WAYS, FRESH_DIGIT, Model, Side, TICKET, VALUE_DIGIT};
 use super::streams::{LONGEST_RUN, Streams, UnpackError};
-use crate::event::{WORD, len_words};
+use crate::event::{LEFT, WORD, len_words};
 
 /// Unpacks blocks of events, one after the other.
 #[derive(Debug, Default)]
@@ -51,7 +51,9 @@ impl Unpacker {
                 learning.take(first);
                 let receiver = model.receiver(&mut state, &mut learning, first, context);
                 learning.take(receiver);
-                model.enter(&mut state, first & !3, receiver);
+                if receiver & LEFT == 0 {
+                    model.enter(&mut state, first & !3, receiver);
+                }
             } else {
                 let &digits = further.next().ok_or(UnpackError::CutOff)?;
                 learning.digits |= u32::from(digits) << (CODE_BITS - CONTROL_DIGIT);

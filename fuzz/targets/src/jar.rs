@@ -21,6 +21,7 @@ pub const TARGET: Target = Target { name: "jar", inputs: "jar", memory_ratio: 1 
 pub(crate) fn settings() -> Settings {
     Settings {
         events: EventSet::ALL,
+        leaves: true,
         filter: Filter::default(),
         strict: false,
         check: false,

@@ -27,7 +27,13 @@ fn options(byte: u8) -> Options {
     let words: Vec<&str> = words.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, word)| *word).collect();
     let events: EventSet = words.join(",").parse().unwrap_or(EventSet::ALL);
     let witness = [Witness::None, Witness::Refs, Witness::All, Witness::All][usize::from(byte >> 6)];
-    Options { events: events.with(witness), jdk: byte & JDK != 0, artifact_hash: 0x1234_5678_9abc_def0, base: 1000 }
+    Options {
+        events: events.with(witness),
+        jdk: byte & JDK != 0,
+        artifact_hash: 0x1234_5678_9abc_def0,
+        base: 1000,
+        leaves: true,
+    }
 }
 
 fn run(data: &[u8]) {

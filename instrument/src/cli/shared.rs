@@ -30,6 +30,9 @@ pub(super) struct HookArgs {
     /// Which uses of objects get a record of their own: none, refs (reads of reference fields and elements) or all
     #[arg(long, default_value = "none", value_name = "WHICH")]
     witness: Witness,
+    /// Methods that only return something get hooks for entry and exit like others, for tests
+    #[arg(long, hide = true)]
+    no_leaves: bool,
 }
 
 impl HookArgs {
@@ -37,6 +40,7 @@ impl HookArgs {
     pub(super) fn settings(&self, rules: &[Rule], progress: Progress) -> Result<Settings, Error> {
         Ok(Settings {
             events: self.events.with(self.witness),
+            leaves: !self.no_leaves,
             filter: filter_of(rules)?,
             strict: false,
             check: false,

@@ -26,7 +26,7 @@ pub enum Value {
     Reference,
     /// The same, with a number: see [`Numbering`](super::Numbering). The flow itself has none.
     Numbered(u32),
-    /// `this` of a constructor, initialised.
+    /// `this` of a constructor, initialised, or of a method that was asked for it.
     This,
     /// `this` of a constructor before `super(…)`.
     UninitializedThis,
@@ -325,7 +325,7 @@ pub struct Flow<'c, 'a> {
 /// The states where paths meet.
 #[derive(Debug)]
 enum Joins<'c> {
-    /// As the frames declare them. `this_class` is set in constructors.
+    /// As the frames declare them. `this_class` is set where `this` is told apart.
     Declared { frames: &'c [Frame], this_class: Option<&'c [u8]> },
     /// As the fixed point gives them, by pc.
     Found(BTreeMap<u32, State>),
@@ -336,7 +336,8 @@ const MOST_WORK: usize = 1 << 26;
 
 impl<'c, 'a> Flow<'c, 'a> {
     /// Works out the states. `receiver` is `None` for static methods; `this_class` names the class, so that a
-    /// frame's type for local 0 of a constructor can be told to be `this`; offsets in errors are code offsets.
+    /// frame's type for local 0 of a constructor can be told to be `this`, or of another method that never stores into local 0;
+    /// offsets in errors are code offsets.
     pub fn new(
         code: &'c CodeAttribute<'a>,
         pool: &'c ConstantPool<'a>,
@@ -348,7 +349,8 @@ impl<'c, 'a> Flow<'c, 'a> {
         let entry = State::on_entry(receiver, descriptor, code.max_locals).map_err(|what| Malformed::at(0, what))?;
         let joins = match frames {
             Some(map) => {
-                let this_class = (receiver == Some(Value::UninitializedThis)).then_some(this_class);
+                let is_told = matches!(receiver, Some(Value::UninitializedThis | Value::This));
+                let this_class = is_told.then_some(this_class);
                 Joins::Declared { frames: &map.frames, this_class }
             }
             None => Joins::Found(Iteration::run(code, pool, &entry)?),

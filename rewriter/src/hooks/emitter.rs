@@ -25,6 +25,10 @@ hooks! {
     SuperCall HEAP_PROXY "superCall" "(II)V"
     /// Normal return.
     Exit HEAP_PROXY "exit" "(I)V"
+    /// Entry and exit of a static leaf.
+    Leaf HEAP_PROXY "leaf" "(I)V"
+    /// Entry and exit of a leaf.
+    LeafOf HEAP_PROXY "leaf" "(Ljava/lang/Object;I)V"
     /// Exit by exception.
     ExitThrow HEAP_PROXY "exitThrow" "(Ljava/lang/Object;I)V"
     /// Exit of a constructor by exception, after `super(…)`.

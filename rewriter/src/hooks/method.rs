@@ -72,7 +72,7 @@ pub(crate) fn can_throw(code: &CodeAttribute<'_>, ranges: &[(u32, u32)], has_rec
     })
 }
 
-fn instruction_can_throw(opcode: u8) -> bool {
+pub(super) fn instruction_can_throw(opcode: u8) -> bool {
     !matches!(
         opcode,
         NOP..=SIPUSH | LDC2_W | ILOAD..=ALOAD_3 | ISTORE..=ASTORE_3 | POP..=LMUL | FMUL | DMUL | FDIV | DDIV | FREM | DREM

@@ -29,6 +29,7 @@ macro_rules! counts {
 counts! {
     entries "entry",
     exits "exit",
+    leaves "entry and exit",
     exit_throws "exceptional exit",
     throws "throw",
     handlers "handler",

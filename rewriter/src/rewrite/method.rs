@@ -13,7 +13,7 @@ use crate::code::{
     CodeAttribute, CodeEditor, EditError, Flow, Instruction, LineTable, StackMap, Value, VerificationType, limits,
     parameter_slots,
 };
-use crate::hooks::{self, ArrayAllocation, Constructor, Emitter};
+use crate::hooks::{self, ArrayAllocation, Constructor, Emitter, Leaf};
 
 /// A method being written, with what its attempts share.
 struct Body<'b, 'a> {
@@ -31,6 +31,8 @@ struct Body<'b, 'a> {
     from_vm: Vec<u16>,
     /// Uses of objects that need a record, in order.
     uses: Vec<hooks::Use>,
+    /// Entry and exit may be one hook.
+    leaf: Option<Leaf>,
 }
 
 impl<'a> Work<'_, 'a> {
@@ -82,6 +84,7 @@ impl<'a> Work<'_, 'a> {
                 false => Vec::new(),
             },
             uses: Vec::new(),
+            leaf: None,
         };
         self.analyse(&mut body, emit)?;
         let mut last = None;
@@ -207,14 +210,17 @@ impl<'a> Work<'_, 'a> {
 
         let (pool, major) = (&class.pool, class.major);
         limits::check(code, pool, major, receiver.is_some(), member.descriptor, body.frames.as_ref())?;
+        let at_code = |error: Malformed| Malformed { offset: error.offset.saturating_add(code.offset), ..error };
 
+        if self.plan.events.methods && self.options.leaves {
+            body.leaf = Leaf::of(class, member, code, body.frames.as_ref()).map_err(at_code)?;
+        }
         let makes_objects =
             self.plan.events.sites && code.instructions.iter().any(|instruction| instruction.opcode == NEW);
         let witness = self.plan.events.witness;
         if !is_constructor && !makes_objects && witness == Witness::None {
             return Ok(());
         }
-        let at_code = |error: Malformed| Malformed { offset: error.offset.saturating_add(code.offset), ..error };
         let flow = Flow::new(code, &class.pool, receiver, member.descriptor, class.name, body.frames.as_ref())
             .map_err(at_code)?;
         if is_constructor {
@@ -269,6 +275,8 @@ impl<'a> Work<'_, 'a> {
         let mut editor = CodeEditor::new(code);
         let has_receiver = !body.member.is_static();
         let mut frames: Option<Cow<'_, StackMap>> = body.frames.as_ref().map(Cow::Borrowed);
+        let announces = wanted.calls && !body.from_vm.is_empty();
+        let leaf = body.leaf.filter(|_| wanted.methods && wanted.witness == Witness::None && !announces);
 
         if let Some(constructor) = &body.constructor {
             let keeps_site = constructor.is_complex && (wanted.methods || wanted.sites);
@@ -284,11 +292,13 @@ impl<'a> Work<'_, 'a> {
                     constructor.add_saved_local(frames.to_mut(), saved)?;
                 }
             }
+        } else if let Some(leaf) = leaf {
+            self.hooks.leaves += leaf.enter(&mut editor, emit, body.id, has_receiver);
         } else if wanted.methods {
             hooks::entry(&mut editor, emit, body.id, has_receiver);
         }
-        self.hooks.entries += u64::from(wanted.methods);
-        if wanted.calls && !body.from_vm.is_empty() {
+        self.hooks.entries += u64::from(wanted.methods && leaf.is_none());
+        if announces {
             hooks::announce(&mut editor, emit, &body.from_vm);
             self.hooks.calls += 1;
         }
@@ -308,8 +318,12 @@ impl<'a> Work<'_, 'a> {
                 self.hooks.witnesses += 1;
             }
             let own_site = sites.next_if(|(pc, _)| *pc == instruction.pc).map(|&(_, site)| site);
+            if let Some(leaf) = leaf {
+                let here = (index, instruction);
+                self.hooks.leaves += leaf.before(&mut editor, emit, here, body.id, has_receiver);
+            }
             match instruction.opcode {
-                op if opcode::is_return(op) && wanted.methods => {
+                op if opcode::is_return(op) && wanted.methods && leaf.is_none() => {
                     hooks::exit(&mut editor, emit, instruction, body.id);
                     self.hooks.exits += 1;
                 }
@@ -364,7 +378,7 @@ impl<'a> Work<'_, 'a> {
                 self.hooks.calls += u64::from(hooks::call(&mut editor, emit, instruction, &member, hook));
             }
         }
-        if wanted.methods {
+        if wanted.methods && leaf.is_none() {
             self.exceptional_exits(body, &mut editor, emit);
         }
         if editor.is_empty() {

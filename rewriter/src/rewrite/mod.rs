@@ -31,6 +31,8 @@ pub struct Options {
     pub artifact_hash: u64,
     /// First id of the artifact's block, for the class attribute.
     pub base: u32,
+    /// Methods that do nothing else that has a record get one hook for entry and exit. Without, for tests, they get both.
+    pub leaves: bool,
 }
 
 /// How many ids a class needs (and one class id).

@@ -647,14 +647,16 @@ impl<'a, F: Visit> Resolver<'a, F> {
     fn act(&mut self, source: usize, action: Action, anomalies: &mut Anomalies) {
         match action {
             Action::Enter { method, receiver } => {
-                let names = &self.trace.names;
-                if self.methods.get(method.0, || names.method_index(method).map(|_| ())).is_none() {
-                    anomalies.unknown_methods += 1;
-                }
-                let receiver = self.subject(receiver, method, anomalies);
+                let receiver = self.entered(method, receiver, anomalies);
                 self.stacks.all[self.current].frames.push((method, receiver));
                 let thread = self.thread();
                 self.emit(Record::Entry { method, receiver, thread });
+            }
+            Action::Leaf { method, receiver } => {
+                let receiver = self.entered(method, receiver, anomalies);
+                let thread = self.thread();
+                self.emit(Record::Entry { method, receiver, thread });
+                self.emit(Record::Exit { method, receiver, thread });
             }
             Action::Leave => {
                 let (method, receiver) = self.top();
@@ -728,6 +730,16 @@ impl<'a, F: Visit> Resolver<'a, F> {
             Action::OnStack(thread) => self.go_to(source, thread),
             Action::Piece(number) => self.begin_piece(source, number),
         }
+    }
+
+    /// The receiver of a method that is entered.
+    #[inline]
+    fn entered(&mut self, method: MethodId, receiver: Subject, anomalies: &mut Anomalies) -> ObjectId {
+        let names = &self.trace.names;
+        if self.methods.get(method.0, || names.method_index(method).map(|_| ())).is_none() {
+            anomalies.unknown_methods += 1;
+        }
+        self.subject(receiver, method, anomalies)
     }
 
     /// What the source does from here on is in a piece of its thread's events.

@@ -921,3 +921,63 @@ fn damaged_events_are_counted_as_lost() {
     assert_eq!((outcome.lost.total(), outcome.lost.undecodable_bytes), (1, 20));
     assert!(!et_analysis::validate::bytes(bytes, 5).unwrap().is_clean(), "a trace that lost something is not clean");
 }
+
+/// A leaf's one event gives the records that its entry and its exit would.
+#[test]
+fn a_leaf_is_entered_and_left() {
+    let on = |receiver| (m::RUN, ObjectHash(receiver));
+    let class_method = (m::MAIN, ObjectHash::NULL);
+    let both = |(method, receiver): (MethodId, ObjectHash)| {
+        let entry = match receiver.is_null() {
+            true => Event::Entry { method },
+            false => Event::EntryOn { method, receiver },
+        };
+        vec![entry, exit(method)]
+    };
+    let leaf = |(method, receiver)| vec![Event::Leaf { method, receiver }];
+    let events = |call: &dyn Fn((MethodId, ObjectHash)) -> Vec<Event<'static>>| {
+        [
+            vec![entry(m::MAIN)],
+            call(class_method),
+            vec![new(SITE_A, 0xa1, c::A)],
+            call(on(0xa1)),
+            // While a constructor waits for its object.
+            vec![init(m::B_INIT)],
+            call(on(0xa1)),
+            call(class_method),
+            vec![super_call(m::B_INIT), entry(m::A_INIT), new(SITE_B, 0xbb, c::B)],
+            call(on(0xbb)),
+            vec![exit(m::A_INIT), exit(m::B_INIT)],
+            // While an exception is in flight, which then is not any more.
+            vec![found_error(0xee), Event::Throw { method: m::MAIN, exception: ObjectHash(0xee) }],
+            call(on(0xa1)),
+            vec![handle(m::MAIN, 0xee), exit(m::MAIN)],
+        ]
+        .concat()
+    };
+    let lines = records(&events(&leaf));
+    assert_eq!(lines, records(&events(&both)));
+    assert_eq!(lines[..3], ["M 3ea 0 1", "M 3ea 0 1", "E 3ea 0 1"]);
+    assert_eq!(lines[4..6], ["M 3e9 a1 1", "E 3e9 a1 1"]);
+}
+
+/// Its event comes behind what it reads, and tracing may have begun in between.
+#[test]
+fn a_leaf_that_ran_when_tracing_began_is_left_once() {
+    let object = ObjectHash(0xa1);
+    let frame = |method: &str, receiver| InitialFrame {
+        class: "LA;".into(),
+        method: method.into(),
+        descriptor: "()V".into(),
+        receiver,
+    };
+    let leaf = Event::Leaf { method: m::RUN, receiver: object };
+    let (lines, outcome) = run(world()
+        .initial_objects(&[InitialObject { object, class: c::A, size: 16, length: -1 }])
+        .first_thread(1, "main", vec![frame("main", ObjectHash::NULL), frame("run", object)])
+        .events(1, 1, &[leaf, leaf, exit(m::MAIN)]));
+    let expected =
+        ["I a1 10 LA; 0 0 0", "M 3ea 0 1", "M 3e9 a1 1", "E 3e9 a1 1", "M 3e9 a1 1", "E 3e9 a1 1", "E 3ea 0 1"];
+    assert_eq!(lines, expected);
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}

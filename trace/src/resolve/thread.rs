@@ -111,6 +111,11 @@ pub enum Action {
         method: MethodId,
         receiver: Subject,
     },
+    /// Both, of a method that did nothing else that has a record.
+    Leaf {
+        method: MethodId,
+        receiver: Subject,
+    },
     Leave,
     LeaveThrow {
         exception: ObjectHash,
@@ -559,6 +564,12 @@ impl Reader {
         }
     }
 
+    /// Whether the top frame is one of this method that was there when tracing began.
+    #[inline]
+    fn is_from_start(&self, method: MethodId) -> bool {
+        self.stack.frames.last().is_some_and(|top| top.from_start && top.method == method)
+    }
+
     /// Writes a `T` if the exception has not been seen to be thrown.
     fn show(&mut self, exception: ObjectHash) {
         if self.stack.in_flight != exception {
@@ -577,6 +588,11 @@ impl Reader {
                 Some(MethodInfo { is_constructor: true, .. }) => return Settled::Not,
                 _ => self.frame(method, Subject::NONE),
             },
+            Event::Leaf { method, .. } if self.is_from_start(method) => return Settled::Not,
+            Event::Leaf { method, receiver } => {
+                self.stack.in_flight = ObjectHash::NULL;
+                Action::Leaf { method, receiver: Subject::hash(receiver) }
+            }
             Event::Exit { method } => match self.stack.frames.last() {
                 Some(top) if top.method == method && top.room.is_none() => {
                     self.stack.frames.pop();
@@ -620,6 +636,12 @@ impl Reader {
                 Some(info) if info.is_constructor => self.enter_constructor(method, info.class, true, SiteId(0)),
                 _ => self.enter(method, Subject::NONE),
             },
+            // It was running when tracing began, and has not been entered again: it calls nothing.
+            Event::Leaf { method, .. } if self.is_from_start(method) => self.apply(Event::Exit { method }, shared),
+            Event::Leaf { method, receiver } => {
+                self.act(Action::Leaf { method, receiver: Subject::hash(receiver) });
+                self.stack.in_flight = ObjectHash::NULL;
+            }
             Event::EntryInit { method, site } => {
                 let class = shared.method_info(method).map_or(TypeId::UNKNOWN, |info| info.class);
                 self.enter_constructor(method, class, false, site);

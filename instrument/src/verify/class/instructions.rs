@@ -363,7 +363,7 @@ impl Walk<'_, '_> {
     /// Notes the ids that hooks pass.
     fn hook(&mut self, name: &[u8], descriptor: &[u8], pushed: Option<i32>) {
         let of_method = match name {
-            b"entry" | b"entryInit" | b"exit" | b"exitThrow" | b"thrown" | b"handled" | b"superCall" => true,
+            b"entry" | b"entryInit" | b"leaf" | b"exit" | b"exitThrow" | b"thrown" | b"handled" | b"superCall" => true,
             b"site" | b"allocatedArray" | b"allocatedMulti" | b"putField" | b"putStatic" => false,
             _ => return,
         };

@@ -85,6 +85,39 @@ public final class HeapProxy {
         }
     }
 
+    /** A static method is entered and left, with nothing between that could be told of. */
+    public static void leaf(int method) {
+        if (on) {
+            try {
+                Thread thread = HeapProxyRelease.thread();
+                long at = HeapProxyBuffer.room(thread);
+                if (at != 0L) {
+                    HeapProxyPlatform.put(at, method << 2 | 2, HeapProxyBuffer.LEFT);
+                    thread.etPos = at + 8L;
+                }
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
+        }
+    }
+
+    /** The same of an instance method. */
+    public static void leaf(Object receiver, int method) {
+        if (on) {
+            try {
+                int object = HeapProxyObjects.id(receiver);
+                Thread thread = HeapProxyRelease.thread();
+                long at = HeapProxyBuffer.room(thread);
+                if (at != 0L) {
+                    HeapProxyPlatform.put(at, method << 2 | 2, object | HeapProxyBuffer.LEFT);
+                    thread.etPos = at + 8L;
+                }
+            } catch (StackOverflowError noRoom) {
+                overflows++;
+            }
+        }
+    }
+
     /** Takes the pending site off the thread, so that what the constructor runs first cannot consume it. */
     public static int entryInit(int method) {
         if (!on) {

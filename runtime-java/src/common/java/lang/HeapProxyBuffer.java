@@ -27,6 +27,9 @@ final class HeapProxyBuffer {
     /** {@link #PUT_FIELD} that counts only if the slot held something else. */
     static final int READ_FIELD = 1 << 8 | PUT_FIELD;
 
+    /** In the second word of an entry: the method has been left, too. */
+    static final int LEFT = 1 << 31;
+
     /** Most targets of one {@link #PUT_ELEMENTS}. */
     static final int MAX_ELEMENTS = 64;
 
