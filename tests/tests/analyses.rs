@@ -1,13 +1,15 @@
 //! What `et-trace` works out of what became of objects: a program whose answers are known, and what other tools read of it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Read;
-use std::process::{Command, ExitCode};
+use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
 use et_tests::program::{Run, Setup};
 use serde_json::Value;
+use xtask::browser;
 use xtask::jdks::Jdk;
 
 /// Each sees the VM's objects as well; one JDK of each way to make lambdas is enough.
@@ -24,9 +26,13 @@ fn main() -> ExitCode {
         ("export", export),
     ];
     let none = |_: &Lab, _: &Jdk| None;
-    let trials =
-        cases.into_iter().flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, &none, case)));
-    lab::run(trials.collect()).exit_code()
+    let mut trials: Vec<_> = cases
+        .into_iter()
+        .flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, &none, case)))
+        .collect();
+    let no_browser = |_: &Lab, _: &Jdk| browser::obstacle();
+    trials.push(lab::on_jdk_unless(17, "profiles_in_other_tools", no_browser, in_other_tools));
+    lab::run(trials).exit_code()
 }
 
 fn traced(lab: &Lab, jdk: &Jdk, test: &str, both: &[&str]) -> Result<Run> {
@@ -225,4 +231,28 @@ fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn self_sizes(node: &Value) -> u64 {
     let below: u64 = node["children"].as_array().into_iter().flatten().map(self_sizes).sum();
     below + node["selfSize"].as_u64().unwrap_or(0)
+}
+
+/// Profiles as `pprof-format`, speedscope and its schema understand them.
+fn in_other_tools(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let run = traced(lab, jdk, "other_tools", &[])?;
+    for format in ["pprof", "speedscope", "chrome", "collapsed"] {
+        let out = run.folder.join(format!("p.{format}"));
+        let arguments = ["export", "--to", format, "--weight", "objects", "-o"];
+        let status = Command::new(lab.tools.et_trace()).args(arguments).arg(&out).arg(&run.trace).status()?;
+        ensure!(status.success(), "{format}: {status}");
+    }
+    let stacks = fs::read_to_string(run.folder.join("p.collapsed"))?;
+    let total: u64 = stacks.lines().filter_map(|line| line.rsplit_once(' ')?.1.parse::<u64>().ok()).sum();
+    fs::write(run.folder.join("expected.json"), format!("{{\"total\": {total}, \"kept\": 2000}}"))?;
+    let chromium = browser::find().context("no chromium")?;
+    let script = browser::driver(&lab.layout, "export/consume.mjs", &lab.layout.target.join("browser/export"))?;
+    let output = Command::new("node").arg(script).arg(chromium).arg(&run.folder).stdin(Stdio::null()).output()?;
+    ensure!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    run.clean()
 }

@@ -100,7 +100,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn browse(lab: &Lab, page: &Path, name: &str, options: &[&str]) -> Result<()> {
     let chromium = browser::find().context("no chromium")?;
     // Not one folder for all: tests run at the same time.
-    let script = browser::driver(&lab.layout, &lab.layout.target.join("browser").join(name))?;
+    let script = browser::driver(&lab.layout, "report/browse.mjs", &lab.layout.target.join("browser").join(name))?;
     let screenshots = lab.layout.target.join("report").join(name);
     fs::create_dir_all(&screenshots)?;
     let mut node = Command::new("node");

@@ -41,13 +41,14 @@ pub fn without_npm() -> Option<String> {
         .map(|program| format!("there is no {program}"))
 }
 
-/// The folder with the script that looks at pages, and with what it needs.
-pub fn driver(layout: &Layout, folder: &Path) -> Result<PathBuf> {
+/// Copies a script of `tests/` to a folder, with what it needs: `report/browse.mjs`.
+pub fn driver(layout: &Layout, script: &str, folder: &Path) -> Result<PathBuf> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    for name in ["package.json", "package-lock.json", "browse.mjs"] {
-        std::fs::copy(layout.repo.join("tests/report").join(name), folder.join(name))
-            .with_context(|| format!("cannot copy {name}"))?;
+    let script = layout.repo.join("tests").join(script);
+    let (from, name) = script.parent().zip(script.file_name()).context("a script is in a folder")?;
+    for name in ["package.json", "package-lock.json"].map(Path::new).into_iter().chain([Path::new(name)]) {
+        std::fs::copy(from.join(name), folder.join(name)).with_context(|| format!("cannot copy {}", name.display()))?;
     }
     assets::install(folder)?;
-    Ok(folder.join("browse.mjs"))
+    Ok(folder.join(name))
 }
