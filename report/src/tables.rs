@@ -2,7 +2,6 @@
 
 use et_analysis::report::{LifeLine, Page, Report};
 use et_analysis::summary::{Amount, Origin};
-use et_names::units::number;
 
 use crate::table::{Cell, Column, Table, numbers, words};
 
@@ -11,7 +10,7 @@ pub fn tables(report: &Report) -> Vec<Table> {
     let mut tables = vec![classes(report), sites(report), packages(report)];
     if report.has_deaths {
         tables.extend([at_end(report), lives(report, true), lives(report, false)]);
-        tables.extend([growing(report), arrays(report), collections(report)]);
+        tables.extend([growing(report), ways(report), arrays(report), collections(report)]);
         tables.push(exceptions(report));
     }
     tables.extend([threads(report), gcs(report)]);
@@ -214,14 +213,6 @@ fn growing(report: &Report) -> Table {
             Cell::share(growth.end.objects, growth.made.objects),
             Cell::Text(if growth.only_grew { "yes" } else { "" }.into()),
             Cell::Name(held),
-            Cell::Name(
-                growth
-                    .ways
-                    .iter()
-                    .map(|way| format!("{}: {}", number(way.objects), way.text()))
-                    .collect::<Vec<_>>()
-                    .join("; "),
-            ),
             Cell::Name(growth.context.iter().take(8).cloned().collect::<Vec<_>>().join(" ← ")),
         ]
     });
@@ -230,8 +221,7 @@ fn growing(report: &Report) -> Table {
         name: "growing",
         title: "Sites whose live bytes grow".into(),
         note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only\": live bytes never fell by more than \
-               2 % of what they are at the end. \"Last stored in\": the fields that most of their bytes were stored into last. \"Held by\": the shortest ways to them \
-               from outside the heap, with how many are held so; for the first eight, and no more than 10,000 objects of each."
+               2 % of what they are at the end. \"Last stored in\": the fields that most of their bytes were stored into last."
             .into(),
         columns: vec![
             words("Site"),
@@ -243,8 +233,35 @@ fn growing(report: &Report) -> Table {
             numbers("Survived", "Share of all its objects that are alive at the end"),
             words("Only"),
             words("Last stored in"),
-            words("Held by"),
             words("Made in"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
+fn ways(report: &Report) -> Table {
+    let rows = report.suspects.growing.iter().flat_map(|growth| {
+        growth.ways.iter().map(|way| {
+            vec![
+                Cell::Name(growth.site.clone()),
+                Cell::Name(growth.class.clone()),
+                Cell::Count(way.objects),
+                Cell::Name(way.text()),
+            ]
+        })
+    });
+    Table {
+        page: Page::Suspects,
+        name: "ways",
+        title: "What holds them at the end".into(),
+        note: "The shortest ways from static fields, running methods and threads to objects of the first eight sites that only grow, \
+               10,000 objects of each at most."
+            .into(),
+        columns: vec![
+            words("Site"),
+            words("Allocates"),
+            numbers("Objects", "Objects that are held this way"),
+            words("Held by"),
         ],
         rows: rows.collect(),
     }
