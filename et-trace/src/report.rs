@@ -8,7 +8,7 @@ use et_analysis::report::{self, Report, ReportError};
 use et_lives::LifeTable;
 use et_report::{Table, page, tables};
 use et_trace::resolve::Lost;
-use et_trace::source::{Deaths, Source, SourceError};
+use et_trace::source::{Deaths, Source};
 
 use crate::bar::Bar;
 use crate::cli::{CliError, ClockArg, InputArgs, completeness, print, print_json, say, warn, warn_of_lives};
@@ -107,7 +107,7 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
     }
     let population = et_lives::population(source, lives, reading).map_err(NoReport::from)?;
     let report = report::report(source, &population, reading).map_err(|error| match error {
-        ReportError::Read(error) => CliError::from(SourceError::from(error)),
+        ReportError::Read(error) => CliError::from(error),
         source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
     })?;
     let lost = report.summary.lost_details;
