@@ -28,7 +28,7 @@ fn main() -> ExitCode {
     let none = |_: &Lab, _: &Jdk| None;
     let mut trials: Vec<_> = cases
         .into_iter()
-        .flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, &none, case)))
+        .flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, none, case)))
         .collect();
     let no_browser = |_: &Lab, _: &Jdk| browser::obstacle();
     trials.push(lab::on_jdk_unless(17, "profiles_in_other_tools", no_browser, in_other_tools));
