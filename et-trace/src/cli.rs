@@ -1,6 +1,10 @@
 //! The command line of `et-trace`.
 
+mod analyses;
+mod diff;
+mod export;
 mod heap;
+mod report;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -14,12 +18,9 @@ use et_lives::{LifeTable, PopulationError};
 use et_names::escape::{Json, Lines, OneLine};
 use serde::Serialize;
 
-use crate::analyses;
+use self::report::{NoReport, ReportArgs};
 use crate::bar::Bar;
-use crate::diff;
-use crate::export;
 use crate::output::{Kind, Output, OutputError};
-use crate::report::{self, NoReport, ReportArgs};
 use et_analysis::compare::{self, CompareError};
 use et_analysis::heap::HeapError;
 use et_analysis::summary::Summary;

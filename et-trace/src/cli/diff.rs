@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use et_analysis::diff::{Condition, Differ, Side, render};
 
-use crate::analyses::Opened;
+use super::analyses::Opened;
+use super::{CliError, DeathsArg, FAILED, InputArgs, OK, print, print_json, say};
 use crate::bar::Bar;
-use crate::cli::{CliError, DeathsArg, FAILED, InputArgs, OK, print, print_json, say};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {

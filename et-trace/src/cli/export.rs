@@ -8,9 +8,9 @@ use et_analysis::profile::profile;
 use et_export::{About, Format, Tree, Weight};
 use et_names::EventSet;
 
-use crate::analyses::{Opened, program, size};
+use super::analyses::{Opened, program, size};
+use super::{CliError, InputArgs, say};
 use crate::bar::Bar;
-use crate::cli::{CliError, InputArgs, say};
 use crate::output::{Kind, Output};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -10,8 +10,8 @@ use et_report::{Table, page, tables};
 use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Source};
 
+use super::{CliError, ClockArg, InputArgs, completeness, print, print_json, say, warn, warn_of_lives};
 use crate::bar::Bar;
-use crate::cli::{CliError, ClockArg, InputArgs, completeness, print, print_json, say, warn, warn_of_lives};
 use crate::output::{Kind, Output};
 
 /// Options of `et-trace report`.

@@ -11,8 +11,8 @@ use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
+use super::{CliError, InputArgs, completeness, print, print_json, warn, warn_of_lives};
 use crate::bar::Bar;
-use crate::cli::{CliError, InputArgs, completeness, print, print_json, warn, warn_of_lives};
 
 /// A trace with a row for each of its objects.
 pub(crate) struct Opened {
