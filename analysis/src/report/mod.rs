@@ -17,7 +17,7 @@ mod ways;
 
 use std::io;
 
-use et_names::{MethodId, SiteId};
+use et_names::{EventSet, MethodId, SiteId};
 use et_trace::model::ContextId;
 use et_trace::population::Population;
 use et_trace::source::{Reading, Source, SourceError};
@@ -72,7 +72,8 @@ pub fn report(source: &Source, population: &Population, reading: Reading) -> Res
     let mut report = Report {
         initial: totals.initial,
         flames: flames(&totals, population, &mut told),
-        has_contexts: population.contexts.len() > 1,
+        // Threads that ran before tracing began have frames even where calls have no events.
+        has_contexts: population.contexts.len() > 1 && source.events().has(EventSet::METHOD),
         has_deaths: population.has_deaths,
         has_witnesses: looked.has_witnesses,
         lifetimes: lines::lifetimes(&totals, &courses, &looked, &callers, &mut told),
