@@ -11,7 +11,7 @@ use et_names::SiteId;
 use et_names::units::{bytes, counted, number, percent};
 use et_trace::model::{Heap, Node};
 use et_trace::record::{ObjectId, Record};
-use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_trace::source::{Deaths, Reading, Source, SourceError};
 use et_trace::told::{Hold, Told};
 use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
@@ -203,10 +203,10 @@ impl Finder {
 }
 
 /// Reads the trace and finds out; `top` sites are listed.
-pub fn connectivity(source: &Source, labels: Labels<'_>, top: usize) -> Result<(Connectivity, Ending), SourceError> {
+pub fn connectivity(source: &Source, labels: Labels<'_>, top: usize) -> Result<Connectivity, SourceError> {
     let mut finder = Finder::default();
     let reading = Reading { deaths: Deaths::Trace, holders: source.tells_holders(), ..Reading::default() };
-    let ending = source.for_each_told(reading, |told, _| {
+    source.for_each_told(reading, |told, _| {
         finder.told(told);
         ControlFlow::Continue(())
     })?;
@@ -226,7 +226,7 @@ pub fn connectivity(source: &Source, labels: Labels<'_>, top: usize) -> Result<(
         }
     };
     let sites = sites.into_iter().map(line).collect();
-    Ok((Connectivity { died, with_key, keys, alone, cycles, sites, site_count }, ending))
+    Ok(Connectivity { died, with_key, keys, alone, cycles, sites, site_count })
 }
 
 /// The answer first, then a table.

@@ -6,6 +6,7 @@ pub mod connectivity;
 pub mod correlation;
 pub mod diff;
 pub mod escape;
+mod flame;
 mod fold;
 pub mod heap;
 mod labels;
@@ -18,5 +19,6 @@ mod table;
 pub mod validate;
 
 pub use amount::Amount;
+pub use flame::{Flame, Frame, FrameKind, FrameName};
 pub use fold::{fold, in_order};
 pub use labels::{Labels, Place};

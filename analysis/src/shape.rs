@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use et_names::units::{bytes, number, percent};
 use et_trace::model::{Heap, Node};
 use et_trace::record::{AllocKind, Record};
-use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_trace::source::{Deaths, Reading, Source, SourceError};
 use et_trace::told::{Hold, Told};
 use serde::Serialize;
 
@@ -102,13 +102,13 @@ fn look(heap: &Heap<Data>, allocated_bytes: u64, tick: u64) -> Shape {
 }
 
 /// The shape at so many moments, evenly spread over the `bytes` that the trace allocates; the last is its end.
-pub fn shapes(source: &Source, bytes: u64, moments: u64) -> Result<(Vec<Shape>, Ending), SourceError> {
+pub fn shapes(source: &Source, bytes: u64, moments: u64) -> Result<Vec<Shape>, SourceError> {
     let mut heap: Heap<Data> = Heap::default();
     let mut shapes = Vec::new();
     let (mut allocated, mut tick, mut taken) = (0u64, 0u64, 0u64);
     let moments = moments.max(1);
     let reading = Reading { deaths: Deaths::Trace, holders: source.tells_holders(), ..Reading::default() };
-    let ending = source.for_each_told(reading, |told, at| {
+    source.for_each_told(reading, |told, at| {
         tick = at.tick.0;
         match *told {
             Told::Record(Record::Alloc(alloc)) => {
@@ -140,7 +140,7 @@ pub fn shapes(source: &Source, bytes: u64, moments: u64) -> Result<(Vec<Shape>, 
         ControlFlow::Continue(())
     })?;
     shapes.push(look(&heap, allocated, tick));
-    Ok((shapes, ending))
+    Ok(shapes)
 }
 
 /// A table with a row for each moment.

@@ -5,6 +5,8 @@ mod diff;
 mod export;
 mod heap;
 mod report;
+mod sql;
+mod tables;
 
 use std::ffi::OsString;
 use std::fmt;
@@ -25,14 +27,16 @@ use et_analysis::compare::{self, CompareError};
 use et_analysis::heap::HeapError;
 use et_analysis::summary::Summary;
 use et_analysis::{summary, validate};
+use et_files::output::Kind as _;
 use et_names::units::counted;
 use et_trace::file::TraceFile;
 use et_trace::lifetimes::Limits;
 use et_trace::record::Clock;
+use et_trace::recover;
 use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
-use et_trace::text::{Dialect, Holders, TextError};
-use et_trace::{recover, text};
+use et_trace::text::{self, Dialect, Holders};
+use et_trace::text_writer::{self, TextError};
 
 /// All went well.
 pub(crate) const OK: u8 = 0;
@@ -64,6 +68,8 @@ Examples:
   et-trace diff before.ettrace after.ettrace   what a change made better or worse
   et-trace escape app.ettrace                  what could have lived on the stack
   et-trace heap app.ettrace --at 40% --dominators   what held the most memory at that moment
+  et-trace tables app.ettrace -o app.tables    Parquet tables, for DuckDB, Spark and others
+  et-trace sql app.tables --query top_sites    ask them
   et-trace recover cut.ettrace -o app.ettrace  combine the trace and buffers of a killed run
 
 Computing deaths takes temporary files of a few bytes per record, in the folder that TMPDIR names. The result is saved
@@ -109,6 +115,10 @@ enum Command {
     Diff(diff::DiffArgs),
     /// Writes an allocation profile for pprof, the Firefox Profiler, speedscope, flame graphs or Chrome
     Export(export::ExportArgs),
+    /// Writes a trace as Parquet tables: objects, calls, updates, exceptions and what their numbers mean
+    Tables(tables::TablesArgs),
+    /// Asks tables in SQL, by DuckDB
+    Sql(sql::SqlArgs),
     /// Shows the structure of the trace file: blocks, sizes, artifacts, options
     Info {
         /// The trace, or - for standard input
@@ -339,6 +349,14 @@ pub(crate) enum CliError {
     Binary,
     #[error("say which runs are compared: et-trace diff BEFORE AFTER, or several of each with --before and --after")]
     NoSides,
+    #[error("--run and --lives are of one run: give one trace, or leave them out")]
+    OneRun,
+    #[error(transparent)]
+    Convert(#[from] et_tables::ConvertError),
+    #[error(transparent)]
+    Folder(#[from] et_tables::FolderError),
+    #[error(transparent)]
+    Sql(#[from] sql::SqlError),
     #[error("cannot write to standard output: {0}")]
     Stdout(io::Error),
 }
@@ -381,6 +399,8 @@ pub fn main() -> ExitCode {
         Command::Pretenure(args) => analyses::pretenure(args),
         Command::Diff(args) => diff::run(args),
         Command::Export(args) => export::run(args),
+        Command::Tables(args) => tables::run(args),
+        Command::Sql(args) => sql::run(args),
         Command::Info { trace, json } => run_info(trace, *json),
     };
     match done {
@@ -487,25 +507,34 @@ fn run_summary(args: &SummaryArgs) -> Result<u8, CliError> {
 }
 
 /// Entries of lists that are kept with a life table.
-const KEPT: usize = 1000;
+const KEPT_LINES: usize = 1000;
 
 /// The summary that was kept with the life table, or a new one.
 fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
-    let name = format!("summary-{}.json", args.clock.name());
-    let is_kept = |_: &&LifeTable| args.top <= KEPT;
-    let kept = lives.filter(is_kept).and_then(|lives| lives.kept(&name));
+    let is_kept = |_: &&LifeTable| args.top <= KEPT_LINES;
+    let kept = lives.filter(is_kept).and_then(|lives| lives.kept(&summary_file(args.clock)));
     if let Some(mut summary) = kept.and_then(|kept| serde_json::from_slice::<Summary>(&kept).ok()) {
         summary.trace = source.path().display().to_string();
         return Ok(summary.cut(args.top));
     }
-    let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT))?;
-    if let Some(lives) = lives
-        && summary.lost == 0
-        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT))
-    {
-        lives.keep(&name, &kept);
+    let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT_LINES))?;
+    if let Some(lives) = lives {
+        keep_summary(lives, args.clock, &summary);
     }
     Ok(summary.cut(args.top))
+}
+
+fn summary_file(clock: ClockArg) -> String {
+    format!("summary-{}.json", clock.name())
+}
+
+/// Keeps it with the life table, if nothing was lost.
+fn keep_summary(lives: &LifeTable, clock: ClockArg, summary: &Summary) {
+    if summary.lost == 0
+        && let Ok(kept) = serde_json::to_vec(&summary.clone().cut(KEPT_LINES))
+    {
+        lives.keep(&summary_file(clock), &kept);
+    }
 }
 
 fn run_text(args: &TextArgs) -> Result<u8, CliError> {
@@ -519,7 +548,7 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     if let (Some(names), Some(output)) = (&args.names, &args.output)
         && std::path::absolute(names).ok() == std::path::absolute(output).ok()
     {
-        return Err(OutputError::SameFile { path: output.clone() }.into());
+        return Err(OutputError::SameFile { path: output.clone(), input: Kind::INPUT }.into());
     }
     // Both files are begun before the long work: a wrong path shows at once.
     let create = |path: &Path, kind, taken: &[&Path]| Output::create(path, kind, args.force, taken);
@@ -529,8 +558,8 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
     let holders = if args.holders { Holders::Always } else { Holders::default() };
     let written = match &mut output {
-        Some(file) => text::write_with(&source, dialect, reading, holders, file),
-        None => text::write_with(&source, dialect, reading, holders, io::stdout().lock()),
+        Some(file) => text_writer::write_with(&source, dialect, reading, holders, file),
+        None => text_writer::write_with(&source, dialect, reading, holders, io::stdout().lock()),
     };
     let (ending, used) = match written {
         Ok(done) => done,

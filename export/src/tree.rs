@@ -156,14 +156,10 @@ impl Maker<'_> {
         let top = self.contexts.get(origin.context);
         let parent = match method {
             _ if origin.is_initial => Some(self.node(None, Key::Other("(there when tracing began)"))),
-            // The frame that allocated has the line.
-            Some(method) if top.method == method => {
-                let caller = self.context(top.caller);
-                Some(self.node(caller, Key::Method(method, line)))
-            }
-            // The stack is not known, or its innermost method has no hooks.
+            // The frame that allocated has the line. Where the context has another one, or none, its method has no hooks.
             Some(method) => {
-                let caller = self.context(origin.context);
+                let callers = if top.method == method { top.caller } else { origin.context };
+                let caller = self.context(callers);
                 Some(self.node(caller, Key::Method(method, line)))
             }
             None => {

@@ -322,6 +322,31 @@ impl<'a> Env<'a> {
         self.found(raw).and_then(|raw| self.object(raw))
     }
 
+    /// As [`call_static_object`](Self::call_static_object), and tells null from an exception, which is an error.
+    #[allow(clippy::result_unit_err, reason = "the exception is dropped, and there is no more to say")]
+    pub fn try_call_static_object(
+        self,
+        class: Object,
+        method: StaticMethod,
+        arguments: &[jvalue],
+    ) -> Result<Option<Object<'a>>, ()> {
+        let raw = jni!(self, CallStaticObjectMethodA, class.raw(), method.0, arguments.as_ptr());
+        if self.clear_exception() { Err(()) } else { Ok(self.object(raw)) }
+    }
+
+    /// Calls a method that returns nothing. What it throws, as `toString` has it, if that can be had.
+    pub fn try_call_void(self, object: Object, method: Method, arguments: &[jvalue]) -> Result<(), Option<String>> {
+        jni!(self, CallVoidMethodA, object.raw(), method.0, arguments.as_ptr());
+        let Some(exception) = self.object(jni!(self, ExceptionOccurred)) else { return Ok(()) };
+        jni!(self, ExceptionClear);
+        let text = || {
+            let class = self.class_of(exception)?;
+            let method = self.method(class, c"toString", c"()Ljava/lang/String;")?;
+            self.text(self.call_object(exception, method, &[])?)
+        };
+        Err(text())
+    }
+
     /// Calls a method that returns an object; none if it throws.
     pub fn call_object(self, object: Object, method: Method, arguments: &[jvalue]) -> Option<Object<'a>> {
         let raw = jni!(self, CallObjectMethodA, object.raw(), method.0, arguments.as_ptr());
@@ -354,6 +379,13 @@ impl<'a> Env<'a> {
     /// Makes a string of ASCII text.
     pub fn new_string(self, text: &CStr) -> Option<Object<'a>> {
         self.found(jni!(self, NewStringUTF, text.as_ptr())).and_then(|raw| self.object(raw))
+    }
+
+    /// Makes a string of any text.
+    pub fn new_text(self, text: &str) -> Option<Object<'a>> {
+        let units: Vec<u16> = text.encode_utf16().collect();
+        let length = i32::try_from(units.len()).ok()?;
+        self.found(jni!(self, NewString, units.as_ptr(), length)).and_then(|raw| self.object(raw))
     }
 
     /// What a string says, as JNI has it.

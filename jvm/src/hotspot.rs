@@ -2,16 +2,19 @@
 #![allow(unsafe_code, reason = "symbols of libjvm")]
 
 use std::ffi::{CStr, c_char, c_void};
+use std::ops::Range;
 use std::ptr;
 
 use jni_sys::{JNIEnv, jint, jlong, jobject};
 
 use crate::env::{Env, Object};
 use crate::handles::Handles;
+use crate::memory;
 
 type IdentityHash = unsafe extern "system" fn(*mut JNIEnv, jobject) -> jint;
 type DeclaredFields = unsafe extern "system" fn(*mut JNIEnv, jobject, u8) -> jobject;
 type Memory = unsafe extern "system" fn() -> jlong;
+type Halt = unsafe extern "system" fn(jint);
 
 /// Bytes of the Java heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +32,13 @@ pub struct HotSpot {
     declared_fields: DeclaredFields,
     total_memory: Memory,
     free_memory: Memory,
+    max_memory: Option<Memory>,
     handles: Option<Handles>,
+    halt: Option<Halt>,
     /// Where instance sizes are.
     pub layout: Option<Layout>,
+    /// Where the heap is.
+    heap_place: Option<HeapPlace>,
 }
 
 /// How to get from a class mirror to what HotSpot keeps of the class.
@@ -84,8 +91,13 @@ impl HotSpot {
                 ),
                 total_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_TotalMemory")?),
                 free_memory: std::mem::transmute::<*mut c_void, Memory>(library.symbol(c"JVM_FreeMemory")?),
+                max_memory: library
+                    .symbol(c"JVM_MaxMemory")
+                    .map(|function| std::mem::transmute::<*mut c_void, Memory>(function)),
+                halt: library.symbol(c"JVM_Halt").map(|function| std::mem::transmute::<*mut c_void, Halt>(function)),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
                 layout: Layout::find(&library, TRIED.contains(&release)),
+                heap_place: table(&library).and_then(HeapPlace::read),
             })
         }
     }
@@ -133,6 +145,25 @@ impl HotSpot {
         unsafe { self.handles?.resolve(env, slot) }
     }
 
+    /// Ends the process as `Runtime.halt` does. Comes back only if libjvm has no such function.
+    pub fn halt(&self, code: i32) {
+        if let Some(halt) = self.halt {
+            // SAFETY: exported by libjvm with this signature since 8 (jvm.h).
+            unsafe { halt(code) }
+        }
+    }
+
+    /// What the heap may grow to (`-Xmx`), in bytes. To be called on a thread that the VM knows.
+    pub fn heap_limit(&self) -> Option<u64> {
+        // SAFETY: takes nothing and only reads.
+        self.max_memory.map(|function| unsafe { function() }.max(0) as u64)
+    }
+
+    /// The addresses that the VM has set aside for the heap, used or not. None if this VM does not say.
+    pub fn heap_reserved(&self) -> Option<Range<u64>> {
+        self.heap_place?.reserved()
+    }
+
     /// Bytes of the heap. To be called on a thread that the VM knows.
     pub fn heap_use(&self) -> HeapUse {
         // SAFETY: both take nothing and only read counters.
@@ -141,27 +172,81 @@ impl HotSpot {
     }
 }
 
+/// The table for debuggers, an array that ends with an entry without names. It describes itself; anything but the known shape is left alone.
+fn table(library: &Library) -> Option<*const VmStruct> {
+    let number = |name: &CStr| -> Option<u64> {
+        // SAFETY: these exported variables are u64.
+        library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
+    };
+    let stride = number(c"gHotSpotVMStructEntryArrayStride")?;
+    let offsets = [
+        (number(c"gHotSpotVMStructEntryTypeNameOffset")?, std::mem::offset_of!(VmStruct, type_name)),
+        (number(c"gHotSpotVMStructEntryFieldNameOffset")?, std::mem::offset_of!(VmStruct, field_name)),
+        (number(c"gHotSpotVMStructEntryTypeStringOffset")?, std::mem::offset_of!(VmStruct, type_string)),
+        (number(c"gHotSpotVMStructEntryIsStaticOffset")?, std::mem::offset_of!(VmStruct, is_static)),
+        (number(c"gHotSpotVMStructEntryOffsetOffset")?, std::mem::offset_of!(VmStruct, offset)),
+        (number(c"gHotSpotVMStructEntryAddressOffset")?, std::mem::offset_of!(VmStruct, address)),
+    ];
+    if stride as usize != size_of::<VmStruct>() || offsets.iter().any(|(there, here)| *there as usize != *here) {
+        return None;
+    }
+    // SAFETY: the variable points to such an array.
+    Some(unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() })
+}
+
+/// Names as the table has them.
+///
+/// # Safety
+/// Null, or a C string that stays.
+unsafe fn text<'a>(at: *const c_char) -> &'a [u8] {
+    // SAFETY: the caller's promise.
+    if at.is_null() { &[] } else { unsafe { CStr::from_ptr(at) }.to_bytes() }
+}
+
+/// The way to the addresses that were set aside for the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct HeapPlace {
+    /// Address of the pointer to the `CollectedHeap`.
+    heap_at: u64,
+    /// Of its `MemRegion`.
+    reserved: u64,
+    /// In that: of the address, and of the number of words.
+    start: u64,
+    words: u64,
+}
+
+impl HeapPlace {
+    /// Reads the table. An entry counts only if it has the type that is expected.
+    fn read(mut entry: *const VmStruct) -> Option<Self> {
+        let (mut heap_at, mut reserved, mut start, mut words) = (None, None, None, None);
+        // SAFETY: the caller's array; names are C strings.
+        unsafe {
+            while let Some(here) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
+                match ((text(here.type_name), text(here.field_name)), text(here.type_string), here.is_static != 0) {
+                    ((b"Universe", b"_collectedHeap"), b"CollectedHeap*", true) => heap_at = Some(here.address as u64),
+                    ((b"CollectedHeap", b"_reserved"), b"MemRegion", false) => reserved = Some(here.offset),
+                    ((b"MemRegion", b"_start"), b"HeapWord*", false) => start = Some(here.offset),
+                    ((b"MemRegion", b"_word_size"), b"size_t", false) => words = Some(here.offset),
+                    _ => {}
+                }
+                entry = entry.add(1);
+            }
+        }
+        Some(Self { heap_at: heap_at?, reserved: reserved?, start: start?, words: words? })
+    }
+
+    fn reserved(self) -> Option<Range<u64>> {
+        let word = |at: u64| memory::copy::<8>(at).map(u64::from_ne_bytes);
+        let region = word(self.heap_at).filter(|heap| *heap != 0)? + self.reserved;
+        let (start, words) = (word(region + self.start)?, word(region + self.words)?);
+        let end = start.checked_add(words.checked_mul(8)?)?;
+        (start != 0 && words != 0).then_some(start..end)
+    }
+}
+
 impl Layout {
     fn find(library: &Library, is_tried: bool) -> Option<Self> {
-        let number = |name: &CStr| -> Option<u64> {
-            // SAFETY: these exported variables are u64.
-            library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
-        };
-        // The debugger's interface describes itself; anything but the known shape is left alone.
-        let stride = number(c"gHotSpotVMStructEntryArrayStride")?;
-        let offsets = [
-            (number(c"gHotSpotVMStructEntryTypeNameOffset")?, std::mem::offset_of!(VmStruct, type_name)),
-            (number(c"gHotSpotVMStructEntryFieldNameOffset")?, std::mem::offset_of!(VmStruct, field_name)),
-            (number(c"gHotSpotVMStructEntryTypeStringOffset")?, std::mem::offset_of!(VmStruct, type_string)),
-            (number(c"gHotSpotVMStructEntryIsStaticOffset")?, std::mem::offset_of!(VmStruct, is_static)),
-            (number(c"gHotSpotVMStructEntryOffsetOffset")?, std::mem::offset_of!(VmStruct, offset)),
-            (number(c"gHotSpotVMStructEntryAddressOffset")?, std::mem::offset_of!(VmStruct, address)),
-        ];
-        if stride as usize != size_of::<VmStruct>() || offsets.iter().any(|(there, here)| *there as usize != *here) {
-            return None;
-        }
-        // SAFETY: the variable points to an array of entries that ends with one without names.
-        Self::read(unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() }, is_tried)
+        Self::read(table(library)?, is_tried)
     }
 
     /// Reads the table. An entry counts only if it has the type that is expected.
@@ -171,7 +256,6 @@ impl Layout {
         // SAFETY: the caller's array; names are C strings, the address of a static entry that of its value, which is of the type
         // that the entry names.
         unsafe {
-            let text = |at: *const c_char| if at.is_null() { &[][..] } else { CStr::from_ptr(at).to_bytes() };
             let int = |entry: &VmStruct| entry.address.cast::<i32>().as_ref().copied();
             while let Some(here) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
                 let names = (text(here.type_name), text(here.field_name));

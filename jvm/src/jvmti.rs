@@ -41,18 +41,46 @@ type Result<T> = std::result::Result<T, JvmtiError>;
 pub enum Capability {
     /// `can_tag_objects`
     TagObjects = 0,
+    /// `can_get_bytecodes`
+    Bytecodes = 3,
+    /// `can_get_owned_monitor_info`
+    OwnedMonitorInfo = 5,
+    /// `can_get_current_contended_monitor`
+    CurrentContendedMonitor = 6,
+    /// `can_get_monitor_info`
+    MonitorInfo = 7,
+    /// `can_get_source_file_name`
+    SourceFileName = 11,
+    /// `can_get_line_numbers`
+    LineNumbers = 12,
+    /// `can_access_local_variables`
+    LocalVariables = 14,
+    /// `can_generate_single_step_events`
+    SingleStepEvents = 16,
     /// `can_generate_breakpoint_events`
     BreakpointEvents = 19,
     /// `can_suspend`
     Suspend = 20,
+    /// `can_get_thread_cpu_time`
+    ThreadCpuTime = 23,
+    /// `can_generate_method_entry_events`
+    MethodEntryEvents = 24,
+    /// `can_generate_method_exit_events`
+    MethodExitEvents = 25,
     /// `can_generate_all_class_hook_events`
     AllClassHookEvents = 26,
+    /// `can_generate_compiled_method_load_events`
+    CompiledMethodLoadEvents = 27,
+    /// `can_generate_monitor_events`
+    MonitorEvents = 28,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
     /// `can_generate_object_free_events`
     ObjectFreeEvents = 32,
     /// `can_retransform_classes`
     RetransformClasses = 37,
+    /// `can_generate_sampled_object_alloc_events`
+    SampledObjectAllocEvents = 43,
 }
 
 /// As `jvmtiCapabilities` has them.
@@ -75,9 +103,20 @@ pub enum EventKind {
     ThreadEnd = 53,
     ClassFileLoadHook = 54,
     ClassPrepare = 56,
+    SingleStep = 60,
     Breakpoint = 62,
+    MethodEntry = 65,
+    MethodExit = 66,
+    CompiledMethodLoad = 68,
+    CompiledMethodUnload = 69,
+    DataDumpRequest = 71,
+    MonitorWait = 73,
+    MonitorWaited = 74,
+    MonitorContendedEnter = 75,
+    MonitorContendedEntered = 76,
     GarbageCollectionStart = 81,
     GarbageCollectionFinish = 82,
+    SampledObjectAlloc = 86,
 }
 
 /// `ObjectFree`, which is no [`EventKind`]: nobody must switch it off.
@@ -90,17 +129,28 @@ pub(crate) type AgentThread = unsafe extern "system" fn(*mut RawEnv, *mut JNIEnv
 #[repr(C)]
 #[derive(Debug)]
 pub struct RawEnv {
-    functions: *const *const c_void,
+    pub(crate) functions: *const *const c_void,
 }
 
 /// `jvmtiThreadInfo`.
 #[repr(C)]
-struct RawThreadInfo {
-    name: *mut c_char,
+pub(crate) struct RawThreadInfo {
+    pub name: *mut c_char,
     priority: jint,
     is_daemon: u8,
-    thread_group: jobject,
-    context_class_loader: jobject,
+    pub thread_group: jobject,
+    pub context_class_loader: jobject,
+}
+
+impl RawThreadInfo {
+    /// For the VM to fill in.
+    pub const EMPTY: Self = Self {
+        name: ptr::null_mut(),
+        priority: 0,
+        is_daemon: 0,
+        thread_group: ptr::null_mut(),
+        context_class_loader: ptr::null_mut(),
+    };
 }
 
 /// `jvmtiFrameInfo`.
@@ -182,6 +232,8 @@ pub struct Reference<'a> {
     pub tag: &'a mut jlong,
     /// Where that is.
     pub tag_at: *const jlong,
+    /// Of the referrer's class; 0 for roots.
+    pub referrer_class_tag: jlong,
     /// 0 for roots.
     pub referrer_tag: jlong,
     /// Where that is; null for roots.
@@ -194,7 +246,10 @@ pub struct Reference<'a> {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub struct HeapObject<'a> {
+    pub class_tag: jlong,
     pub size: u64,
+    /// -1 if it is no array.
+    pub length: i32,
     pub tag: &'a mut jlong,
     /// Where that is.
     pub tag_at: *const jlong,
@@ -221,16 +276,16 @@ pub struct StackLocal {
 
 /// `jvmtiHeapReferenceInfoStackLocal`.
 #[repr(C)]
-struct RawStackLocal {
-    thread_tag: jlong,
+pub(crate) struct RawStackLocal {
+    pub thread_tag: jlong,
     thread_id: jlong,
-    depth: jint,
+    pub depth: jint,
     method: jmethodID,
     location: jlong,
     slot: jint,
 }
 
-type RawReferenceCallback = unsafe extern "system" fn(
+pub(crate) type RawReferenceCallback = unsafe extern "system" fn(
     jint,
     *const c_void,
     jlong,
@@ -252,15 +307,15 @@ struct RawHeapCallbacks {
     others: [*const c_void; 14],
 }
 
-const VISIT_OBJECTS: jint = 0x100;
+pub(crate) const VISIT_OBJECTS: jint = 0x100;
 /// Ends a walk.
-const VISIT_ABORT: jint = 0x8000;
+pub(crate) const VISIT_ABORT: jint = 0x8000;
 /// Leaves out objects without a tag.
 const FILTER_UNTAGGED: jint = 0x8;
 
 /// An environment of JVMTI.
 #[derive(Clone, Copy, Debug)]
-pub struct Jvmti(NonNull<RawEnv>);
+pub struct Jvmti(pub(crate) NonNull<RawEnv>);
 
 // SAFETY: JVMTI: environments may be used on any thread.
 unsafe impl Send for Jvmti {}
@@ -268,7 +323,7 @@ unsafe impl Send for Jvmti {}
 unsafe impl Sync for Jvmti {}
 
 macro_rules! jvmti {
-    ($jvmti:expr, $number:literal $name:ident ($($type:ty),*) $(, $argument:expr)*) => {{
+    ($jvmti:expr, $number:literal $name:ident ($($type:ty),*) $(, $argument:expr)* $(,)?) => {{
         // SAFETY: entry `number - 1` of the table is this function (JVMTI specification, function index), and has
         // been since version 1.0; its arguments come from the JVM or are places for its answers.
         let code = unsafe {
@@ -279,6 +334,7 @@ macro_rules! jvmti {
         if code == 0 { Ok(()) } else { Err(JvmtiError { function: stringify!($name), code }) }
     }};
 }
+pub(crate) use jvmti;
 
 impl Jvmti {
     /// A new environment.
@@ -356,7 +412,7 @@ impl Jvmti {
         Ok(memory)
     }
 
-    fn free<T>(self, memory: *mut T) {
+    pub(crate) fn free<T>(self, memory: *mut T) {
         if !memory.is_null() {
             let _ = jvmti!(self, 47 Deallocate(*mut u8), memory.cast());
         }
@@ -374,7 +430,7 @@ impl Jvmti {
     }
 
     /// Takes over an array that JVMTI allocated.
-    fn vec<T: Copy>(self, raw: *mut T, count: jint) -> Vec<T> {
+    pub(crate) fn vec<T: Copy>(self, raw: *mut T, count: jint) -> Vec<T> {
         let mut items = Vec::new();
         if !raw.is_null() && count > 0 {
             // SAFETY: JVMTI says how many there are.
@@ -384,7 +440,7 @@ impl Jvmti {
         items
     }
 
-    fn objects<'a>(self, _env: Env<'a>, raw: *mut jobject, count: jint) -> Vec<Object<'a>> {
+    pub(crate) fn objects<'a>(self, _env: Env<'a>, raw: *mut jobject, count: jint) -> Vec<Object<'a>> {
         // SAFETY: JVMTI makes local references of the current thread, whose environment the caller has.
         self.vec(raw, count).into_iter().filter_map(|raw| unsafe { Object::new(raw) }).collect()
     }
@@ -414,13 +470,7 @@ impl Jvmti {
 
     /// Name and kind of a thread.
     pub fn thread_info(self, env: Env, thread: Object) -> Result<ThreadInfo> {
-        let mut info = RawThreadInfo {
-            name: ptr::null_mut(),
-            priority: 0,
-            is_daemon: 0,
-            thread_group: ptr::null_mut(),
-            context_class_loader: ptr::null_mut(),
-        };
+        let mut info = RawThreadInfo::EMPTY;
         jvmti!(self, 9 GetThreadInfo(jobject, *mut RawThreadInfo), thread.raw(), &mut info)?;
         for object in [info.thread_group, info.context_class_loader] {
             // SAFETY: local references made for this thread.
@@ -432,11 +482,30 @@ impl Jvmti {
         Ok(ThreadInfo { name, is_daemon: info.is_daemon != 0 })
     }
 
-    /// Starts `function` on a thread of the VM that the program does not see.
-    pub(crate) fn run_agent_thread(self, thread: Object, function: AgentThread, argument: *const c_void) -> Result<()> {
-        const NORMAL_PRIORITY: jint = 5;
+    /// The priority of a thread, 1 to 10.
+    pub fn thread_priority(self, env: Env, thread: Object) -> Result<jint> {
+        let mut info = RawThreadInfo::EMPTY;
+        jvmti!(self, 9 GetThreadInfo(jobject, *mut RawThreadInfo), thread.raw(), &mut info)?;
+        for object in [info.thread_group, info.context_class_loader] {
+            // SAFETY: local references made for this thread.
+            if let Some(object) = unsafe { Object::new(object) } {
+                env.delete_local(object);
+            }
+        }
+        self.free(info.name);
+        Ok(info.priority)
+    }
+
+    /// Starts `function` on a thread of the VM that the program does not see, with a priority of 1 to 10.
+    pub(crate) fn run_agent_thread_at(
+        self,
+        thread: Object,
+        function: AgentThread,
+        argument: *const c_void,
+        priority: jint,
+    ) -> Result<()> {
         jvmti!(self, 12 RunAgentThread(jobject, AgentThread, *const c_void, jint), thread.raw(), function, argument,
-            NORMAL_PRIORITY)
+            priority)
     }
 
     /// Stops threads; those that cannot be stopped go on.
@@ -549,6 +618,13 @@ impl Jvmti {
         jvmti!(self, 57 GetClassLoader(jclass, *mut jobject), class.raw(), &mut loader)?;
         // SAFETY: a local reference made for this thread.
         Ok(unsafe { Object::new(loader) })
+    }
+
+    /// Access flags of a class.
+    pub fn class_modifiers(self, class: Object) -> Result<jint> {
+        let mut modifiers = 0;
+        jvmti!(self, 51 GetClassModifiers(jclass, *mut jint), class.raw(), &mut modifiers)?;
+        Ok(modifiers)
     }
 
     /// Whether it is an interface.
@@ -677,6 +753,11 @@ impl Jvmti {
         self.iterate(FILTER_UNTAGGED, |object| visit(*object.tag))
     }
 
+    /// As above; the visitor may change the tags.
+    pub fn tagged_objects<F: FnMut(&mut jlong)>(self, mut visit: F) -> Result<()> {
+        self.iterate(FILTER_UNTAGGED, |object| visit(object.tag))
+    }
+
     /// Visits every object in the heap, whether it can be reached or not. As above.
     pub fn heap_objects<F: FnMut(HeapObject)>(self, visit: F) -> Result<()> {
         self.iterate(0, visit)
@@ -721,15 +802,16 @@ impl<F> Walk<F> {
 }
 
 unsafe extern "system" fn on_object<F: FnMut(HeapObject)>(
-    _class_tag: jlong,
+    class_tag: jlong,
     size: jlong,
     tag: *mut jlong,
-    _length: jint,
+    length: jint,
     visit: *mut c_void,
 ) -> jint {
     // SAFETY: JVMTI hands over what `iterate` gave it, and a valid place.
     let (walk, object) = unsafe {
-        (&mut *visit.cast::<Walk<F>>(), HeapObject { size: size as u64, tag_at: tag.cast_const(), tag: &mut *tag })
+        let object = HeapObject { class_tag, size: size as u64, length, tag_at: tag.cast_const(), tag: &mut *tag };
+        (&mut *visit.cast::<Walk<F>>(), object)
     };
     walk.visit(|visit| {
         visit(object);
@@ -741,7 +823,7 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
     kind: jint,
     info: *const c_void,
     class_tag: jlong,
-    _referrer_class_tag: jlong,
+    referrer_class_tag: jlong,
     size: jlong,
     tag: *mut jlong,
     referrer_tag: *mut jlong,
@@ -764,8 +846,19 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
         }
         let tag_at = tag.cast_const();
         let (tag, walk, size) = (&mut *tag, &mut *visit.cast::<Walk<F>>(), size as u64);
-        let reference =
-            Reference { kind, index, local, class_tag, size, tag, tag_at, referrer_tag, referrer_tag_at, length };
+        let reference = Reference {
+            kind,
+            index,
+            local,
+            class_tag,
+            size,
+            tag,
+            tag_at,
+            referrer_class_tag,
+            referrer_tag,
+            referrer_tag_at,
+            length,
+        };
         walk.visit(|visit| if visit(reference) { VISIT_OBJECTS } else { 0 })
     }
 }

@@ -11,6 +11,7 @@
 //! * [`hotspot`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and tells debuggers, and where it keeps things. None of it is
 //!   believed before it was compared with what JNI, JVMTI or `Unsafe` say of the same things; each module names its source in
 //!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
+//! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
 //! * [`memory`]: reads addresses that may be none.
 //!
 //! Sizes and offsets are in bytes.
@@ -23,6 +24,7 @@ pub mod jvmti;
 pub mod listener;
 pub mod mark_word;
 pub mod memory;
+pub mod profiling;
 pub mod threads;
 
 use std::ffi::CStr;

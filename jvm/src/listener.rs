@@ -11,7 +11,7 @@ use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use jni_sys::{JNIEnv, jclass, jint, jlong, jmethodID, jobject};
+use jni_sys::{JNIEnv, jclass, jint, jlong, jmethodID, jobject, jvalue};
 
 use crate::env::{Env, MethodId, Object};
 use crate::jvmti::{EventKind, Jvmti, JvmtiError, OBJECT_FREE, RawEnv};
@@ -50,6 +50,39 @@ pub trait Listener: Sync {
     /// The current thread has come to a method with a breakpoint.
     fn breakpoint(&self, env: Env, thread: Object, method: MethodId) {}
 
+    /// The current thread, which is `thread` or carries it, enters a method.
+    fn method_entry(&self, env: Env, thread: Object, method: MethodId) {}
+
+    /// It leaves a method, whichever way.
+    fn method_exit(&self, env: Env, thread: Object, method: MethodId) {}
+
+    /// It is about to run the instruction there.
+    fn single_step(&self, env: Env, thread: Object, method: MethodId, location: i64) {}
+
+    /// A method was compiled; any thread may tell.
+    fn compiled_method_load(&self, method: MethodId, code: CompiledCode<'_>) {}
+
+    /// The code at an address is gone.
+    fn compiled_method_unload(&self, method: MethodId, address: *const c_void) {}
+
+    /// Somebody has sent the process `SIGQUIT`.
+    fn data_dump_request(&self) {}
+
+    /// The current thread is about to wait on an object for so many milliseconds, or for as long as it takes (0).
+    fn monitor_wait(&self, env: Env, thread: Object, object: Object, timeout: i64) {}
+
+    /// It has waited, until somebody told it or the time was over. It need not have the monitor again yet.
+    fn monitor_waited(&self, env: Env, thread: Object, object: Object, is_timed_out: bool) {}
+
+    /// It wants a monitor that another thread has.
+    fn monitor_contended_enter(&self, env: Env, thread: Object, object: Object) {}
+
+    /// It has got it.
+    fn monitor_contended_entered(&self, env: Env, thread: Object, object: Object) {}
+
+    /// The current thread has made an object.
+    fn sampled_object_alloc(&self, env: Env, object: Object, class: Object, size: u64) {}
+
     /// The world stands still for a collection: neither JNI nor JVMTI may be called.
     fn garbage_collection_start(&self) {}
 
@@ -76,6 +109,26 @@ pub struct ClassFile<'a> {
     pub bytes: &'a [u8],
 }
 
+/// The code of a compiled method.
+#[derive(Clone, Copy, Debug)]
+pub struct CompiledCode<'a> {
+    /// Where it starts.
+    pub address: *const c_void,
+    /// Bytes.
+    pub size: jint,
+    /// Which instructions it comes from.
+    pub map: &'a [AddressLocation],
+}
+
+/// `jvmtiAddrLocationMap`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct AddressLocation {
+    pub start_address: *const c_void,
+    pub location: jlong,
+}
+
 /// What a panic says.
 pub fn panic_text(cause: &(dyn Any + Send)) -> &str {
     let text = cause.downcast_ref::<String>().map(String::as_str);
@@ -100,6 +153,17 @@ impl Jvmti {
             (EventKind::Breakpoint as jint, breakpoint as *const c_void),
             (EventKind::GarbageCollectionStart as jint, garbage_collection_start as *const c_void),
             (EventKind::GarbageCollectionFinish as jint, garbage_collection_finish as *const c_void),
+            (EventKind::MethodEntry as jint, method_entry as *const c_void),
+            (EventKind::MethodExit as jint, method_exit as *const c_void),
+            (EventKind::SingleStep as jint, single_step as *const c_void),
+            (EventKind::CompiledMethodLoad as jint, compiled_method_load as *const c_void),
+            (EventKind::CompiledMethodUnload as jint, compiled_method_unload as *const c_void),
+            (EventKind::DataDumpRequest as jint, data_dump_request as *const c_void),
+            (EventKind::MonitorWait as jint, monitor_wait as *const c_void),
+            (EventKind::MonitorWaited as jint, monitor_waited as *const c_void),
+            (EventKind::MonitorContendedEnter as jint, monitor_contended_enter as *const c_void),
+            (EventKind::MonitorContendedEntered as jint, monitor_contended_entered as *const c_void),
+            (EventKind::SampledObjectAlloc as jint, sampled_object_alloc as *const c_void),
             (OBJECT_FREE, object_free as *const c_void),
         ] {
             table[event as usize - FIRST_EVENT] = function;
@@ -171,6 +235,136 @@ unsafe extern "system" fn breakpoint(
     _location: jlong,
 ) {
     told_of(jvmti, env, thread, |listener, _, env, thread| listener.breakpoint(env, thread, MethodId(method)));
+}
+
+unsafe extern "system" fn method_entry(jvmti: *mut RawEnv, env: *mut JNIEnv, thread: jobject, method: jmethodID) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| listener.method_entry(env, thread, MethodId(method)));
+}
+
+unsafe extern "system" fn method_exit(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    _by_exception: u8,
+    _value: jvalue,
+) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| listener.method_exit(env, thread, MethodId(method)));
+}
+
+unsafe extern "system" fn single_step(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    method: jmethodID,
+    location: jlong,
+) {
+    told_of(jvmti, env, thread, |listener, _, env, thread| {
+        listener.single_step(env, thread, MethodId(method), location);
+    });
+}
+
+unsafe extern "system" fn compiled_method_load(
+    jvmti: *mut RawEnv,
+    method: jmethodID,
+    size: jint,
+    address: *const c_void,
+    map_length: jint,
+    map: *const AddressLocation,
+    _compile_info: *const c_void,
+) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| {
+        let length = if map.is_null() { 0 } else { usize::try_from(map_length).unwrap_or(0) };
+        // SAFETY: so many entries, as the VM says, until we return.
+        let map = if length == 0 { &[][..] } else { unsafe { std::slice::from_raw_parts(map, length) } };
+        listener.compiled_method_load(MethodId(method), CompiledCode { address, size, map });
+    });
+}
+
+unsafe extern "system" fn compiled_method_unload(jvmti: *mut RawEnv, method: jmethodID, address: *const c_void) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| listener.compiled_method_unload(MethodId(method), address));
+}
+
+unsafe extern "system" fn data_dump_request(jvmti: *mut RawEnv) {
+    told(jvmti, ptr::null_mut(), (), |listener, _, _| listener.data_dump_request());
+}
+
+/// As [`told_of`], with a thread besides.
+fn told_of_two(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    tell: impl FnOnce(&'static dyn Listener, Env, Object, Object),
+) {
+    told_of(jvmti, env, object, |listener, _, env, object| {
+        // SAFETY: a local reference of the callback, or null.
+        if let Some(thread) = unsafe { Object::new(thread) } {
+            tell(listener, env, thread, object);
+        }
+    });
+}
+
+unsafe extern "system" fn monitor_wait(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    timeout: jlong,
+) {
+    told_of_two(jvmti, env, thread, object, |listener, env, thread, object| {
+        listener.monitor_wait(env, thread, object, timeout);
+    });
+}
+
+unsafe extern "system" fn monitor_waited(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+    timed_out: u8,
+) {
+    told_of_two(jvmti, env, thread, object, |listener, env, thread, object| {
+        listener.monitor_waited(env, thread, object, timed_out != 0);
+    });
+}
+
+unsafe extern "system" fn monitor_contended_enter(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+) {
+    told_of_two(jvmti, env, thread, object, |listener, env, thread, object| {
+        listener.monitor_contended_enter(env, thread, object);
+    });
+}
+
+unsafe extern "system" fn monitor_contended_entered(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    thread: jobject,
+    object: jobject,
+) {
+    told_of_two(jvmti, env, thread, object, |listener, env, thread, object| {
+        listener.monitor_contended_entered(env, thread, object);
+    });
+}
+
+unsafe extern "system" fn sampled_object_alloc(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    _thread: jobject,
+    object: jobject,
+    class: jclass,
+    size: jlong,
+) {
+    told_of(jvmti, env, object, |listener, _, env, object| {
+        // SAFETY: a local reference of the callback, or null.
+        if let Some(class) = unsafe { Object::new(class) } {
+            listener.sampled_object_alloc(env, object, class, size.max(0) as u64);
+        }
+    });
 }
 
 unsafe extern "system" fn class_file_load_hook(

@@ -34,6 +34,23 @@ pub unsafe fn hash(tag: *const jlong, size: u64, shift: u32) -> Option<u32> {
     (mark & KIND == FREE).then_some((mark >> shift & HASH) as u32)
 }
 
+/// Gives the object an identity hash, if its mark word is its own and holds none.
+///
+/// # Safety
+/// As for [`hash`].
+pub unsafe fn give_hash(tag: *const jlong, size: u64, shift: u32, hash: u32) -> bool {
+    // SAFETY: the caller's promise; the VM itself only exchanges mark words.
+    let Some(word) = (unsafe { address(tag, size).map(|address| AtomicU64::from_ptr(address as *mut u64)) }) else {
+        return false;
+    };
+    let mark = word.load(Ordering::Relaxed);
+    if mark & KIND != FREE || mark >> shift & HASH != 0 {
+        return false;
+    }
+    let hashed = mark | (u64::from(hash) & HASH) << shift;
+    word.compare_exchange(mark, hashed, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+}
+
 /// The identity hash in the mark word of the object that has its tag there, and that size, if that is where it is. What is no
 /// address does no harm.
 ///
@@ -91,6 +108,20 @@ mod tests {
         assert_eq!(read(0x1234 << SHIFT | FREE, 24), Some(0x1234));
         assert_eq!(read(0x28 | FREE, 24), Some(0));
         assert_eq!([read(0x1234 << SHIFT | 2, 24), read(0x1234 << SHIFT | FREE, 32)], [None; 2]);
+    }
+
+    #[test]
+    fn hashes_are_given_to_those_that_have_none() {
+        let given = |mut word: u64, size: u64| {
+            let wrapper = Wrapper { object: &raw mut word, size: 24, tag: 0 };
+            // SAFETY: a wrapper as the VM has them, and an object's first word.
+            (unsafe { give_hash((&raw const wrapper).cast::<jlong>().add(2), size, SHIFT, 0x77) }, word)
+        };
+        assert_eq!(given(0x28 | FREE, 24), (true, 0x77 << SHIFT | 0x28 | FREE));
+        for word in [0x1234 << SHIFT | FREE, 0x28 | 2] {
+            assert_eq!(given(word, 24), (false, word));
+        }
+        assert_eq!(given(FREE, 32), (false, FREE));
     }
 
     #[test]

@@ -23,14 +23,39 @@ pub fn agent_thread<'a>(
     name: &CStr,
     body: impl FnOnce(Env) + Send + 'static,
 ) -> Result<Object<'a>, JvmtiError> {
+    agent_thread_in(jvmti, env, None, name, 5, |_, _| (), body)
+}
+
+/// As above, in that group, with a priority of 1 to 10. `made` sees the thread before it starts.
+///
+/// # Errors
+/// As above.
+pub fn agent_thread_in<'a>(
+    jvmti: Jvmti,
+    env: Env<'a>,
+    group: Option<Object>,
+    name: &CStr,
+    priority: i32,
+    made: impl FnOnce(Env, Object),
+    body: impl FnOnce(Env) + Send + 'static,
+) -> Result<Object<'a>, JvmtiError> {
     let thread = env.find_class(c"java/lang/Thread").and_then(|class| {
-        let constructor = env.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
         let name = env.new_string(name)?;
-        env.new_object(class, constructor, &[jvalue { l: name.raw() }])
+        match group {
+            None => {
+                let constructor = env.method(class, c"<init>", c"(Ljava/lang/String;)V")?;
+                env.new_object(class, constructor, &[jvalue { l: name.raw() }])
+            }
+            Some(group) => {
+                let constructor = env.method(class, c"<init>", c"(Ljava/lang/ThreadGroup;Ljava/lang/String;)V")?;
+                env.new_object(class, constructor, &[jvalue { l: group.raw() }, jvalue { l: name.raw() }])
+            }
+        }
     });
     let thread = thread.ok_or(JvmtiError::NO_THREAD)?;
+    made(env, thread);
     let body: *mut Body = Box::into_raw(Box::new(Box::new(body)));
-    jvmti.run_agent_thread(thread, run, body.cast()).inspect_err(|_| {
+    jvmti.run_agent_thread_at(thread, run, body.cast(), priority).inspect_err(|_| {
         // SAFETY: of the box above, which nobody else has got.
         drop(unsafe { Box::from_raw(body) });
     })?;

@@ -3,9 +3,9 @@
 //!
 //! ```no_run
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let mut trace = et_trace::Trace::open("app.ettrace".as_ref())?;
+//! let mut trace = et_trace::source::TraceSource::open("app.ettrace".as_ref())?;
 //! let lives = et_lives::attach(&mut trace, None);
-//! // Whoever reads deaths from the trace now makes the table, or uses it.
+//! // Whoever reads deaths from this source now makes the table, or uses it.
 //! # Ok(())
 //! # }
 //! ```
@@ -28,6 +28,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use et_trace::Trace;
 use et_trace::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_trace::resolve::Outcome;
+use et_trace::source::TraceSource;
 
 use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
@@ -59,9 +60,9 @@ pub struct LifeTable {
     trouble: Mutex<Option<String>>,
 }
 
-/// Has whoever reads the deaths of the trace use its life table, and make it if there is none: in `folder`, or beside the trace.
+/// Has whoever reads the deaths of the source use the life table of its trace, and make it if there is none: in `folder`, or beside the trace.
 /// `None`: a trace that is cut off, or no file, has none.
-pub fn attach(trace: &mut Trace, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
+pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
     let path = trace.file.path();
     let lacks_events = trace.file.lost_events() > 0 || trace.file.discarded_bytes() > 0;
     if trace.file.end().is_none() || lacks_events || !path.is_file() {

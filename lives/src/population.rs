@@ -226,6 +226,7 @@ mod tests {
     use std::fs;
 
     use et_trace::Trace;
+    use et_trace::source::TraceSource;
 
     use super::*;
     use crate::attach;
@@ -233,33 +234,9 @@ mod tests {
     /// A run of a real program, without the names of the JDK.
     const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/traces/version-1.trace");
 
-    const ALL: [Columns; 20] = [
-        Columns::NUMBER,
-        Columns::OBJECT,
-        Columns::CLASS,
-        Columns::KIND,
-        Columns::SIZE,
-        Columns::LENGTH,
-        Columns::SITE,
-        Columns::CONTEXT,
-        Columns::THREAD,
-        Columns::BIRTH_TICK,
-        Columns::BIRTH_BYTES,
-        Columns::BIRTH_NANOS,
-        Columns::LAST_USE_TICK,
-        Columns::DEATH_TICK,
-        Columns::DEATH_BYTES,
-        Columns::DEATH_NANOS,
-        Columns::DEATH_THREAD,
-        Columns::DEATH_CONTEXT,
-        Columns::ESCAPED_THREAD,
-        Columns::ESCAPED_FRAME,
-    ];
-
     fn all(population: &Population) -> Vec<String> {
-        let columns = ALL.into_iter().reduce(|all, column| all | column).unwrap() | Columns::DEATH_RECORD;
         (0..population.groups.len())
-            .map(|group| format!("{:#?}", population.groups.read(group, columns).unwrap()))
+            .map(|group| format!("{:#?}", population.groups.read(group, Columns::ALL).unwrap()))
             .collect()
     }
 
@@ -271,7 +248,7 @@ mod tests {
         let passing = population(&Trace::open(&trace).unwrap().into(), None, Reading::default()).unwrap();
         assert!(passing.has_deaths && passing.objects > 1000);
         let attached = || {
-            let mut trace = Trace::open(&trace).unwrap();
+            let mut trace = TraceSource::open(&trace).unwrap();
             let table = attach(&mut trace, None).unwrap();
             (Source::from(trace), table)
         };
@@ -295,7 +272,7 @@ mod tests {
         let trace = folder.path().join("a.ettrace");
         fs::copy(REAL, &trace).unwrap();
         let read = || {
-            let mut trace = Trace::open(&trace).unwrap();
+            let mut trace = TraceSource::open(&trace).unwrap();
             let table = attach(&mut trace, None).unwrap();
             all(&population(&trace.into(), Some(&table), Reading::default()).unwrap())
         };

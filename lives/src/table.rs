@@ -1,13 +1,14 @@
 //! Tables of columns, as Parquet files.
 
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::io::{self, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
+use et_files::Hashed;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
@@ -15,7 +16,6 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
-use xxhash_rust::xxh3::Xxh3;
 
 /// The values of a column, one for each row.
 #[derive(Clone, Debug, PartialEq)]
@@ -47,32 +47,6 @@ impl Values {
             Self::Text(_) => format!("required binary {name} (STRING);"),
             Self::MaybeText(_) => format!("optional binary {name} (STRING);"),
         }
-    }
-}
-
-/// A file with what it is checked by.
-struct Hashed {
-    file: BufWriter<File>,
-    hash: Box<Xxh3>,
-    bytes: u64,
-}
-
-impl Hashed {
-    fn new(file: File) -> Self {
-        Self { file: BufWriter::with_capacity(1 << 18, file), hash: Box::new(Xxh3::new()), bytes: 0 }
-    }
-}
-
-impl Write for Hashed {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.file.write(bytes)?;
-        self.hash.update(&bytes[..written]);
-        self.bytes += written as u64;
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 
@@ -119,9 +93,8 @@ impl TableWriter {
                 }
                 group.close().map_err(other)?;
             }
-            let Hashed { file, hash, bytes } = writer.into_inner().map_err(other)?;
-            let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
-            Ok(Written { file, bytes, hash: hash.digest() })
+            let (file, bytes, hash) = writer.into_inner().map_err(other)?.finish()?;
+            Ok(Written { file, bytes, hash })
         });
         Self { groups: Some(groups), thread }
     }

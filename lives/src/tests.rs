@@ -6,9 +6,8 @@ use et_files::lives_of;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
-use et_trace::Trace;
 use et_trace::record::Clock;
-use et_trace::source::{Deaths, Reading, Source};
+use et_trace::source::{Deaths, Reading, Source, TraceSource};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 
 use super::*;
@@ -23,11 +22,11 @@ const BOX: u32 = 0x15;
 
 /// A text of all that can be told, deaths and what holds objects included.
 fn told(trace: &Path, lives: Option<&Path>) -> (String, Option<Arc<LifeTable>>) {
-    let mut trace = Trace::open(trace).unwrap();
+    let mut trace = TraceSource::open(trace).unwrap();
     let table = lives.and_then(|folder| attach(&mut trace, Some(folder)));
     let (source, mut text) = (Source::from(trace), Vec::new());
     let reading = Reading { deaths: Deaths::Trace, clock: Clock::Methods, ..Reading::default() };
-    et_trace::text::write_with(
+    et_trace::text_writer::write_with(
         &source,
         et_trace::text::Dialect::Replayer,
         reading,
@@ -181,7 +180,7 @@ fn a_trace_that_was_damaged_since_is_an_error() {
     told(&path, Some(&lives));
     bytes[before + 40] ^= 0xff;
     fs::write(&path, &bytes).unwrap();
-    let mut trace = Trace::open(&path).unwrap();
+    let mut trace = TraceSource::open(&path).unwrap();
     attach(&mut trace, Some(&lives)).unwrap();
     let read = Source::from(trace).for_each(Reading::default(), |_, _| ControlFlow::Continue(()));
     let error = read.unwrap_err().to_string();
@@ -196,7 +195,7 @@ fn what_is_read_in_part_leaves_no_table() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ettrace");
     fs::copy(REAL, &path).unwrap();
-    let mut trace = Trace::open(&path).unwrap();
+    let mut trace = TraceSource::open(&path).unwrap();
     attach(&mut trace, None).unwrap();
     let source = Source::from(trace);
     let mut left = 500;
@@ -213,7 +212,7 @@ fn a_trace_that_is_cut_off_has_none() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.ettrace");
     fs::write(&path, boxes().without_end()).unwrap();
-    assert!(attach(&mut Trace::open(&path).unwrap(), None).is_none());
+    assert!(attach(&mut TraceSource::open(&path).unwrap(), None).is_none());
 }
 
 /// Two threads, and an object for each way to die.

@@ -13,7 +13,7 @@ const SHELLS: [(Shell, &str); 3] = [
     (Shell::Fish, "fish/vendor_completions.d"),
 ];
 
-/// Writes those of both tools below `share`.
+/// Writes those of all tools below `share`.
 pub fn write(share: &Path) -> Result<()> {
     for (shell, place) in SHELLS {
         let folder = share.join(place);

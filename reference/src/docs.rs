@@ -22,12 +22,15 @@ pub fn write(repo: &Path) -> Result<()> {
 }
 
 /// Each page by its path in the repository, as it should be.
-fn pages(repo: &Path) -> Result<[(&'static str, String); 2]> {
-    let runtime_options = "docs/runtime-options.md";
-    let path = repo.join(runtime_options);
-    let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-    let between = with_table(&old, &runtime::table()).with_context(|| format!("{runtime_options} has no {MARKS:?}"))?;
-    Ok([("docs/options.md", options(repo)?), (runtime_options, between)])
+fn pages(repo: &Path) -> Result<[(&'static str, String); 3]> {
+    let between = |name: &'static str, table: &str| -> Result<(&'static str, String)> {
+        let path = repo.join(name);
+        let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        Ok((name, with_table(&old, table).with_context(|| format!("{name} has no {MARKS:?}"))?))
+    };
+    let runtime_options = between("docs/runtime-options.md", &runtime::table())?;
+    let tables = between("docs/tables.md", &et_tables::docs::markdown())?;
+    Ok([("docs/options.md", options(repo)?), runtime_options, tables])
 }
 
 fn with_table(text: &str, table: &str) -> Option<String> {
@@ -40,7 +43,9 @@ fn with_table(text: &str, table: &str) -> Option<String> {
 fn options(repo: &Path) -> Result<String> {
     let mut page = String::from(
         "# All options\n\n\
-         [`et-instrument`](#et-instrument) instruments and runs programs, [`et-trace`](#et-trace) reads traces.\n\
+         [`et-instrument`](#et-instrument) instruments and runs programs, [`et-trace`](#et-trace) reads traces,\n\
+         [`et-replay`](#et-replay) replays them on simulated collectors, allocators and caches, [`et-monitor`](#et-monitor) shows what\n\
+         running VMs do.\n\
          [A traced run](#a-traced-run) has its own options, and so do [Gradle](#gradle) and [Maven](#maven) builds.\n\
          Every command has `--help`, and the tools have `--version`. `cargo xtask docs` generates this page from the code\n\
          that parses the options.\n\n",

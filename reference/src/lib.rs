@@ -11,8 +11,14 @@ mod runtime;
 use clap::Command;
 
 /// The tools, with all subcommands; those that clap adds by itself need no explanation.
-pub fn tools() -> [Command; 2] {
-    [et_instrument::cli::command(), et_trace_cli::cli::command()].map(|tool| {
+pub fn tools() -> [Command; 4] {
+    let all = [
+        et_instrument::cli::command(),
+        et_trace_cli::cli::command(),
+        et_replay::cli::command(),
+        et_monitor_cli::cli::command(),
+    ];
+    all.map(|tool| {
         let mut tool = tool.disable_help_subcommand(true);
         tool.build();
         tool
@@ -70,10 +76,19 @@ mod tests {
     }
 
     #[test]
-    fn every_command_of_both_tools_is_there() {
+    fn every_command_of_all_tools_is_there() {
         let tools = tools();
         let names: Vec<&str> = tools.iter().flat_map(with_subcommands).map(full_name).collect();
-        for name in ["et-instrument", "et-instrument run", "et-instrument cache clear", "et-trace", "et-trace text"] {
+        for name in [
+            "et-instrument",
+            "et-instrument run",
+            "et-instrument cache clear",
+            "et-trace",
+            "et-trace text",
+            "et-replay simulate",
+            "et-monitor attach",
+            "et-replay collect",
+        ] {
             assert!(names.contains(&name), "{name} is not among {names:?}");
         }
         assert!(!names.iter().any(|name| name.ends_with(" help")), "{names:?}");

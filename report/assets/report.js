@@ -1,106 +1,8 @@
-// Draws, sorts and searches what the page holds. Without it the page can still be read.
-//
-// Names out of the program only ever become text (textContent, attributes), never markup; styles are only set one by one, which the
-// page's content security policy allows.
+// The report: graphs over time, moments, lifetimes.
 "use strict";
 (() => {
-  const { uPlot, flamegraph, select } = libraries;
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const byId = (id) => document.getElementById(id);
-  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
-
-  // ---- Units, as et-trace writes them ----
-
-  const bytes = (count) => {
-    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let value = count, unit = 0;
-    while (Math.abs(value) >= 1023.95 && unit + 1 < units.length) {
-      value /= 1024;
-      unit += 1;
-    }
-    return unit === 0 ? `${Math.round(value)} B` : `${value.toFixed(1)} ${units[unit]}`;
-  };
-  const number = (count) => Math.round(count).toLocaleString("en");
-  const short = (count) => {
-    const units = ["", " k", " M", " G", " T"];
-    let value = count, unit = 0;
-    while (Math.abs(value) >= 1000 && unit + 1 < units.length) {
-      value /= 1000;
-      unit += 1;
-    }
-    return `${+value.toPrecision(3)}${units[unit]}`;
-  };
-  const seconds = (value) => (value < 1 ? `${+(value * 1000).toPrecision(3)} ms` : `${+value.toPrecision(4)} s`);
-  const percent = (part, whole) => (whole > 0 ? `${((part * 100) / whole).toFixed(1)} %` : "");
-  const amount = { bytes, objects: (count) => `${number(count)} object${count === 1 ? "" : "s"}` };
-
-  const element = (name, attributes = {}, ...children) => {
-    const made = document.createElement(name);
-    for (const [key, value] of Object.entries(attributes)) {
-      made.setAttribute(key, value);
-    }
-    made.append(...children);
-    return made;
-  };
-  const checked = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value;
-  const onChange = (name, change) =>
-    all(`input[name="${name}"]`).forEach((input) => input.addEventListener("change", change));
-
-  // ---- Pages ----
-
-  const tabs = all('[role="tab"]');
-  const panels = all('[role="tabpanel"]');
-  // What draws a page when it is first seen: a hidden page has no width.
-  const drawn = new Map();
-  const drawers = {};
-
-  const draw = (id) => {
-    if (!drawn.has(id)) {
-      drawn.set(id, true);
-      drawers[id]?.();
-    }
-  };
-
-  const show = (id, focus) => {
-    if (!panels.some((panel) => panel.id === id)) {
-      id = panels[0].id;
-    }
-    tabs.forEach((tab) => {
-      const isShown = tab.getAttribute("aria-controls") === id;
-      tab.setAttribute("aria-selected", String(isShown));
-      tab.tabIndex = isShown ? 0 : -1;
-      if (isShown && focus) {
-        tab.focus();
-      }
-    });
-    panels.forEach((panel) => panel.classList.toggle("shown", panel.id === id));
-    window.scrollTo(0, 0);
-    draw(id);
-  };
-
-  document.documentElement.classList.add("scripted");
-  tabs.forEach((tab, index) => {
-    tab.addEventListener("click", (event) => {
-      event.preventDefault();
-      history.replaceState(null, "", tab.hash);
-      show(tab.hash.slice(1), false);
-    });
-    tab.addEventListener("keydown", (event) => {
-      const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 }[event.key];
-      if (to !== undefined) {
-        event.preventDefault();
-        const next = tabs[(to + tabs.length) % tabs.length];
-        history.replaceState(null, "", next.hash);
-        show(next.hash.slice(1), true);
-      } else if (event.key === " ") {
-        event.preventDefault();
-        tab.click();
-      }
-    });
-  });
-  window.addEventListener("hashchange", () => show(location.hash.slice(1), false));
-  // On paper all pages stand one below the other.
-  window.addEventListener("beforeprint", () => panels.forEach((panel) => draw(panel.id)));
+  const { uPlot } = libraries;
+  const { data, byId, all, bytes, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show } = page;
 
   // ---- Graphs over time ----
 
@@ -247,133 +149,13 @@
 
   // ---- Flame graph ----
 
-  const flame = { chart: null, root: null, current: null };
-
-  const flameTree = () => {
-    const graph = data.flames[checked("flame") ?? "byContext"];
-    const measure = checked("flame-measure") ?? "bytes";
-    const part = Number(byId("flame-part").value);
-    const nodes = graph.frames.map((frame) => ({
-      name: graph.names[frame.name].name,
-      kind: graph.names[frame.name].kind,
-      value: frame[measure][part],
-      children: [],
-    }));
-    graph.frames.forEach((frame, index) => {
-      if (index > 0 && nodes[index].value > 0) {
-        nodes[frame.parent].children.push(nodes[index]);
-      }
-    });
-    nodes.forEach((node) => node.children.sort((a, b) => b.value - a.value));
-    return { root: nodes[0], measure };
-  };
-
-  const kinds = {
-    root: "", program: "method of the program", library: "method of a library", jdk: "method of the JDK",
-    class: "class", site: "class and site",
-  };
-
-  const drawFlame = () => {
-    const place = byId("flame-graph");
-    const { root, measure } = flameTree();
-    place.replaceChildren();
-    byId("flame-class").replaceChildren();
-    flame.root = root;
-    if (!root || root.value === 0) {
-      place.append(element("p", {}, "Nothing of that."));
-      return;
-    }
-    const says = (node) => {
-      const kind = kinds[node.data.kind];
-      return `${node.data.name}${kind ? ` (${kind})` : ""}: ${amount[measure](node.data.value)}, ${percent(node.data.value, root.value)}`;
-    };
-    const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
-    flame.chart = flamegraph()
-      .width(Math.max(place.clientWidth, 300))
-      .cellHeight(20)
-      .minFrameSize(1)
-      .inverted(true)
-      .transitionDuration(isStill ? 0 : 200)
-      .label(says)
-      .setColorMapper((node) => `var(--flame-${node.highlight ? "found" : node.data.kind})`)
-      .setSearchMatch((node, term) => term !== "" && node.data.name.toLowerCase().includes(term.toLowerCase()))
-      .setSearchHandler((found, sum, whole) => {
-        byId("flame-details").textContent =
-          found.length === 0 ? "found nothing" : `found ${number(found.length)}: ${amount[measure](sum)}, ${percent(sum, whole)}`;
-      })
-      .setDetailsElement(byId("flame-details"))
-      .onClick((node) => {
-        flame.current = node;
-        byId("flame-details").textContent = says(node);
-        classOf(node);
-        dress(says);
-      });
-    select(place).datum(root).call(flame.chart);
-    const svg = place.querySelector("svg");
-    svg.setAttribute("role", "group");
-    svg.setAttribute("aria-label", "Flame graph; arrow keys go from box to box");
-    svg.querySelector("text.title")?.remove();
-    flame.current = null;
-    dress(says);
-    const term = byId("flame-search").value;
-    if (term) {
-      flame.chart.search(term);
-    }
-  };
-
-  /** Makes boxes known to those who do not see them, and one of them reachable by Tab. */
-  const dress = (says) => {
-    const boxes = all("#flame-graph g.frame");
-    let first = null;
-    for (const box of boxes) {
-      const node = select(box).datum();
-      box.setAttribute("role", "button");
-      box.setAttribute("aria-label", says(node));
-      box.setAttribute("tabindex", "-1");
-      box.classList.toggle("class", node.data.kind === "class" || node.data.kind === "site");
-      if (node === flame.current || (!flame.current && !node.parent)) {
-        first = box;
-      }
-    }
-    (first ?? boxes[0])?.setAttribute("tabindex", "0");
-  };
-
-  const boxOf = (node) => all("#flame-graph g.frame").find((box) => select(box).datum() === node);
-  const visible = (nodes) => (nodes ?? []).filter((node) => node.value > 0 && boxOf(node));
-
-  byId("flame-graph")?.addEventListener("keydown", (event) => {
-    const box = event.target.closest?.("g.frame");
-    if (!box) {
-      return;
-    }
-    const node = select(box).datum();
-    const siblings = visible(node.parent?.children);
-    const at = siblings.indexOf(node);
-    const to = {
-      ArrowUp: node.parent, ArrowDown: visible(node.children)[0], ArrowRight: siblings[at + 1], ArrowLeft: siblings[at - 1],
-    }[event.key];
-    if (event.key === "Enter" || event.key === " ") {
-      event.preventDefault();
-      box.dispatchEvent(new MouseEvent("click", { bubbles: true }));
-      boxOf(node)?.focus();
-    } else if (event.key === "Escape") {
-      flame.chart.resetZoom();
-    } else if (event.key.startsWith("Arrow")) {
-      event.preventDefault();
-      const next = to && boxOf(to);
-      if (next) {
-        box.setAttribute("tabindex", "-1");
-        next.setAttribute("tabindex", "0");
-        next.focus();
-        byId("flame-details").textContent = next.getAttribute("aria-label");
-      }
-    }
-  });
-
   /** From a box to the lifetimes of its class. */
   const classOf = (node) => {
     const place = byId("flame-class");
     place.replaceChildren();
+    if (!node) {
+      return;
+    }
     if (node.data.kind !== "class" && node.data.kind !== "site") {
       return;
     }
@@ -394,25 +176,18 @@
     place.append(element("p", {}, link));
   };
 
-  byId("flame-search")?.addEventListener("input", (event) => {
-    const term = event.target.value;
-    if (term) {
-      flame.chart?.search(term);
-    } else {
-      flame.chart?.clear();
-      byId("flame-details").textContent = "";
-    }
-  });
-  byId("flame-reset")?.addEventListener("click", () => flame.chart?.resetZoom());
-  onChange("flame", drawFlame);
-  onChange("flame-measure", drawFlame);
-  byId("flame-part")?.addEventListener("change", drawFlame);
-  drawers.allocation = drawFlame;
+  drawers.allocation = flameGraph({ colour: (node) => node.kind, onClick: classOf });
 
   // ---- Alive at a moment ----
 
+  const aliveCommand = (moment, table) => `et-trace report ${data.trace} --show ${table} --at tick:${moment.tick}`;
+
   /** Rows of what was alive most at that moment. */
-  const aliveTable = (place, title, columns, series, at, whole, term) => {
+  const aliveTable = (name, title, columns, at, term) => {
+    const place = byId(`alive-${name}`);
+    const series = data.alive[name];
+    const whole = data.alive.bytes[at];
+    const command = aliveCommand(data.alive.moments[at], `alive/${name}`);
     const shown = series
       .map((one) => ({ one, bytes: one.bytes[at], objects: one.objects[at] }))
       .filter(({ one, objects }) => objects > 0 && (term === "" || `${one.name} ${one.detail}`.toLowerCase().includes(term)))
@@ -423,7 +198,8 @@
       return;
     }
     const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col" }, column)),
-      ...["Bytes", "Share", "Objects"].map((column) => element("th", { scope: "col", class: "number" }, column)));
+      ...["Bytes", "Share", "Objects"].map((column) => element("th", { scope: "col", class: "number" }, column)),
+      element("th", { scope: "col" }, "Command"));
     const rows = shown.map(({ one, bytes: size, objects }) => {
       const row = element("tr", {}, element("th", { scope: "row" }, element("code", {}, one.name)));
       if (columns.length > 1) {
@@ -433,6 +209,9 @@
         element("td", { class: "number" }, bytes(size)),
         element("td", { class: "number" }, percent(size, whole)),
         element("td", { class: "number" }, number(objects)),
+        element("td", {}, element("details", { class: "command" },
+          element("summary", { "aria-label": `Command that prints ${one.name}` }, "$"),
+          element("code", {}, `${command} --match ${quoted(one.name)}`))),
       );
       return row;
     });
@@ -454,11 +233,12 @@
       `${bytes(alive.bytes[at])} alive in ${amount.objects(alive.objects[at])}`;
     byId("moment-says").textContent = says;
     slider.setAttribute("aria-valuetext", says);
-    byId("moment-command").textContent = `et-trace heap ${data.trace} --at tick:${moment.tick} --classes`;
+    byId("moment-command").textContent = aliveCommand(moment, "alive");
+    byId("heap-command").textContent = `et-trace heap ${data.trace} --at tick:${moment.tick} --classes`;
     const term = byId("alive-search").value.toLowerCase();
-    aliveTable(byId("alive-classes"), "Classes alive then", ["Class"], alive.classes, at, alive.bytes[at], term);
-    aliveTable(byId("alive-sites"), "Sites alive then", ["Site", "Allocates"], alive.sites, at, alive.bytes[at], term);
-    aliveTable(byId("alive-contexts"), "Contexts alive then", ["Class", "Made in"], alive.contexts, at, alive.bytes[at], term);
+    aliveTable("classes", "Classes alive then", ["Class"], at, term);
+    aliveTable("sites", "Sites alive then", ["Site", "Allocates"], at, term);
+    aliveTable("contexts", "Contexts alive then", ["Class", "Made in"], at, term);
     charts.get("chart-moment")?.redraw(false);
   };
 
@@ -590,60 +370,6 @@
       series,
     }, values);
   };
-
-  // ---- Tables ----
-
-  for (const table of all("table[data-table]")) {
-    const body = table.tBodies[0];
-    all("thead th", table).forEach((heading, column) => {
-      if (heading.textContent === "Command" || heading.textContent === "Course") {
-        return;
-      }
-      const isNumber = heading.classList.contains("number");
-      const button = element("button", { type: "button", class: "sort" }, ...heading.childNodes);
-      heading.replaceChildren(button);
-      button.addEventListener("click", () => {
-        const isDown = heading.getAttribute("aria-sort") === "descending" || (!isNumber && heading.getAttribute("aria-sort") !== "ascending");
-        all("thead th", table).forEach((other) => other.removeAttribute("aria-sort"));
-        heading.setAttribute("aria-sort", isDown ? "ascending" : "descending");
-        const value = (row) => (isNumber ? Number(row.cells[column].dataset.value ?? -1) : row.cells[column].textContent);
-        const order = (a, b) => (isNumber ? value(a) - value(b) : value(a).localeCompare(value(b)));
-        const rows = [...body.rows].sort((a, b) => (isDown ? order(a, b) : order(b, a)));
-        body.append(...rows);
-      });
-    });
-  }
-  for (const input of all("input[data-filter]")) {
-    input.addEventListener("input", () => {
-      const term = input.value.toLowerCase();
-      all(`table[data-table="${input.dataset.filter}"] tbody tr`).forEach((row) => {
-        const cells = [...row.cells].slice(0, -1);
-        row.hidden = term !== "" && !cells.some((cell) => cell.textContent.toLowerCase().includes(term));
-      });
-    });
-  }
-
-  // ---- All of it again when the colours or the width change ----
-
-  const again = () => {
-    for (const id of drawn.keys()) {
-      if (byId(id).classList.contains("shown")) {
-        drawers[id]?.();
-      } else {
-        drawn.delete(id);
-      }
-    }
-  };
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
-  let width = window.innerWidth;
-  let waiting;
-  window.addEventListener("resize", () => {
-    if (window.innerWidth !== width) {
-      width = window.innerWidth;
-      clearTimeout(waiting);
-      waiting = setTimeout(again, 150);
-    }
-  });
 
   show(location.hash.slice(1), false);
 })();

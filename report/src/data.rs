@@ -52,7 +52,7 @@ fn ages(line: &LifeLine) -> Ages<'_> {
 /// Collections that are drawn.
 const GCS: usize = 2000;
 
-/// As JSON that can stand in a page: nothing in it ends the element that it is in.
+/// What the report's script draws.
 pub(crate) fn json(report: &Report) -> String {
     let step = report.summary.gcs.len().div_ceil(GCS).max(1);
     let gcs = report.summary.gcs.iter().step_by(step).map(|gc| Gc {
@@ -77,12 +77,15 @@ pub(crate) fn json(report: &Report) -> String {
         },
         gcs: gcs.collect(),
     };
-    // Strings, numbers and lists: to make JSON of them cannot fail.
-    let json = serde_json::to_string(&data).unwrap_or_default();
-    safe(&json)
+    safe_json(&data)
 }
 
-/// `<`, `>` and `&` stand in strings only, where they can be written in another way; so can the line ends that only JSON allows.
+/// As JSON that can stand in a page. Strings, numbers and lists: to make JSON of them cannot fail.
+pub(crate) fn safe_json(data: &impl Serialize) -> String {
+    safe(&serde_json::to_string(data).unwrap_or_default())
+}
+
+/// Nothing in it ends the element that it is in: `<`, `>` and `&` stand in strings only, where they can be written in another way; so can the line ends that only JSON allows.
 fn safe(json: &str) -> String {
     let mut safe = String::with_capacity(json.len());
     for character in json.chars() {

@@ -1,13 +1,20 @@
 //! A report as one page that needs nothing else, and its tables as text.
 
+mod alive;
 mod data;
+mod diff;
+mod document;
 mod page;
+mod parts;
 mod shell;
 mod table;
 mod tables;
 #[cfg(test)]
 mod tests;
 
-pub use page::{START, page};
+pub use alive::alive_at;
+pub use diff::{Difference, diff_page};
+pub use document::START;
+pub use page::page;
 pub use table::{Cell, Column, Table};
 pub use tables::tables;

@@ -1,99 +1,44 @@
-//! The page: all that can be read without a script is in it; the script draws, sorts and searches.
+//! The report as a page.
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD;
-use et_analysis::report::{Finding, Lack, Page, Piece, Report, Top, Weight, Words};
+use et_analysis::report::{Finding, Lack, Page, Report, Top, Weight};
 use et_names::units::{bytes, counted, number, percent, seconds};
-use maud::{Markup, PreEscaped, html};
-use sha2::{Digest, Sha256};
+use maud::{Markup, html};
 
 use crate::data;
+use crate::document::{Document, Tab};
+use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
 use crate::shell::quoted;
-use crate::table::{Cell, Table};
 use crate::tables::tables;
-
-/// How a page begins: who finds it knows what it is.
-pub const START: &str = "<!DOCTYPE html><!-- Elephant Tracks report -->";
-
-/// Libraries that draw, with their own styles: made by `cargo xtask assets`.
-const LIBRARIES: &str = include_str!("../assets/vendor/libraries.js");
-const LIBRARY_STYLE: &str = include_str!("../assets/vendor/libraries.css");
-const SCRIPT: &str = include_str!("../assets/report.js");
-const STYLE: &str = include_str!("../assets/report.css");
 
 /// The report as one page that loads nothing.
 pub fn page(report: &Report) -> String {
-    let libraries = LIBRARIES.trim_end();
-    let style = format!("{LIBRARY_STYLE}\n{STYLE}");
-    // What is not written here does not run: names out of the program are text, whatever they are.
-    let policy = format!(
-        "default-src 'none'; script-src {} {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
-        hash(libraries),
-        hash(SCRIPT),
-        hash(&style)
-    );
     let tables = tables(report);
-    let name = program(report);
-    let markup = html! {
-        (PreEscaped(START))
-        html lang="en" {
-            head {
-                meta charset="utf-8";
-                meta http-equiv="Content-Security-Policy" content=(policy);
-                meta name="viewport" content="width=device-width, initial-scale=1";
-                meta name="color-scheme" content="light dark";
-                meta name="generator" content={ "et-trace " (env!("CARGO_PKG_VERSION")) };
-                title { (name) " – Elephant Tracks" }
-                style { (PreEscaped(&style)) }
+    let trace = quoted(&report.summary.trace);
+    let tab = |page: Page| {
+        let content = match page {
+            Page::Overview => overview(report),
+            Page::Allocation => allocation(report),
+            Page::Alive => alive(report),
+            Page::Lifetimes => lifetimes(report),
+            Page::Suspects => suspects(report),
+            Page::Threads => threads(report),
+        };
+        let content = html! {
+            (content)
+            @for table in tables.iter().filter(|table| table.page == page.id()) {
+                (rows(table, &format!("et-trace report {trace} --show {}", table.id())))
             }
-            body {
-                header {
-                    h1 { "Elephant Tracks " span.program { (name) } }
-                    nav aria-label="Pages" {
-                        div role="tablist" aria-label="Pages" {
-                            @for page in Page::ALL {
-                                a role="tab" id={ "tab-" (page.id()) } href={ "#" (page.id()) }
-                                    aria-controls=(page.id()) aria-selected=(if page == Page::Overview { "true" } else { "false" }) {
-                                    (page.title())
-                                }
-                            }
-                        }
-                    }
-                }
-                main {
-                    @for page in Page::ALL {
-                        section role="tabpanel" id=(page.id()) aria-labelledby={ "tab-" (page.id()) } tabindex="-1" {
-                            h2 { (page.title()) }
-                            @match page {
-                                Page::Overview => (overview(report)),
-                                Page::Allocation => (allocation(report)),
-                                Page::Alive => (alive(report)),
-                                Page::Lifetimes => (lifetimes(report)),
-                                Page::Suspects => (suspects(report)),
-                                Page::Threads => (threads(report)),
-                            }
-                            @for table in tables.iter().filter(|table| table.page == page) {
-                                (rows(table, &report.summary.trace))
-                            }
-                        }
-                    }
-                }
-                footer {
-                    "Made by et-trace " (env!("CARGO_PKG_VERSION")) " from " code { (report.summary.trace) } ". "
-                    "Drawn with uPlot and d3-flame-graph, whose licences are in this page's source. "
-                    "This page loads nothing and sends nothing."
-                }
-                script type="application/json" id="data" { (PreEscaped(data::json(report))) }
-                script { (PreEscaped(libraries)) }
-                script { (PreEscaped(SCRIPT)) }
-            }
-        }
+        };
+        Tab { id: page.id(), title: page.title(), content }
     };
-    markup.into_string()
-}
-
-fn hash(text: &str) -> String {
-    format!("'sha256-{}'", BASE64_STANDARD.encode(Sha256::digest(text)))
+    let document = Document {
+        name: &program(report),
+        tabs: Page::ALL.into_iter().map(tab).collect(),
+        from: html! { code { (report.summary.trace) } },
+        json: data::json(report),
+        script: include_str!("../assets/report.js"),
+    };
+    document.render()
 }
 
 /// The program in a word: its main class or jar.
@@ -118,18 +63,6 @@ fn program(report: &Report) -> String {
     // Tests and texts have no command line of a launcher.
     let name = main.or(command.split_whitespace().next()).unwrap_or("a trace");
     name.rsplit('/').next().unwrap_or(name).to_owned()
-}
-
-fn words(words: &Words) -> Markup {
-    html! {
-        @for piece in &words.0 {
-            @match piece {
-                Piece::Text(text) => (text),
-                Piece::Code(text) => code { (text) },
-                Piece::Strong(text) => strong { (text) },
-            }
-        }
-    }
 }
 
 fn overview(report: &Report) -> Markup {
@@ -214,12 +147,8 @@ fn overview(report: &Report) -> Markup {
         ul.lacks {
             @for lack in &report.lacks { (self::lack(lack)) }
         }
-        (command_line(&summary.trace, "et-trace summary --long", ""))
+        (command_line(&format!("et-trace summary {} --long", quoted(&summary.trace))))
     }
-}
-
-fn fact(name: &str, value: &str, more: &str) -> Markup {
-    html! { div.fact { div.name { (name) } div.value { (value) } div.more { (more) } } }
 }
 
 fn finding(finding: &Finding) -> Markup {
@@ -259,10 +188,6 @@ fn lack(lack: &Lack) -> Markup {
     }
 }
 
-fn chart(id: &str, label: &str) -> Markup {
-    html! { figure.chart { figcaption { (label) } div id=(id) {} } }
-}
-
 /// What the page lacks without deaths, and what to do.
 fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
     let lack = report.lacks.iter().find(|lack| lack.what.starts_with("Deaths"))?;
@@ -272,7 +197,11 @@ fn without_deaths(report: &Report, what: &str) -> Option<Markup> {
 }
 
 fn allocation(report: &Report) -> Markup {
-    let limits = &report.flames.limits;
+    let mut parts = vec!["all that was allocated".to_owned()];
+    if report.has_deaths {
+        parts.push("what is alive at the end".to_owned());
+        parts.extend(report.flames.limits.iter().map(|limit| format!("what died within {}", bytes(*limit))));
+    }
     html! {
         @if !report.has_contexts {
             div.alarm role="note" { p {
@@ -281,37 +210,12 @@ fn allocation(report: &Report) -> Markup {
             } }
         }
         p { "Each box is a method, a site or a class, as wide as what was allocated there. Choose one to zoom in; the arrow keys go from box to box, Enter zooms, Escape zooms out." }
-        div.controls {
-            fieldset {
-                legend { "Graph" }
-                label { input type="radio" name="flame" value="byContext" checked; "from callers to classes" }
-                label { input type="radio" name="flame" value="bySite"; "from sites to callers" }
-            }
-            fieldset {
-                legend { "Weight" }
-                label { input type="radio" name="flame-measure" value="bytes" checked; "bytes" }
-                label { input type="radio" name="flame-measure" value="objects"; "objects" }
-            }
-            label { "Of " select id="flame-part" {
-                option value="0" { "all that was allocated" }
-                @if report.has_deaths {
-                    option value="1" { "what is alive at the end" }
-                    @for (index, limit) in limits.iter().enumerate() {
-                        option value=(index + 2) { "what died within " (bytes(*limit)) }
-                    }
-                }
-            } }
-            label { "Search " input type="search" id="flame-search" placeholder="part of a name"; }
-            button type="button" id="flame-reset" { "Zoom out" }
-        }
-        p id="flame-details" role="status" aria-live="polite" {}
-        div id="flame-class" {}
-        div.flame id="flame-graph" {}
+        (flame(&Flame { graphs: &[("byContext", "from callers to classes"), ("bySite", "from sites to callers")], parts: &parts }))
         p.hint {
             "Boxes below " (format!("{:.1}", report.flames.folded_below / 10.0)) " % of everything, by every weight, are folded into the box below them: "
             (number(report.flames.by_context.folded)) " contexts and classes here, " (number(report.flames.by_site.folded)) " callers of sites in the other graph."
         }
-        (command_line(&report.summary.trace, "et-trace report --show allocation", ""))
+        (command_line(&format!("et-trace report {} --show allocation", quoted(&report.summary.trace))))
     }
 }
 
@@ -330,6 +234,7 @@ fn alive(report: &Report) -> Markup {
         }
         (chart("chart-moment", "Live bytes; choose a moment in the graph or with the slider"))
         p.command { "As text: " code id="moment-command" {} }
+        p.command { "With what they retain: " code id="heap-command" {} }
         h3 { "Classes alive at that moment" } div id="alive-classes" {}
         h3 { "Sites whose objects were alive" } div id="alive-sites" {}
         h3 { "Contexts that made them" } div id="alive-contexts" {}
@@ -379,91 +284,6 @@ fn threads(report: &Report) -> Markup {
             p { "The JVM did not collect garbage while the program was traced." }
         } @else {
             (chart("chart-gcs", "Heap in use after collections, and what was really alive"))
-        }
-    }
-}
-
-/// The command that prints the same.
-fn command_line(trace: &str, command: &str, more: &str) -> Markup {
-    let (verb, options) =
-        command.split_once(" --").map_or((command, String::new()), |(verb, rest)| (verb, format!(" --{rest}")));
-    html! { p.command { "As text: " code { (verb) " " (quoted(trace)) (options) (more) } } }
-}
-
-fn rows(table: &Table, trace: &str) -> Markup {
-    let id = table.id();
-    let caption = format!("caption-{}-{}", table.page.id(), table.name);
-    html! {
-        h3 id=(caption) { (table.title) }
-        p.note { (table.note) }
-        @if table.rows.is_empty() {
-            p { "Nothing." }
-        } @else {
-            @if table.rows.len() > 8 {
-                p.filter { label { "Filter " input type="search" data-filter=(id) placeholder="part of a name"; } }
-            }
-            div.scroll tabindex="0" role="region" aria-labelledby=(caption) {
-                table data-table=(id) aria-labelledby=(caption) {
-                    thead { tr {
-                        @for column in &table.columns {
-                            th scope="col" class=[column.is_number.then_some("number")] title=[(!column.help.is_empty()).then_some(column.help)] {
-                                (column.title)
-                            }
-                        }
-                        th scope="col" { "Command" }
-                    } }
-                    tbody {
-                        @for row in &table.rows {
-                            tr data-key=(Table::key(row)) {
-                                @for (index, cell) in row.iter().enumerate() {
-                                    @let is_number = table.columns.get(index).is_some_and(|column| column.is_number);
-                                    (self::cell(cell, is_number, index == 0))
-                                }
-                                td {
-                                    details.command { summary aria-label={ "Command that prints " (Table::key(row)) } { "$" }
-                                        code { "et-trace report " (quoted(trace)) " --show " (id) " --match " (quoted(&Table::key(row))) }
-                                    }
-                                }
-                            }
-                        }
-                    }
-                }
-            }
-        }
-        (command_line(trace, &format!("et-trace report --show {id}"), ""))
-    }
-}
-
-fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
-    let value = cell.value().filter(|_| is_number);
-    let class = is_number.then_some("number");
-    let content = match cell {
-        Cell::Name(name) => html! { code { (name) } },
-        Cell::Course(values) => course(values),
-        cell => html! { (cell.text()) },
-    };
-    match is_first {
-        true => html! { th scope="row" { (content) } },
-        false => html! { td class=[class] data-value=[value] { (content) } },
-    }
-}
-
-/// A small graph.
-fn course(values: &[u64]) -> Markup {
-    const WIDTH: f64 = 96.0;
-    const HEIGHT: f64 = 20.0;
-    let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
-    let step = WIDTH / values.len().saturating_sub(1).max(1) as f64;
-    let points: Vec<String> = values
-        .iter()
-        .enumerate()
-        .map(|(index, value)| {
-            format!("{:.1},{:.1}", index as f64 * step, HEIGHT - 1.0 - (HEIGHT - 2.0) * *value as f64 / most)
-        })
-        .collect();
-    html! {
-        svg.course viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-label="live bytes over time" {
-            polyline points=(points.join(" ")) fill="none" stroke="currentColor" stroke-width="1.5" {}
         }
     }
 }

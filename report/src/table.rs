@@ -1,6 +1,6 @@
 //! The tables of a report, as pages and texts show them.
 
-use et_analysis::report::Page;
+use et_analysis::diff::{more, more_bytes};
 use et_names::units::{bytes, number, seconds};
 
 /// What is in a cell.
@@ -20,6 +20,12 @@ pub enum Cell {
     Seconds(f64),
     /// A mean.
     Mean(f64),
+    /// So many bytes more, or less.
+    MoreBytes(i64),
+    /// So many more, or less.
+    More(i64),
+    /// Words with a number by which they are sorted.
+    Ranked(String, f64),
     /// Values over time, drawn.
     Course(Vec<u64>),
     /// Not known, or not there.
@@ -35,12 +41,14 @@ impl Cell {
     /// As people read it.
     pub fn text(&self) -> String {
         match self {
-            Self::Name(text) | Self::Text(text) => text.clone(),
+            Self::Name(text) | Self::Text(text) | Self::Ranked(text, _) => text.clone(),
             Self::Bytes(count) => bytes(*count),
             Self::Count(count) => number(*count),
             Self::Share(Some(share)) => format!("{:.1} %", share * 100.0),
             Self::Seconds(value) => seconds(*value),
             Self::Mean(value) => format!("{value:.1}"),
+            Self::MoreBytes(by) => more_bytes(*by),
+            Self::More(by) => more(*by),
             Self::Share(None) | Self::Course(_) | Self::Nothing => String::new(),
         }
     }
@@ -51,6 +59,8 @@ impl Cell {
             Self::Bytes(count) | Self::Count(count) => Some(*count as f64),
             Self::Share(share) => Some(share.unwrap_or(-1.0)),
             Self::Seconds(value) | Self::Mean(value) => Some(*value),
+            Self::MoreBytes(by) | Self::More(by) => Some(*by as f64),
+            Self::Ranked(_, rank) => Some(*rank),
             Self::Course(values) => values.last().map(|last| *last as f64),
             Self::Name(_) | Self::Text(_) | Self::Nothing => None,
         }
@@ -72,7 +82,7 @@ pub struct Column {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The page that it is on.
-    pub page: Page,
+    pub page: &'static str,
     /// What it is called there.
     pub name: &'static str,
     /// Its heading.
@@ -88,7 +98,7 @@ pub struct Table {
 impl Table {
     /// How commands and links call it: `lifetimes/classes`.
     pub fn id(&self) -> String {
-        format!("{}/{}", self.page.id(), self.name)
+        format!("{}/{}", self.page, self.name)
     }
 
     /// What a row is found by.

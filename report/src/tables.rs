@@ -44,7 +44,7 @@ fn classes(report: &Report) -> Table {
         columns.extend([ALIVE, numbers("Dead in 1 MiB", "Objects that died before another MiB was allocated")]);
     }
     Table {
-        page: Page::Allocation,
+        page: Page::Allocation.id(),
         name: "classes",
         title: "Classes".into(),
         note: "Classes whose objects take the most bytes.".into(),
@@ -68,7 +68,7 @@ fn sites(report: &Report) -> Table {
     }
     let rows = report.lifetimes.sites.iter();
     Table {
-        page: Page::Allocation,
+        page: Page::Allocation.id(),
         name: "sites",
         title: "Sites".into(),
         note: "Lines of code that allocate. For a site of the JDK, the method outside it that asked for most of what it made."
@@ -105,7 +105,7 @@ fn packages(report: &Report) -> Table {
         ]
     };
     Table {
-        page: Page::Allocation,
+        page: Page::Allocation.id(),
         name: "packages",
         title: "Packages".into(),
         note: "Whose code asked for memory: what the JDK allocates for a method outside it counts for that method's package.".into(),
@@ -129,7 +129,7 @@ fn at_end(report: &Report) -> Table {
         ]
     };
     Table {
-        page: Page::Alive,
+        page: Page::Alive.id(),
         name: "end",
         title: "Alive at the end".into(),
         note: "Objects made while tracing was on that are alive when the trace ends; shares are of all that is alive then.".into(),
@@ -190,7 +190,7 @@ fn lives(report: &Report, of_classes: bool) -> Table {
         row
     };
     Table {
-        page: Page::Lifetimes,
+        page: Page::Lifetimes.id(),
         name,
         title: title.into(),
         note: "Shares are of the objects of the row. Choose a row to see how old its objects became.".into(),
@@ -217,7 +217,7 @@ fn growing(report: &Report) -> Table {
         ]
     });
     Table {
-        page: Page::Suspects,
+        page: Page::Suspects.id(),
         name: "growing",
         title: "Sites whose live bytes grow".into(),
         note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only\": live bytes never fell by more than \
@@ -251,7 +251,7 @@ fn ways(report: &Report) -> Table {
         })
     });
     Table {
-        page: Page::Suspects,
+        page: Page::Suspects.id(),
         name: "ways",
         title: "What holds them at the end".into(),
         note: "The shortest ways from static fields, running methods and threads to objects of the first eight sites that only grow, \
@@ -281,7 +281,7 @@ fn arrays(report: &Report) -> Table {
         ]
     });
     Table {
-        page: Page::Suspects,
+        page: Page::Suspects.id(),
         name: "arrays",
         title: "Collections nearly empty".into(),
         note: "A heuristic: arrays of references, by the field that held them last (without one, by their site), with the most elements that \
@@ -312,7 +312,7 @@ fn collections(report: &Report) -> Table {
         ]
     });
     Table {
-        page: Page::Suspects,
+        page: Page::Suspects.id(),
         name: "collections",
         title: "Collections never filled".into(),
         note: "A heuristic: classes of which some objects keep an array that has elements in a field, with the objects that never did.".into(),
@@ -339,7 +339,7 @@ fn exceptions(report: &Report) -> Table {
         ]
     });
     Table {
-        page: Page::Suspects,
+        page: Page::Suspects.id(),
         name: "exceptions",
         title: "Exceptions".into(),
         note: "From where they are thrown to where they are caught. Control flow: thrown at least 100 times, and caught no more than 8 \
@@ -374,7 +374,7 @@ fn threads(report: &Report) -> Table {
         ]
     };
     Table {
-        page: Page::Threads,
+        page: Page::Threads.id(),
         name: "threads",
         title: "Threads".into(),
         note: "Threads with what they allocated. The 500 that allocated the most, if there are more.".into(),
@@ -407,7 +407,7 @@ fn gcs(report: &Report) -> Table {
         ]
     };
     Table {
-        page: Page::Threads,
+        page: Page::Threads.id(),
         name: "collections",
         title: "Collections".into(),
         note: "Collections of the JVM while the program was traced: hooks take time and memory, so that these are not those of a run without them. \

@@ -1,6 +1,6 @@
 // Opens a report in Chromium, as a reader would, and says what is wrong with it.
 //
-//   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths]
+//   node browse.mjs CHROMIUM REPORT SCREENSHOTS [--without-deaths | --diff]
 //
 // Visits each page, clicks, types and uses the keyboard; then again in the dark. Screenshots go to a folder. Prints one line for
 // each finding, and fails if there is one.
@@ -15,7 +15,11 @@ import { chromium } from "playwright-core";
 const [executablePath, report, screenshots, ...options] = process.argv.slice(2);
 const withoutDeaths = options.includes("--without-deaths");
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["overview", "allocation", "alive", "lifetimes", "suspects", "threads"];
+// `et-trace diff` writes a page as well.
+const isDiff = options.includes("--diff");
+const PAGES = isDiff
+  ? ["overview", "classes", "sites", "contexts"]
+  : ["overview", "allocation", "alive", "lifetimes", "suspects", "threads"];
 const found = [];
 const check = (holds, what) => {
   if (!holds) {
@@ -86,87 +90,100 @@ try {
   // The tabs by keyboard.
   await page.locator("#tab-overview").click();
   await page.keyboard.press("ArrowRight");
-  check((await page.locator('[aria-selected="true"]').getAttribute("id")) === "tab-allocation", "the arrow keys do not go to the next tab");
+  check((await page.locator('[aria-selected="true"]').getAttribute("id")) === `tab-${PAGES[1]}`, "the arrow keys do not go to the next tab");
   await page.keyboard.press("Home");
   check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "overview", "Home does not go to the first tab");
 
-  // The axes of the graphs.
-  for (const axis of await page.locator('input[name="axis"]').all()) {
-    await axis.check();
-    check((await page.locator("#chart-live canvas").count()) === 1, `no graph over ${await axis.getAttribute("value")}`);
-  }
-  const labels = new Set();
-  for (const axis of ["ticks", "bytes"]) {
-    await page.locator(`input[name="axis"][value="${axis}"]`).check();
-    labels.add(await page.locator("#chart-live .u-over").getAttribute("aria-label"));
-  }
-  check(labels.size === 2, "the axis makes no difference");
-  await page.locator('input[name="axis-measure"][value="objects"]').check();
-  check((await page.locator("#chart-live .u-over").getAttribute("aria-label")).includes("object"), "the graph does not show objects");
+  /** The axes of the graphs. */
+  const overTime = async () => {
+    for (const axis of await page.locator('input[name="axis"]').all()) {
+      await axis.check();
+      check((await page.locator("#chart-live canvas").count()) === 1, `no graph over ${await axis.getAttribute("value")}`);
+    }
+    const labels = new Set();
+    for (const axis of ["ticks", "bytes"]) {
+      await page.locator(`input[name="axis"][value="${axis}"]`).check();
+      labels.add(await page.locator("#chart-live .u-over").getAttribute("aria-label"));
+    }
+    check(labels.size === 2, "the axis makes no difference");
+    await page.locator('input[name="axis-measure"][value="objects"]').check();
+    check((await page.locator("#chart-live .u-over").getAttribute("aria-label")).includes("object"), "the graph does not show objects");
+  };
 
-  // The flame graph: search, zoom, keyboard, other weights.
-  await visit("allocation");
-  const boxes = page.locator("#flame-graph g.frame");
-  const all = await boxes.count();
-  check(all > 5, `the flame graph has ${all} boxes`);
-  const name = (await boxes.nth(Math.min(3, all - 1)).getAttribute("aria-label")).split(":")[0].split(" (")[0];
-  await page.locator("#flame-search").fill(name.slice(0, 40));
-  check((await text("#flame-details")).startsWith("found "), `a search for ${name} says ${await text("#flame-details")}`);
-  await shot("allocation-search");
-  await page.locator("#flame-search").fill("no such name anywhere");
-  check((await text("#flame-details")) === "found nothing", "a search for nothing finds something");
-  await page.locator("#flame-search").fill("");
-  // Boxes that are out of sight when another fills the width are not there.
-  const label = await boxes.nth(2).getAttribute("aria-label");
-  const width = () => page.locator("#flame-graph g.frame").evaluateAll(
-    (frames, wanted) => Number(frames.find((frame) => frame.getAttribute("aria-label") === wanted)?.querySelector("rect").getAttribute("width") ?? 0), label);
-  const before = await width();
-  await boxes.nth(2).dispatchEvent("click");
-  await page.waitForTimeout(50);
-  check((await width()) > before, `a click on ${label} makes it ${await width()} wide, from ${before}`);
-  await page.locator("#flame-reset").click();
-  await boxes.first().focus();
-  await page.keyboard.press("ArrowDown");
-  check((await page.evaluate(() => document.activeElement.getAttribute("aria-label"))) !== (await boxes.first().getAttribute("aria-label")), "the arrow keys do not move in the flame graph");
-  await page.keyboard.press("Enter");
-  await page.keyboard.press("Escape");
-  await page.locator('input[name="flame"][value="bySite"]').check();
-  check((await boxes.count()) > 3, "there is no graph by site");
-  await shot("allocation-by-site");
-  await page.locator('input[name="flame-measure"][value="objects"]').check();
-  for (const part of await page.locator("#flame-part option").all()) {
-    await page.locator("#flame-part").selectOption(await part.getAttribute("value"));
-  }
-  await page.locator("#flame-part").selectOption("0");
+  /** The flame graph: search, zoom, keyboard, other weights. */
+  const flame = async (tab) => {
+    await visit(tab);
+    const boxes = page.locator("#flame-graph g.frame");
+    const all = await boxes.count();
+    check(all > 5, `the flame graph has ${all} boxes`);
+    const name = (await boxes.nth(Math.min(3, all - 1)).getAttribute("aria-label")).split(":")[0].split(" (")[0];
+    await page.locator("#flame-search").fill(name.slice(0, 40));
+    check((await text("#flame-details")).startsWith("found "), `a search for ${name} says ${await text("#flame-details")}`);
+    await shot(`${tab}-search`);
+    await page.locator("#flame-search").fill("no such name anywhere");
+    check((await text("#flame-details")) === "found nothing", "a search for nothing finds something");
+    await page.locator("#flame-search").fill("");
+    // Boxes that are out of sight when another fills the width are not there.
+    const label = await boxes.nth(2).getAttribute("aria-label");
+    const width = () => page.locator("#flame-graph g.frame").evaluateAll(
+      (frames, wanted) => Number(frames.find((frame) => frame.getAttribute("aria-label") === wanted)?.querySelector("rect").getAttribute("width") ?? 0), label);
+    const before = await width();
+    await boxes.nth(2).dispatchEvent("click");
+    await page.waitForTimeout(50);
+    check((await width()) > before, `a click on ${label} makes it ${await width()} wide, from ${before}`);
+    await page.locator("#flame-reset").click();
+    await boxes.first().focus();
+    await page.keyboard.press("ArrowDown");
+    check((await page.evaluate(() => document.activeElement.getAttribute("aria-label"))) !== (await boxes.first().getAttribute("aria-label")), "the arrow keys do not move in the flame graph");
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    await page.locator('input[name="flame"]').last().check();
+    check((await boxes.count()) > 3, "there is no second graph");
+    await shot(`${tab}-second`);
+    await page.locator('input[name="flame-measure"][value="objects"]').check();
+    for (const part of await page.locator("#flame-part option").all()) {
+      await page.locator("#flame-part").selectOption(await part.getAttribute("value"));
+    }
+    await page.locator("#flame-part").selectOption("0");
+  };
 
-  // From a class to its lifetimes.
-  const link = page.locator("#flame-class a");
-  await boxes.nth(1).click();
-  check((await link.count()) === 1, "a box of a site does not lead to its class");
-  await link.click();
-  await page.waitForTimeout(50);
-  check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "lifetimes", "the link does not lead to lifetimes");
+  /** From a class to its lifetimes. */
+  const classLink = async () => {
+    await page.locator('input[name="flame"][value="bySite"]').check();
+    const boxes = page.locator("#flame-graph g.frame");
+    const link = page.locator("#flame-class a");
+    await boxes.nth(1).click();
+    check((await link.count()) === 1, "a box of a site does not lead to its class");
+    await link.click();
+    await page.waitForTimeout(50);
+    check((await page.locator('[role="tabpanel"]:visible').getAttribute("id")) === "lifetimes", "the link does not lead to lifetimes");
+  };
 
-  // Tables: sort and filter.
-  await visit("allocation");
-  const heading = page.locator('table[data-table="allocation/classes"] thead th', { hasText: "Objects" });
-  await heading.locator("button").click();
-  check((await heading.getAttribute("aria-sort")) === "descending", "a table is not sorted");
-  const counts = await page.locator('table[data-table="allocation/classes"] tbody tr').evaluateAll(
-    (rows) => rows.map((row) => Number(row.cells[3].dataset.value)));
-  check(counts.every((count, at) => at === 0 || counts[at - 1] >= count), "rows are not in order");
-  const filter = page.locator('input[data-filter="allocation/classes"]');
-  if (await filter.count()) {
-    await filter.fill("no such class");
-    check((await page.locator('table[data-table="allocation/classes"] tbody tr:visible').count()) === 0, "a filter keeps what does not match");
-    await filter.fill("");
-  }
-  const command = page.locator('table[data-table="allocation/classes"] tbody details').first();
-  await command.locator("summary").click();
-  check((await command.innerText()).includes("et-trace report "), "a row does not say its command");
+  /** Tables: sort and filter. */
+  const sorting = async (table) => {
+    await visit(table.split("/")[0]);
+    // Which of the columns of numbers it is.
+    const place = await page.locator(`table[data-table="${table}"] thead th.number`).evaluateAll(
+      (headings) => headings.findIndex((heading) => heading.textContent.startsWith("Objects")));
+    const heading = page.locator(`table[data-table="${table}"] thead th`, { hasText: "Objects" });
+    await heading.locator("button").click();
+    check((await heading.getAttribute("aria-sort")) === "descending", "a table is not sorted");
+    const counts = await page.locator(`table[data-table="${table}"] tbody tr`).evaluateAll(
+      (rows, at) => rows.map((row) => Number(row.querySelectorAll("td.number")[at].dataset.value)), place);
+    check(counts.every((count, at) => at === 0 || counts[at - 1] >= count), "rows are not in order");
+    const filter = page.locator(`input[data-filter="${table}"]`);
+    if (await filter.count()) {
+      await filter.fill("no such class");
+      check((await page.locator(`table[data-table="${table}"] tbody tr:visible`).count()) === 0, "a filter keeps what does not match");
+      await filter.fill("");
+    }
+    const command = page.locator(`table[data-table="${table}"] tbody details`).first();
+    await command.locator("summary").click();
+    check((await command.innerText()).includes(isDiff ? "et-trace diff " : "et-trace report "), "a row does not say its command");
+  };
 
-  if (!withoutDeaths) {
-    // Another moment, other rows.
+  /** Another moment, other rows. */
+  const moments = async () => {
     await visit("alive");
     const at = async () => `${await text("#moment-says")} ${await text("#alive-classes")}`;
     const end = await at();
@@ -177,6 +194,9 @@ try {
     await page.locator("#alive-search").fill("no such name anywhere");
     check((await text("#alive-classes")) === "Nothing.", "a search among what is alive finds what is not there");
     await page.locator("#alive-search").fill("");
+    await page.locator("#alive-sites details").first().locator("summary").click();
+    const printed = await page.locator("#alive-sites details code").first().innerText();
+    check(/ --show alive\/sites --at tick:\d+ --match /.test(printed), `a row has no command: ${printed}`);
     await accessible("alive at a moment");
     // The ages of one class.
     await visit("lifetimes");
@@ -184,6 +204,19 @@ try {
     check((await text("#ages-of")) !== "all objects", "a row does not show its ages");
     await page.locator("#ages-all").click();
     check((await text("#ages-of")) === "all objects", "all objects are not shown again");
+  };
+
+  if (isDiff) {
+    await flame("contexts");
+    await sorting("classes/changes");
+  } else {
+    await overTime();
+    await flame("allocation");
+    await classLink();
+    await sorting("allocation/classes");
+    if (!withoutDeaths) {
+      await moments();
+    }
   }
 
   // In the dark.
@@ -193,7 +226,7 @@ try {
     await page.waitForTimeout(60);
     await shot(`${id}-dark`);
     // Only colours are others than before.
-    if (["overview", "allocation", "suspects"].includes(id)) {
+    if (["overview", "allocation", "suspects", "contexts"].includes(id)) {
       await accessible(`${id} in the dark`, ["color-contrast"]);
     }
   }

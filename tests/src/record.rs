@@ -45,7 +45,7 @@ pub enum What {
     /// `D`
     Death { object: ObjectId },
     /// `R`
-    Used { object: ObjectId },
+    Use { object: ObjectId },
 }
 
 /// A whole trace in memory.
@@ -68,7 +68,7 @@ impl What {
             Self::Entry { .. } => 'M',
             Self::Exit { .. } => 'E',
             Self::Death { .. } => 'D',
-            Self::Used { .. } => 'R',
+            Self::Use { .. } => 'R',
         }
     }
 }
@@ -120,7 +120,7 @@ impl Records {
                 exception: self.object(next()?)?,
             },
             'D' => What::Death { object: self.object(next()?)? },
-            'R' => What::Used { object: self.object(next()?)? },
+            'R' => What::Use { object: self.object(next()?)? },
             _ => bail!("unknown record {kind:?}"),
         };
         let thread = ThreadId(number(next()?)?);

@@ -176,7 +176,7 @@ impl Shown<'_> {
                 format!("{kind} {}{receiver} !{}", trace.method_name(*method), self.object(*exception))
             }
             What::Death { object } => format!("D {}", self.object(*object)),
-            What::Used { object } => format!("R {}", self.object(*object)),
+            What::Use { object } => format!("R {}", self.object(*object)),
         })
     }
 
@@ -203,7 +203,7 @@ impl Shown<'_> {
             What::Entry { method, .. } | What::Exit { method, .. } | What::Exception { method, .. } => {
                 self.trace.is_own_method(*method)
             }
-            What::Death { .. } | What::Used { .. } => true,
+            What::Death { .. } | What::Use { .. } => true,
         }
     }
 

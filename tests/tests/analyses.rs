@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
 use et_tests::program::{Run, Setup};
 use serde_json::Value;
-use xtask::browser;
 use xtask::jdks::Jdk;
+use xtask::{browser, command};
 
 /// Each sees the VM's objects as well; one JDK of each way to make lambdas is enough.
 const JDKS: [u32; 2] = [17, 25];
@@ -30,6 +31,8 @@ fn main() -> ExitCode {
         .into_iter()
         .flat_map(|(name, case)| JDKS.map(|feature| lab::on_jdk_unless(feature, name, none, case)))
         .collect();
+    let no_javac = |_: &Lab, jdk: &Jdk| jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()));
+    trials.push(lab::on_jdk_unless(17, "diff_of_compilers", no_javac, diff_of_compilers));
     let no_browser = |_: &Lab, _: &Jdk| browser::obstacle();
     trials.push(lab::on_jdk_unless(17, "profiles_in_other_tools", no_browser, in_other_tools));
     lab::run(trials).exit_code()
@@ -185,6 +188,44 @@ fn diff(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let found: Value = serde_json::from_slice(&several.stdout)?;
     ensure!(found["runs"] == serde_json::json!([2, 1]), "{}", found["runs"]);
     before.clean()
+}
+
+/// What the compilers compile: a comment that lacks half of what it should say.
+const DOCUMENTED: &str = "/** Words. */ public class Documented { /** Doubles.\n@param x what */ public int twice(int x) { return 2 * x; } }";
+
+/// A real program with one flag more, and the same without it: only the flag's classes differ.
+fn diff_of_compilers(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "analyses_compilers")?;
+    let source = folder.join("Documented.java");
+    fs::write(&source, DOCUMENTED)?;
+    let java = lab.instrumented(jdk)?;
+    let compiled = |name: &str, flags: &[&str]| -> Result<PathBuf> {
+        let trace = folder.join(name).with_extension("ettrace");
+        let mut javac = Command::new(java.java());
+        javac.args(java.options(&trace)).args(["-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-d"]);
+        command::quiet(javac.arg(folder.join(name)).args(flags).arg(&source).current_dir(&folder))?;
+        Ok(trace)
+    };
+    let (before, same) = (compiled("before", &[])?, compiled("same", &[])?);
+    let after = compiled("after", &["-Xdoclint:missing"])?;
+    let compare = |after: &Path| -> Result<Value> {
+        let mut diff = Command::new(lab.tools.et_trace());
+        let output = command::quiet(diff.args(["diff", "--json", "--top", "1000"]).args([&before, after]))?;
+        Ok(serde_json::from_slice(&output.stdout)?)
+    };
+    let equal = compare(&same)?;
+    for table in ["classes", "sites", "contexts"] {
+        ensure!(equal[table]["changed"] == 0, "two equal runs differ in {table}: {}", equal[table]["lines"]);
+    }
+    let found = compare(&after)?;
+    let lines = found["classes"]["lines"].as_array().context("no lines")?;
+    let of_flag = |line: &&Value| line["type"].as_str().is_some_and(|ty| ty.contains("doclint"));
+    let classes: Vec<&Value> = lines.iter().filter(of_flag).collect();
+    ensure!(!classes.is_empty(), "no class of the flag among {lines:?}");
+    for class in classes {
+        ensure!(class["bytes"]["before"]["max"] == 0, "there were some before: {class}");
+    }
+    fs::remove_dir_all(&folder).map_err(Into::into)
 }
 
 fn export(lab: &Lab, jdk: &Jdk) -> Result<()> {

@@ -119,7 +119,7 @@ fn unpacked(archive: &Path, to: &Path) -> Result<PathBuf> {
 
 /// What must be there besides what has a check of its own.
 fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
-    for program in ["bin/et-instrument", "bin/et-trace"] {
+    for program in ["bin/et-instrument", "bin/et-trace", "bin/et-replay", "bin/et-monitor"] {
         let path = installed.join(program);
         let metadata = fs::metadata(&path).with_context(|| format!("no {}", path.display()))?;
         ensure!(metadata.permissions().mode() & 0o777 == 0o755, "{} is not for all to run", path.display());
@@ -127,7 +127,14 @@ fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
         ensure!(metadata.len() < 16 << 20, "{} is not stripped", path.display());
     }
     let lib = installed.join("lib/elephant-tracks");
-    for file in ["libet_runtime.so", "heap-proxy-8.jar", "heap-proxy-21.jar"] {
+    for file in [
+        "libet_runtime.so",
+        "libet_jvmpi.so",
+        "libet_monitor.so",
+        "et-ddm.jar",
+        "heap-proxy-8.jar",
+        "heap-proxy-21.jar",
+    ] {
         ensure!(lib.join(file).is_file(), "no {file} in {}", lib.display());
     }
     for repository in ["gradle", "maven"] {
@@ -148,7 +155,7 @@ fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
 /// They are of the shell's language, and complete something.
 fn completions_work(bash: &Path, zsh: &Path) -> Result<()> {
     let fish = bash.with_file_name("").with_file_name("fish").join("vendor_completions.d");
-    for tool in ["et-instrument", "et-trace"] {
+    for tool in ["et-instrument", "et-trace", "et-replay", "et-monitor"] {
         let script = bash.join(tool);
         command::quiet(Command::new("bash").arg("-n").arg(&script))?;
         for (shell, script) in [("zsh", zsh.join(format!("_{tool}"))), ("fish", fish.join(format!("{tool}.fish")))] {

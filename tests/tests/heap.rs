@@ -2,6 +2,7 @@
 //! own dump has.
 
 use std::collections::BTreeMap;
+use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
@@ -16,9 +17,16 @@ use xtask::jdks::Jdk;
 fn main() -> ExitCode {
     let cases: [(&str, lab::Case); 2] =
         [("dumps_at_three_moments", dumps_at_three_moments), ("as_in_the_dump_of_the_vm", as_in_the_dump_of_the_vm)];
-    let trials = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case));
-    lab::run(trials.collect()).exit_code()
+    let mut trials: Vec<_> = cases.into_iter().flat_map(|(name, case)| lab::on_each_jdk(name, case)).collect();
+    if let Some(trace) = env::var_os(TRACE) {
+        let case = move |lab: &Lab, _: &Jdk| dumps_of_that_trace(lab, Path::new(&trace));
+        trials.push(lab::on_jdk_unless(17, "dumps_of_that_trace", |_, _| None, case));
+    }
+    lab::run(trials).exit_code()
 }
+
+/// Names a trace whose dumps are compared as well: of a large program, which takes longer than tests may.
+const TRACE: &str = "ET_HEAP_TRACE";
 
 /// What `et-trace heap` shows, and the heap dump that it writes.
 struct Shown {
@@ -27,10 +35,9 @@ struct Shown {
 }
 
 impl Shown {
-    fn at(lab: &Lab, run: &Run, moment: &str, dump: &str) -> Result<Self> {
-        let dump = run.folder.join(dump);
+    fn at(lab: &Lab, trace: &Path, moment: &str, dump: PathBuf) -> Result<Self> {
         let mut heap = Command::new(lab.tools.et_trace());
-        heap.arg("heap").arg(&run.trace).args(["--at", moment, "--top", "100000", "--json", "--hprof"]).arg(&dump);
+        heap.arg("heap").arg(trace).args(["--at", moment, "--top", "100000", "--json", "--hprof"]).arg(&dump);
         let json = serde_json::from_str(&command::read(&mut heap)?).context("et-trace heap --json")?;
         Ok(Self { json, dump })
     }
@@ -51,30 +58,9 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let trees = |shown: &Shown| shown.classes().get("Heaps$Tree").copied().unwrap_or_default();
     let mut seen = Vec::new();
     for nth in 1..=3 {
-        let shown = Shown::at(lab, &run, &format!("method:Heaps.mark#{nth}"), &format!("et{nth}.hprof"))?;
-        compare(&shown, &hprof::count(&shown.dump)?)?;
-        match visual_vm(lab, &run, &shown.dump)? {
-            Some(counts) => compare(&shown, &counts).context("VisualVM's library")?,
-            None => {
-                lab.not_tested("heap dumps read by VisualVM's library", "Debian's package visualvm cannot be fetched")
-            }
-        }
-        match slurped(lab, &run, &shown.dump)? {
-            Some(slurped) => {
-                let there = hprof::count(&shown.dump)?.objects;
-                let plain = |all: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
-                    all.iter()
-                        .filter(|(name, _)| !name.contains('['))
-                        .map(|(name, count)| (name.clone(), *count))
-                        .collect()
-                };
-                let differ = differences(&plain(&there), &plain(&slurped));
-                ensure!(differ.is_empty(), "hprof-slurp: {differ:?}");
-                let all = |counts: &BTreeMap<String, u64>| -> u64 { counts.values().sum() };
-                ensure!(all(&there) == all(&slurped), "hprof-slurp: {} objects, not {}", all(&slurped), all(&there));
-            }
-            None => lab.not_tested("heap dumps read by hprof-slurp", "cargo install hprof-slurp failed"),
-        }
+        let dump = run.folder.join(format!("et{nth}.hprof"));
+        let shown = Shown::at(lab, &run.trace, &format!("method:Heaps.mark#{nth}"), dump)?;
+        others_read_the_same(lab, &shown)?;
         seen.push(trees(&shown));
     }
     // 31 nodes; without the left half 16; and ten times three more, of which eight remain: two take the places of others.
@@ -86,6 +72,46 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ]))?;
     ensure!(path.contains("class Heaps"), "{path}");
     run.clean()
+}
+
+fn dumps_of_that_trace(lab: &Lab, trace: &Path) -> Result<()> {
+    let folder = tempfile::tempdir_in(&lab.layout.target)?;
+    for moment in ["25%", "60%", "end"] {
+        // VisualVM's library keeps what it knows of a dump beside it, by name.
+        let dump = folder.path().join(format!("{}.hprof", moment.trim_end_matches('%')));
+        let shown = Shown::at(lab, trace, moment, dump)?;
+        eprintln!(
+            "{moment}: {} objects of {} classes, {} references",
+            shown.number("objects"),
+            shown.classes().len(),
+            shown.number("references")
+        );
+        others_read_the_same(lab, &shown).with_context(|| format!("at {moment}"))?;
+    }
+    Ok(())
+}
+
+/// Three readers that are not ours find in the dump what is shown.
+fn others_read_the_same(lab: &Lab, shown: &Shown) -> Result<()> {
+    let there = hprof::count(&shown.dump)?;
+    compare(shown, &there)?;
+    match visual_vm(lab, &shown.dump)? {
+        Some(counts) => compare(shown, &counts).context("VisualVM's library")?,
+        None => lab.not_tested("heap dumps read by VisualVM's library", "Debian's package visualvm cannot be fetched"),
+    }
+    let Some(slurped) = slurped(lab, &shown.dump)? else {
+        lab.not_tested("heap dumps read by hprof-slurp", "cargo install hprof-slurp failed");
+        return Ok(());
+    };
+    let plain = |all: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
+        all.iter().filter(|(name, _)| !name.contains('[')).map(|(name, count)| (name.clone(), *count)).collect()
+    };
+    let differ = differences(&plain(&there.objects), &plain(&slurped));
+    ensure!(differ.is_empty(), "hprof-slurp: {differ:?}");
+    let all = |counts: &BTreeMap<String, u64>| -> u64 { counts.values().sum() };
+    let (ours, theirs) = (all(&there.objects), all(&slurped));
+    ensure!(ours == theirs, "hprof-slurp: {theirs} objects, not {ours}");
+    Ok(())
 }
 
 /// The dump has the same objects of each class, but that mirrors are classes there.
@@ -114,7 +140,7 @@ fn differences(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> Ve
 /// The VM's own dump is made behind the third call of `mark`, after a full collection.
 fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "as_in_the_dump_of_the_vm", "facts/Heaps")?;
-    let shown = Shown::at(lab, &run, "method:Heaps.mark#4", "et.hprof")?;
+    let shown = Shown::at(lab, &run.trace, "method:Heaps.mark#4", run.folder.join("et.hprof"))?;
     let (ours, vms) = (shown.classes(), hprof::count(&run.folder.join("vm.hprof"))?);
     let own = |all: &BTreeMap<String, u64>| -> BTreeMap<String, u64> {
         // A lambda's class is named by its address.
@@ -136,7 +162,7 @@ fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 /// What VisualVM's library finds, from Debian's package.
-fn visual_vm(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<Counts>> {
+fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
     let folder = lab.layout.target.join("e2e/visualvm");
     let jar = folder.join("usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar");
     if !jar.is_file() {
@@ -154,7 +180,7 @@ fn visual_vm(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<Counts>> {
     }
     let source = program::programs(lab).join("facts/CountHprof.java");
     let mut count = Command::new(lab.compiler.java());
-    count.arg("-cp").arg(&jar).arg(source).arg(dump).current_dir(&run.folder);
+    count.arg("-cp").arg(&jar).arg(source).arg(dump);
     let mut counts = Counts::default();
     for line in command::read(&mut count)?.lines() {
         let mut words = line.split(' ');
@@ -170,7 +196,7 @@ fn visual_vm(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<Counts>> {
 }
 
 /// How many objects of each class the program `hprof-slurp` finds.
-fn slurped(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<BTreeMap<String, u64>>> {
+fn slurped(lab: &Lab, dump: &Path) -> Result<Option<BTreeMap<String, u64>>> {
     let root = lab.layout.target.join("e2e/hprof-slurp");
     let program = root.join("bin/hprof-slurp");
     if !program.is_file() {
@@ -180,7 +206,7 @@ fn slurped(lab: &Lab, run: &Run, dump: &Path) -> Result<Option<BTreeMap<String, 
             return Ok(None);
         }
     }
-    let out = run.folder.join("slurped.json");
+    let out = dump.with_extension("json");
     let mut slurp = Command::new(program);
     command::quiet(slurp.arg(dump).args(["--top", "1000000", "--json", "-o"]).arg(&out))?;
     let json: Value = serde_json::from_slice(&std::fs::read(&out)?)?;

@@ -18,6 +18,7 @@ fn main() -> ExitCode {
         lab::on_jdk_unless(FEATURE, "the_leak_is_on_the_overview", |_, jdk| no_javac(jdk), leak),
         lab::on_jdk_unless(FEATURE, "a_report_in_a_browser", no_browser, in_a_browser),
         lab::on_jdk_unless(FEATURE, "a_report_of_allocations_only_in_a_browser", no_browser, of_allocations),
+        lab::on_jdk_unless(FEATURE, "a_difference_in_a_browser", no_browser, of_two_runs),
         lab::on_jdk_unless(FEATURE, "libraries_of_reports_are_what_npm_has", |_, _| browser::without_npm(), bundle),
     ];
     lab::run(trials).exit_code()
@@ -32,6 +33,13 @@ const HOSTILE: &str = r#"
 public class Hostile {
     public static void main(String[] arguments) {
         Thread.currentThread().setName("</script><script>alert(1)</script><img src=x onerror=alert(2)>");
+        shop.Main.main(arguments);
+    }
+}
+
+class Twice {
+    public static void main(String[] arguments) {
+        shop.Main.main(arguments);
         shop.Main.main(arguments);
     }
 }
@@ -86,6 +94,23 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let growing = print(lab, &trace, &["--show", "suspects/growing", "--match", "shop.Line"])?;
     ensure!(growing.lines().any(|line| line.contains("shop.Page.<init>:15")), "{growing}");
     ensure!(!growing.contains("shop.ProductCache.page:25"), "rows that do not match are shown: {growing}");
+    // What was alive at a moment; it grew evenly.
+    let lines_at = |moment: &str| -> Result<u64> {
+        let alive = print(lab, &trace, &["--show", "alive/classes", "--at", moment, "--match", "shop.Line"])?;
+        // The class comes last, and its objects before it.
+        let row = alive.lines().find(|line| line.ends_with(" shop.Line")).with_context(|| alive.clone())?;
+        let objects = row.split_whitespace().rev().nth(1).context("no columns")?.replace(',', "");
+        objects.parse().with_context(|| alive.clone())
+    };
+    let (half, all) = (lines_at("50%")?, lines_at("end")?);
+    ensure!(all == 63_600 && (20_000..50_000).contains(&half), "{half} and {all} lines");
+    let refused = Command::new(lab.tools.et_trace())
+        .arg("report")
+        .arg(&trace)
+        .args(["--show", "alive", "--at", "method:a.B.c"])
+        .output()?;
+    let said = String::from_utf8_lossy(&refused.stderr);
+    ensure!(!refused.status.success() && said.contains("does not know when methods are entered"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--json"])?)?;
     let growing = &json["suspects"]["growing"][0];
     ensure!(growing["onlyGrew"] == true && growing["end"]["objects"] == 63_600, "{growing}");
@@ -132,6 +157,34 @@ fn of_allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     browse(lab, &page, "allocations-only", &["--without-deaths"])?;
     fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+fn of_two_runs(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (before, after) = (lab.folder(jdk, "report_before")?, lab.folder(jdk, "report_after")?);
+    let traces = [traced(lab, jdk, &before, "shop.Main", &[])?, traced(lab, jdk, &after, "Twice", &[])?];
+    let page = after.join("diff.html");
+    let mut diff = Command::new(lab.tools.et_trace());
+    let output = command::quiet(diff.arg("diff").args(&traces).arg("-o").arg(&page))?;
+    ensure!(output.stdout.is_empty(), "a page is written, and text as well");
+    let text = fs::read_to_string(&page)?;
+    // The second time the cache is full: pages are made for what has fallen out of it.
+    for said in [
+        "rather than",
+        "more</strong> than before",
+        "more</strong> is alive than before",
+        "shop.Page",
+        "et-trace diff ",
+    ] {
+        ensure!(text.contains(said), "the page does not say {said:?}");
+    }
+    // The command of a row prints the row.
+    let mut diff = Command::new(lab.tools.et_trace());
+    let rows = command::quiet(diff.arg("diff").args(&traces).args(["--match", "shop.Page"]))?;
+    let rows = String::from_utf8(rows.stdout)?;
+    ensure!(rows.contains("shop.Page") && !rows.contains("shop.SearchHandler.answer  "), "{rows}");
+    browse(lab, &page, "difference", &["--diff"])?;
+    fs::remove_dir_all(&before)?;
+    fs::remove_dir_all(&after).map_err(Into::into)
 }
 
 fn bundle(lab: &Lab, jdk: &Jdk) -> Result<()> {

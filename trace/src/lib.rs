@@ -32,6 +32,7 @@ pub mod names;
 pub mod naming;
 pub mod place;
 pub mod population;
+mod reading;
 pub mod record;
 pub mod records;
 pub mod recover;
@@ -41,6 +42,7 @@ mod store;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 pub mod text;
+pub mod text_writer;
 pub mod told;
 mod trace;
 pub mod types;

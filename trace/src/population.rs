@@ -20,6 +20,8 @@ macro_rules! columns {
     ($($(#[$doc:meta])* $name:ident $bit:literal: $column:ident $ty:ty,)*) => {
         impl Columns {
             $($(#[$doc])* pub const $name: Self = Self(1 << $bit);)*
+            /// Every column.
+            pub const ALL: Self = Self(0 $(| 1 << $bit)*);
         }
 
         /// Columns of some objects. Those that were not asked for are empty, the others have an entry for each object.

@@ -112,8 +112,8 @@ pub enum Record {
     Handle { method: MethodId, receiver: ObjectId, exception: ObjectId, thread: ThreadId },
     /// `D`: unreachable from here on; the thread's action was the last that kept it.
     Death { object: ObjectId, thread: ThreadId },
-    /// `R`: a stack of that thread held the object here.
-    Root { object: ObjectId, thread: ThreadId },
+    /// `R`: a use; a stack of that thread held the object here.
+    Use { object: ObjectId, thread: ThreadId },
 }
 
 /// The letters of all records, in the order in which totals are listed.
@@ -153,7 +153,7 @@ impl Record {
             Self::Throw { .. } => 9,
             Self::Handle { .. } => 10,
             Self::Death { .. } => 11,
-            Self::Root { .. } => 12,
+            Self::Use { .. } => 12,
         }
     }
 
@@ -181,7 +181,7 @@ impl Record {
             Self::ExitThrow { receiver, exception, .. }
             | Self::Throw { receiver, exception, .. }
             | Self::Handle { receiver, exception, .. } => [receiver, exception, NULL],
-            Self::Death { object, .. } | Self::Root { object, .. } => [object, NULL, NULL],
+            Self::Death { object, .. } | Self::Use { object, .. } => [object, NULL, NULL],
         }
     }
 
@@ -196,7 +196,7 @@ impl Record {
             | Self::Throw { thread, .. }
             | Self::Handle { thread, .. }
             | Self::Death { thread, .. }
-            | Self::Root { thread, .. } => thread,
+            | Self::Use { thread, .. } => thread,
         }
     }
 }

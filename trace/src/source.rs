@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::Read;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Deref, DerefMut};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,69 +12,18 @@ use thiserror::Error;
 
 use crate::batch::{self, Filler};
 use crate::file::{CutOff, ReadError, TraceFile};
-use crate::lifetimes::{
-    self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Limits, Played, Recording, Step, WeakFields,
-};
-use crate::record::{Clock, Record};
-use crate::resolve::{self, Context, Outcome, Visit};
+use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Lives, Played, WeakFields};
+use crate::reading::play;
+use crate::record::Record;
+use crate::resolve::{self, Context, Visit};
 use crate::text::{TextInputError, TextTrace};
 use crate::told::{Hold, Told};
 use crate::trace::Trace;
 use crate::types::Types;
 use crate::watch::Watcher;
 
-/// Where `D` records come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Deaths {
-    /// Worked out from the records; a text that has them keeps its own.
-    #[default]
-    Trace,
-    /// There are none.
-    None,
-}
-
-/// Deaths cannot be worked out of records that lack any of these: what an object is held by, and when it was used.
-const OF_DEATHS: [EventSet; 3] = [EventSet::ALLOC, EventSet::UPDATE, EventSet::METHOD];
-
-/// Why deaths cannot be known, if records are of these events only.
-pub fn deaths_unknown(events: EventSet) -> Option<String> {
-    if OF_DEATHS.into_iter().all(|needed| events.has(needed)) {
-        return None;
-    }
-    Some(format!("deaths cannot be known, and none are told: the classes have hooks for {events} events only"))
-}
-
-/// How to read: what is not asked for is not worked out.
-#[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
-pub struct Reading {
-    pub deaths: Deaths,
-    pub clock: Clock,
-    pub limits: Limits,
-    /// Also tell what holds objects although no record does: whoever takes all of it but the deaths down can work out the
-    /// deaths. A text may not know ([`Source::tells_holders`]).
-    pub holders: bool,
-    /// Also say of each record where it stands between threads and in time, if deaths are worked out. Without deaths, and
-    /// where they were worked out before, that is known anyway; a text does not have it.
-    pub places: bool,
-}
-
 pub use crate::batch::At;
-
-/// What is known once all records were seen.
-#[derive(Debug, Default)]
-pub struct Ending {
-    /// Totals and so on, deaths included.
-    pub outcome: Outcome,
-    /// All types of a text.
-    pub text_types: Types,
-    /// What the closing comments of a text say, as far as it is not counted again.
-    pub text_comments: Vec<String>,
-    /// What is not as it should be in a text.
-    pub warnings: Vec<String>,
-    /// What working out the deaths took.
-    pub cost: Option<Cost>,
-}
+pub use crate::reading::{Deaths, Ending, Reading, deaths_unknown};
 
 /// Why a trace cannot be read.
 #[derive(Debug, Error)]
@@ -83,9 +32,18 @@ pub enum SourceError {
     #[error(transparent)]
     Trace(#[from] ReadError),
     #[error(transparent)]
-    Text(#[from] TextInputError),
+    Text(TextInputError),
     #[error(transparent)]
     Lifetimes(LifetimesError),
+}
+
+impl From<TextInputError> for SourceError {
+    fn from(error: TextInputError) -> Self {
+        match error {
+            TextInputError::Lifetimes(error) => error.into(),
+            error => Self::Text(error),
+        }
+    }
 }
 
 impl From<LifetimesError> for SourceError {
@@ -101,8 +59,43 @@ impl From<LifetimesError> for SourceError {
 #[derive(Debug)]
 #[allow(missing_docs)]
 pub enum Source {
-    Trace(Box<Trace>),
+    Trace(Box<TraceSource>),
     Text(Box<TextTrace>),
+}
+
+/// The runtime's file, and who keeps what is worked out of it.
+#[derive(Debug)]
+pub struct TraceSource {
+    trace: Trace,
+    /// Keeps the deaths from one reading to the next, if somebody does.
+    pub lives: Option<Arc<dyn Lives>>,
+}
+
+impl TraceSource {
+    /// Opens a trace; `-` is standard input.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        Trace::open(path).map(Self::from)
+    }
+}
+
+impl Deref for TraceSource {
+    type Target = Trace;
+
+    fn deref(&self) -> &Trace {
+        &self.trace
+    }
+}
+
+impl DerefMut for TraceSource {
+    fn deref_mut(&mut self) -> &mut Trace {
+        &mut self.trace
+    }
+}
+
+impl From<Trace> for TraceSource {
+    fn from(trace: Trace) -> Self {
+        Self { trace, lives: None }
+    }
 }
 
 impl Source {
@@ -122,7 +115,7 @@ impl Source {
         } else if !kind.is_dir() {
             return Self::from_stream(path, file, names);
         }
-        Ok(Self::Trace(Box::new(Trace::open(path)?)))
+        Ok(TraceSource::open(path)?.into())
     }
 
     /// One that is in memory, in whatever form.
@@ -130,7 +123,7 @@ impl Source {
         if is_text(&bytes[..bytes.len().min(START)]) {
             return Self::from_stream(Path::new("text in memory"), bytes.as_slice(), None);
         }
-        Ok(Self::Trace(Box::new(Trace::from_file(TraceFile::from_bytes(bytes, None)?)?)))
+        Ok(Trace::from_file(TraceFile::from_bytes(bytes, None)?)?.into())
     }
 
     fn from_stream(name: &Path, mut stream: impl Read, names: Option<&Path>) -> Result<Self, SourceError> {
@@ -140,7 +133,7 @@ impl Source {
         if is_text {
             return Ok(Self::Text(Box::new(TextTrace::from_stream(name, whole, names)?)));
         }
-        Ok(Self::Trace(Box::new(Trace::from_file(TraceFile::from_stream(name, whole)?)?)))
+        Ok(Trace::from_file(TraceFile::from_stream(name, whole)?)?.into())
     }
 
     /// Who is told how far the reading has come.
@@ -148,6 +141,14 @@ impl Source {
         match self {
             Self::Trace(trace) => trace.file.watch(watcher),
             Self::Text(text) => text.watch(watcher),
+        }
+    }
+
+    /// The runtime's file, if it is one.
+    pub fn trace(&self) -> Option<&Trace> {
+        match self {
+            Self::Trace(trace) => Some(trace),
+            Self::Text(_) => None,
         }
     }
 
@@ -241,7 +242,7 @@ impl Source {
     pub(crate) fn fill(&self, reading: Reading, filler: Filler) -> Result<Ending, SourceError> {
         match self {
             Self::Trace(trace) => fill(trace, reading, filler),
-            Self::Text(text) => text.fill(reading, filler),
+            Self::Text(text) => Ok(text.fill(reading, filler)?),
         }
     }
 }
@@ -263,25 +264,7 @@ pub(crate) fn ending_of_stopped(ending: Result<Ending, SourceError>) -> Ending {
     ending
 }
 
-/// [`Source::for_each`] of the runtime's file.
-pub fn for_each(
-    trace: &Trace,
-    reading: Reading,
-    mut visit: impl FnMut(&Record, &At<'_>) -> ControlFlow<()>,
-) -> Result<Ending, SourceError> {
-    let reading = Reading { holders: false, ..reading };
-    through(
-        &trace.types,
-        reading,
-        |filler| fill(trace, reading, filler),
-        |told, at| match told {
-            Told::Record(record) => visit(record, at),
-            Told::Hold(_) => ControlFlow::Continue(()),
-        },
-    )
-}
-
-fn fill(trace: &Trace, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
+fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
     let mut ending = Ending::default();
     let unknown = deaths_unknown(trace.events).filter(|_| reading.deaths == Deaths::Trace);
     if reading.deaths == Deaths::None || unknown.is_some() {
@@ -314,7 +297,7 @@ fn fill(trace: &Trace, reading: Reading, mut filler: Filler) -> Result<Ending, S
         let Some(recording) = recording else { return Ok(ending) };
         let mut keeper = Kept::of(trace);
         let (cost, stopped) =
-            replay(&recording, &to_the_end, |played| keeper.played(played), (&mut filler, reading.holders))?;
+            play(&recording, &to_the_end, |played| keeper.played(played), (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
         // Nothing is kept of a reading that somebody broke off, however much of it was read ahead.
         ending.outcome.stopped = stopped || (keeper.0.is_some() && !filler.wait_until_taken());
@@ -335,52 +318,15 @@ impl Visit for OnlyRecords<'_> {
     }
 }
 
-/// Fills in all that was taken down, and the deaths; what holds objects only if that is wanted. What is held to the end is no
-/// step of its own. `see` gets what is played before that. Says also whether it was broken off.
-pub(crate) fn replay(
-    recording: &Recording,
-    to_the_end: &[(u64, Hold)],
-    mut see: impl FnMut(&Played<'_>),
-    (filler, holders): (&mut Filler, bool),
-) -> Result<(Cost, bool), LifetimesError> {
-    let mut to_the_end = to_the_end.iter().peekable();
-    let mut stopped = false;
-    let cost = recording.replay_steps(|played| {
-        see(&played);
-        let flow = match played {
-            Played::Time(_) => ControlFlow::Continue(()),
-            Played::At(place) => {
-                filler.at(place);
-                ControlFlow::Continue(())
-            }
-            Played::Found(record) => filler.push(Told::Record(*record)),
-            Played::Step(number, step) => {
-                while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
-                    _ = filler.push(Told::Hold(*hold));
-                }
-                // Each by itself, as `push` says.
-                match *step {
-                    Step::Record(record) => filler.push(Told::Record(record)),
-                    Step::WeakUpdate { old, origin, target, slot, thread } => {
-                        filler.push(Told::Record(Record::Update { old, origin, target, slot, thread }))
-                    }
-                    Step::Held { .. } | Step::Initial { .. } if !holders => ControlFlow::Continue(()),
-                    _ => filler.push(step.told()),
-                }
-            }
-        };
-        stopped = flow.is_break();
-        flow
-    })?;
-    if !stopped {
-        to_the_end.for_each(|(_, hold)| _ = filler.push(Told::Hold(*hold)));
+impl From<TraceSource> for Source {
+    fn from(trace: TraceSource) -> Self {
+        Self::Trace(Box::new(trace))
     }
-    Ok((cost, stopped))
 }
 
 impl From<Trace> for Source {
     fn from(trace: Trace) -> Self {
-        Self::Trace(Box::new(trace))
+        TraceSource::from(trace).into()
     }
 }
 
@@ -391,7 +337,7 @@ impl From<TextTrace> for Source {
 }
 
 /// What was found before, if that was kept. It cost nothing now.
-fn known(trace: &Trace) -> Option<(AllKnown<'_>, Cost)> {
+fn known(trace: &TraceSource) -> Option<(AllKnown<'_>, Cost)> {
     let Earlier { found, held_by_stacks } = trace.lives.as_ref()?.earlier()?;
     Some((found, Cost { held_by_stacks, ..Cost::default() }))
 }
@@ -400,7 +346,7 @@ fn known(trace: &Trace) -> Option<(AllKnown<'_>, Cost)> {
 struct Kept(Option<Box<dyn Keeper>>);
 
 impl Kept {
-    fn of(trace: &Trace) -> Self {
+    fn of(trace: &TraceSource) -> Self {
         Self(trace.lives.clone().and_then(|lives| lives.keeper()))
     }
 

@@ -16,7 +16,6 @@ use rustc_hash::FxHashMap;
 use crate::classes::{Class, Classes};
 use crate::dynamic;
 use crate::file::{ReadError, TraceFile};
-use crate::lifetimes::Lives;
 use crate::names::Names;
 use crate::types::Types;
 
@@ -64,8 +63,6 @@ pub struct Trace {
     pub problems: Vec<Problem>,
     /// What all classes of the run have hooks for.
     pub events: EventSet,
-    /// Keeps the deaths from one reading to the next, if somebody does.
-    pub lives: Option<Arc<dyn Lives>>,
 }
 
 impl Trace {
@@ -101,7 +98,7 @@ impl Trace {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
-        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, problems, events, lives: None })
+        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, problems, events })
     }
 
     /// Calls `visit` for each initial object.

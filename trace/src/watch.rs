@@ -196,8 +196,13 @@ mod tests {
         };
         let mut text = Vec::new();
         let source = Source::from(trace);
-        crate::text::write(&source, Dialect::Et, Reading { deaths: Deaths::None, ..Reading::default() }, &mut text)
-            .unwrap();
+        crate::text_writer::write(
+            &source,
+            Dialect::Et,
+            Reading { deaths: Deaths::None, ..Reading::default() },
+            &mut text,
+        )
+        .unwrap();
         assert_eq!(read(source), ["looking ahead", "reading events", "finding last uses", "finding deaths"]);
         let text = TextTrace::from_text(std::str::from_utf8(&text).unwrap(), None);
         assert_eq!(read(Source::from(text)), ["reading records", "finding last uses", "finding deaths"]);

@@ -9,7 +9,7 @@ use anyhow::{Context, Result};
 
 use crate::command;
 use crate::jdks::{self, Jdk};
-use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
+use crate::layout::{DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools};
 use crate::plugins;
 use crate::runtime_java;
 
@@ -25,11 +25,47 @@ pub fn run(layout: &Layout) -> Result<Tools> {
     fs::create_dir_all(tools.lib()).context("cannot make target/et/lib")?;
     place(&release.join("et-instrument"), &tools.et_instrument())?;
     place(&release.join("et-trace"), &tools.et_trace())?;
+    place(&release.join("et-replay"), &tools.et_replay())?;
+    place(&release.join("et-monitor"), &tools.et_monitor())?;
     place(&release.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
+    place(&release.join(JVMPI_LIBRARY), &tools.lib().join(JVMPI_LIBRARY))?;
+    place(&release.join(MONITOR_LIBRARY), &tools.lib().join(MONITOR_LIBRARY))?;
     heap_proxy(layout, &compiler, &tools)?;
+    ddm_jar(layout, &compiler, &tools)?;
     plugins::build(layout, &compiler, &tools)?;
     eprintln!("built {}", tools.root.display());
     Ok(tools)
+}
+
+/// As [`run`], and last what takes long to compile and what no other tool needs: MMTk's collectors for `et-replay collect`, and allocators in C
+/// and C++ for `et-replay allocate`.
+pub fn all(layout: &Layout) -> Result<Tools> {
+    let tools = run(layout)?;
+    let _alone = lock(&layout.target, || eprintln!("another cargo xtask build runs here, waiting"))?;
+    let apart = |folder: &str, program: &Path, lacks: &str| {
+        let name = program.file_name().unwrap_or_default();
+        let built = command::run(&mut cargo_apart(layout, folder, "build"))
+            .and_then(|()| place(&layout.target.join("release").join(name), program));
+        if let Err(error) = built {
+            let name = name.display();
+            eprintln!("{name} was not built, so there is no {lacks}; all else is complete: {error:#}");
+        }
+    };
+    apart("collect", &tools.et_collect(), "et-replay collect");
+    if command::exists("c++") {
+        apart("allocators", &tools.et_allocate(), "et-replay allocate --allocator jemalloc,mimalloc,snmalloc");
+    } else {
+        eprintln!("there is no C++ compiler (c++): et-allocate was not built, all else is complete");
+    }
+    Ok(tools)
+}
+
+/// A command of cargo's for a crate that is a workspace of its own.
+pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args([verb, "--release", "--locked", "--manifest-path"]).arg(format!("{folder}/Cargo.toml"));
+    cargo.arg("--target-dir").arg(&layout.target).current_dir(&layout.repo);
+    cargo
 }
 
 /// Nobody else has this at the same time. `waiting` is called if somebody has it now.
@@ -57,7 +93,9 @@ pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
 fn cargo_build(layout: &Layout) -> Result<()> {
     let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut build = Command::new(cargo);
-    build.args(["build", "--release", "--locked", "-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-runtime"]);
+    build.args(["build", "--release", "--locked"]);
+    build.args(["-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-replay", "-p", "et-runtime", "-p", "et-jvmpi"]);
+    build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent"]);
     command::run(build.current_dir(&layout.repo))
 }
 
@@ -66,6 +104,13 @@ fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     fs::create_dir_all(&fresh).context("cannot make target/heap-proxy")?;
     runtime_java::build(&compiler.home, &layout.repo, &fresh)?;
     HEAP_PROXY_JARS.iter().try_for_each(|jar| place(&fresh.join(jar), &tools.lib().join(jar)))
+}
+
+fn ddm_jar(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
+    let fresh = layout.target.join("ddm-java");
+    fs::create_dir_all(&fresh).context("cannot make target/ddm-java")?;
+    let jar = runtime_java::ddm(&compiler.home, &layout.repo, &fresh)?;
+    place(&jar, &tools.lib().join(DDM_JAR))
 }
 
 /// Copies a file to its place unless the same bytes are there already: instrumented JDKs are cached by what

@@ -65,6 +65,26 @@ impl Tools {
         self.root.join("bin/et-trace")
     }
 
+    /// The replayer of traces.
+    pub fn et_replay(&self) -> PathBuf {
+        self.root.join("bin/et-replay")
+    }
+
+    /// The monitor of running VMs.
+    pub fn et_monitor(&self) -> PathBuf {
+        self.root.join("bin/et-monitor")
+    }
+
+    /// MMTk's collectors, which `et-replay collect` starts.
+    pub fn et_collect(&self) -> PathBuf {
+        self.root.join("bin/et-collect")
+    }
+
+    /// Allocators, which `et-replay allocate` starts.
+    pub fn et_allocate(&self) -> PathBuf {
+        self.root.join("bin/et-allocate")
+    }
+
     /// The native half of the runtime and the Java half's jars.
     pub fn lib(&self) -> PathBuf {
         self.root.join("lib/elephant-tracks")
@@ -80,6 +100,15 @@ impl Tools {
 
 /// The native half's file name.
 pub const RUNTIME_LIBRARY: &str = "libet_runtime.so";
+
+/// The host for agents of JVMPI.
+pub const JVMPI_LIBRARY: &str = "libet_jvmpi.so";
+
+/// The agent that lets monitors look into a VM.
+pub const MONITOR_LIBRARY: &str = "libet_monitor.so";
+
+/// What programs need for chunks of their own.
+pub const DDM_JAR: &str = "et-ddm.jar";
 
 /// The Java half, one jar for each range of Java versions.
 pub const HEAP_PROXY_JARS: [&str; 4] =

@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, completeness, cost, deaths, demo, dist, docs, jdks, layout::Layout, loom, memory, programs,
-    reading, setup, startup, test, verify_world,
+    assets, bench, build, command, completeness, cost, deaths, demo, dist, docs, jdks, jvmpi, layout::Layout, loom,
+    memory, programs, reading, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.
@@ -46,6 +46,14 @@ enum Chore {
     Memory(memory::Options),
     /// Test passing events to the writer in all orders of threads
     Loom,
+    /// Run an agent of JVMPI that does everything at once, many times, with each collector
+    Jvmpi {
+        /// Runs with each collector, on two JDKs
+        #[arg(long, default_value_t = 10)]
+        runs: u32,
+    },
+    /// Run a hundred programs made at random on each of MMTk's collectors, checked after each collection
+    Collectors,
     /// Make an archive to unpack anywhere, and a Debian package
     Dist(dist::Options),
     /// Bundle the JavaScript libraries of reports anew (needs npm)
@@ -72,7 +80,11 @@ fn run(chore: Chore) -> Result<ExitCode> {
     }
     let layout = Layout::find()?;
     match chore {
-        Chore::Build => build::run(&layout).map(drop),
+        Chore::Build => build::all(&layout).map(drop),
+        Chore::Collectors => {
+            let mut tests = build::cargo_apart(&layout, "collect", "test");
+            command::run(tests.args(["--features", "faults"]))
+        }
         Chore::Demo => demo::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),
         Chore::Bench(options) => bench::run(&layout, &options),
@@ -83,6 +95,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Reading(options) => reading::run(&layout, &options),
         Chore::Memory(options) => memory::run(&layout, &options),
         Chore::Loom => loom::run(&layout),
+        Chore::Jvmpi { runs } => jvmpi::run(&layout, runs),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Dist(options) => dist::run(&layout, &options),

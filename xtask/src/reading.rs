@@ -29,6 +29,9 @@ pub struct Options {
     /// Use the tools as they were built last
     #[arg(long)]
     no_build: bool,
+    /// Only what reads the whole trace once: for traces that take minutes to read
+    #[arg(long)]
+    brief: bool,
     /// Keep the traces, and read those that an earlier call kept: before and after a change
     #[arg(long)]
     keep: bool,
@@ -50,6 +53,15 @@ const COMMANDS: [&[&str]; 9] = [
     &["summary"],
     &["summary", "--top", "4"],
 ];
+
+/// What is measured of large traces. The second makes the life table, which those behind it use.
+const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["validate"], &["summary", "--top", "4"]];
+
+impl Options {
+    fn commands(&self) -> &'static [&'static [&'static str]] {
+        if self.brief { &BRIEF } else { &COMMANDS }
+    }
+}
 
 /// A trace, and what each command took to read it.
 struct Measured {
@@ -76,7 +88,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     for &scale in &options.scale {
         let trace = folder.join(format!("{}-{scale}.ettrace", workload.name));
         if options.keep && trace.exists() {
-            measured.push(read(&tools, &trace, scale, &folder)?);
+            measured.push(read(&tools, &trace, scale, &folder, options.commands())?);
             continue;
         }
         let runner = Runner::new(layout, &folder, scale, &compiler, &jdk)?;
@@ -88,7 +100,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let _ = fs::remove_file(&trace);
         eprintln!("{}: tracing at scale {scale}", workload.name);
         cost::of(&runner.rewritten(&workload, &traced.java(), &parts, &traced.options(&trace)), &folder)?;
-        let read = read(&tools, &trace, scale, &folder);
+        let read = read(&tools, &trace, scale, &folder, options.commands());
         if !options.keep {
             fs::remove_file(&trace)?;
         }
@@ -102,29 +114,30 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Measured> {
+fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, commands: &[&[&str]]) -> Result<Measured> {
     let lives = et_files::lives_of(trace);
     let _ = fs::remove_dir_all(&lives);
-    let measured = read_all(tools, trace, scale, folder);
+    let measured = read_all(tools, trace, scale, folder, commands);
     let _ = fs::remove_dir_all(&lives);
     measured
 }
 
-fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Measured> {
-    let summary = instrumented::summary(tools, trace, 1)?;
-    let number = |value: &Value| value.as_u64().context("the summary lacks a number");
-    let of_kind = |kind: &str| summary["records"][kind].as_u64().unwrap_or(0);
-    let heaps = summary["gcs"].as_array().into_iter().flatten().filter_map(|gc| gc["heapUsedBytes"].as_u64());
+fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, commands: &[&[&str]]) -> Result<Measured> {
     let mut costs = Vec::new();
-    for arguments in COMMANDS {
+    for arguments in commands {
         let shown = arguments.join(" ");
         eprintln!("et-trace {shown}");
         let mut command = Command::new(tools.et_trace());
-        command.args(arguments);
+        command.args(*arguments);
         // What is written costs as well, but no disk.
         command.args((arguments[0] == "text").then_some(["-o", "/dev/null"]).into_iter().flatten()).arg(trace);
         costs.push(cost::of(&command, folder).with_context(|| shown)?);
     }
+    // Now that the life table is there, which some command has made.
+    let summary = instrumented::summary(tools, trace, 1)?;
+    let number = |value: &Value| value.as_u64().context("the summary lacks a number");
+    let of_kind = |kind: &str| summary["records"][kind].as_u64().unwrap_or(0);
+    let heaps = summary["gcs"].as_array().into_iter().flatten().filter_map(|gc| gc["heapUsedBytes"].as_u64());
     let records = number(&summary["records"]["total"])?;
     ensure!(records > 0, "the trace is empty");
     Ok(Measured {
@@ -140,10 +153,11 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path) -> Result<Me
 fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
     let scales: Vec<String> = options.scale.iter().map(u32::to_string).collect();
     let mut text = format!(
-        "`cargo xtask reading --program {} --scale {} --jdk {}`, JDK {version}.\n",
+        "`cargo xtask reading --program {} --scale {} --jdk {}{}`, JDK {version}.\n",
         options.program,
         scales.join(","),
-        options.jdk
+        options.jdk,
+        if options.brief { " --brief" } else { "" }
     );
     for Measured { scale, records, objects, trace_bytes, heap, costs } in measured {
         let millions = *records as f64 / 1e6;
@@ -155,7 +169,7 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
             *trace_bytes as f64 / 1e6,
             *heap as f64 / 1e6
         );
-        for (arguments, Cost { seconds, processor, resident }) in COMMANDS.iter().zip(costs) {
+        for (arguments, Cost { seconds, processor, resident }) in options.commands().iter().zip(costs) {
             text += &format!(
                 "| `{}` | {seconds:.1} | {processor:.1} | {:.2} | {:.1} | {:.0} |\n",
                 arguments.join(" "),
@@ -174,8 +188,15 @@ mod tests {
 
     #[test]
     fn the_table_has_a_row_for_each_command() {
-        let options =
-            Options { program: "h2".into(), scale: vec![6], jdk: 17, no_build: true, markdown: None, keep: false };
+        let options = Options {
+            program: "h2".into(),
+            scale: vec![6],
+            jdk: 17,
+            no_build: true,
+            brief: false,
+            markdown: None,
+            keep: false,
+        };
         let costs = vec![Cost { seconds: 10.0, processor: 15.0, resident: 2e8 }; COMMANDS.len()];
         let measured = [Measured {
             scale: 6,

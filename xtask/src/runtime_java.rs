@@ -43,11 +43,30 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
             }
         }
         let jar = out_dir.join(format!("heap-proxy-{}.jar", variant.name));
-        let mut pack = Command::new(javac_home.join("bin/jar"));
-        // A fixed time, and no manifest with the version of the packing JDK: the same sources give the same bytes.
-        pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(&jar);
-        command::quiet(pack.arg("-C").arg(&classes).arg("java/lang"))?;
+        pack(javac_home, &jar, &classes, "java/lang")?;
     }
+    Ok(())
+}
+
+/// Writes `et-ddm.jar`, what programs need for chunks of their own, for Java 8 and later.
+pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
+    let classes = out_dir.join("classes");
+    if classes.exists() {
+        fs::remove_dir_all(&classes).with_context(|| format!("cannot empty {}", classes.display()))?;
+    }
+    let mut javac = Command::new(javac_home.join("bin/javac"));
+    javac.args(["--release", "8", "-Xlint:-options", "-g", "-d"]).arg(&classes);
+    command::quiet(javac.args(java_files(&repo.join("monitor/java"))?))?;
+    let jar = out_dir.join("et-ddm.jar");
+    pack(javac_home, &jar, &classes, "org")?;
+    Ok(jar)
+}
+
+fn pack(javac_home: &Path, jar: &Path, classes: &Path, folder: &str) -> Result<()> {
+    let mut pack = Command::new(javac_home.join("bin/jar"));
+    // A fixed time, and no manifest with the version of the packing JDK: the same sources give the same bytes.
+    pack.args(["--create", "--no-manifest", "--date=2000-01-01T00:00:00+00:00", "--file"]).arg(jar);
+    command::quiet(pack.arg("-C").arg(classes).arg(folder))?;
     Ok(())
 }
 

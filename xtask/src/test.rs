@@ -1,6 +1,7 @@
 //! `cargo xtask test`: what CI runs, in the order in which it fails fastest.
 
 use std::env;
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
@@ -33,6 +34,8 @@ const OPTIONAL: [(&str, &str); 4] = [
 
 /// Runs it all; behind the test runner's summary comes what was not tested.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    say_room(&layout.target);
+    say_room(&env::temp_dir());
     setup::for_tests(layout)?;
     if !options.no_lints {
         command::run(cargo(layout).args(["fmt", "--all", "--check"]))?;
@@ -46,7 +49,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             "warnings",
         ]))?;
     }
-    build::run(layout)?;
+    build::all(layout)?;
     say_jdks(layout)?;
     let skips = Skips::of(layout);
     skips.clear()?;
@@ -65,6 +68,20 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     // Tests that were not chosen are in it, too: the reason is the same.
     eprint!("{}", skips.table()?);
     outcome
+}
+
+/// Bytes that `target` has after all tests, and those that single tests have there and in the temporary folder meanwhile.
+const ROOM: u64 = 30 << 30;
+
+/// A full disk fails tests of many kinds, and not all of them say so.
+fn say_room(folder: &Path) {
+    let there = folder.ancestors().find(|folder| folder.is_dir());
+    let Some(Ok(system)) = there.map(rustix::fs::statvfs) else { return };
+    let free = system.f_bavail.saturating_mul(system.f_frsize);
+    if free < ROOM {
+        let (free, room) = (free >> 30, ROOM >> 30);
+        eprintln!("note: {} has {free} GB left; all tests together may take up to {room}", folder.display());
+    }
 }
 
 /// The JDKs that there are to test with.

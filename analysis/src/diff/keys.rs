@@ -103,6 +103,11 @@ impl Keys {
         })
     }
 
+    /// Caller and method of each context but the empty stack; callers are before those that they call.
+    pub fn chains(&self) -> &[(u32, u32)] {
+        &self.chains
+    }
+
     /// The methods of a context, innermost first.
     pub fn methods(&self, mut context: u32) -> Vec<&str> {
         let mut methods = Vec::new();

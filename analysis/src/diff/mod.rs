@@ -4,22 +4,30 @@
 mod condition;
 mod keys;
 mod render;
+mod stacks;
+#[cfg(test)]
+mod tests;
 
 use std::cmp::Reverse;
 use std::io;
 
+use et_names::MethodId;
 use et_trace::model::ContextId;
 use et_trace::population::{Columns, Population, Rows};
+use et_trace::source::Source;
 use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 use crate::amount::Amount;
+use crate::flame::FrameKind;
 use crate::fold::fold;
 use crate::labels::Labels;
 use crate::profile::profile;
+use crate::summary::code::Code;
 pub use condition::{BadCondition, Condition};
 use keys::{Keys, stable};
-pub use render::render;
+pub use render::{more, more_bytes, relative, render, spread};
+pub use stacks::Counted;
 
 /// What is compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -48,6 +56,8 @@ struct Run {
 #[derive(Debug, Default)]
 pub struct Differ {
     keys: Keys,
+    /// Whose code methods are, by the numbers of their names.
+    kinds: FxHashMap<u32, FrameKind>,
     sides: [Vec<Run>; 2],
 }
 
@@ -105,6 +115,11 @@ impl Change {
         let [before, after] =
             [self.before.median, self.after.median].map(|value| i64::try_from(value).unwrap_or(i64::MAX));
         after - before
+    }
+
+    /// Whether runs of one side differ by as much.
+    fn is_noise(&self, has_several: bool) -> bool {
+        has_several && self.before.overlaps(self.after)
     }
 }
 
@@ -167,6 +182,17 @@ pub struct Diff {
     pub contexts: Table,
 }
 
+/// What of a difference is listed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Show {
+    /// What changed by less than that share of all bytes is left out.
+    pub least_share: f64,
+    /// Lines of each table.
+    pub top: usize,
+    /// Only what has this in its class or in one of its methods.
+    pub matching: Option<String>,
+}
+
 /// Points at which the peak is looked for.
 const POINTS: usize = 1024;
 
@@ -207,9 +233,15 @@ impl Numbers {
 
 impl Differ {
     /// Takes a run.
-    pub fn add(&mut self, side: Side, population: &Population, labels: Labels<'_>) -> io::Result<()> {
+    pub fn add(&mut self, side: Side, source: &Source, population: &Population) -> io::Result<()> {
         let mut run = Run { peak: peak(population)?, ..Run::default() };
-        let keys = &mut self.keys;
+        let (labels, mut code) = (Labels::of(source, population), Code::of(source));
+        let (keys, kinds) = (&mut self.keys, &mut self.kinds);
+        let mut name = |keys: &mut Keys, method: MethodId| {
+            let name = keys.name(&labels.method(method));
+            kinds.entry(name).or_insert_with(|| code.origin(method).into());
+            name
+        };
         // Contexts of the trace as those that all runs share, callers first.
         let mut contexts: Vec<u32> = Vec::with_capacity(population.contexts.len());
         let mut methods: FxHashMap<u32, u32> = FxHashMap::default();
@@ -217,8 +249,7 @@ impl Differ {
             let shared = if id == ContextId::EMPTY {
                 0
             } else {
-                let method =
-                    *methods.entry(context.method.0).or_insert_with(|| keys.name(&labels.method(context.method)));
+                let method = *methods.entry(context.method.0).or_insert_with(|| name(keys, context.method));
                 keys.call(contexts[context.caller.0 as usize], method)
             };
             contexts.push(shared);
@@ -230,7 +261,7 @@ impl Differ {
             let class = *classes.entry(origin.class.0).or_insert_with(|| keys.name(&labels.class(origin.class)));
             let method =
                 *places.entry(origin.site.0).or_insert_with(|| match labels.naming().method_of_site(origin.site) {
-                    Some(method) => keys.name(&labels.method(method)),
+                    Some(method) => name(keys, method),
                     None => keys.stable_name(labels.site(et_names::SiteId(0))),
                 });
             run.total.add(&numbers);
@@ -249,9 +280,9 @@ impl Differ {
         Ok(())
     }
 
-    /// What changed by `least_share` of all bytes at least; `top` of each kind. With several runs of a side, what changed lies
-    /// outside what the runs of the other side differ by.
-    pub fn diff(&self, least_share: f64, top: usize) -> Diff {
+    /// What changed. With several runs of a side, what changed lies outside what the runs of the other side differ by.
+    pub fn diff(&self, show: &Show) -> Diff {
+        let least_share = show.least_share;
         let class = |&class: &u32| (self.keys.text(class).to_owned(), None, None);
         let site = |&(method, class): &(u32, u32)| {
             (self.keys.text(class).to_owned(), Some(self.keys.text(method).to_owned()), None)
@@ -272,10 +303,14 @@ impl Differ {
             least_share,
             total,
             peak_bytes: self.change(|run| run.peak),
-            classes: self.table(|run| &run.classes, least, top, class),
-            sites: self.table(|run| &run.sites, least, top, site),
-            contexts: self.table(|run| &run.contexts, least, top, context),
+            classes: self.table(|run| &run.classes, least, show, class),
+            sites: self.table(|run| &run.sites, least, show, site),
+            contexts: self.table(|run| &run.contexts, least, show, context),
         }
+    }
+
+    fn has_several(&self) -> bool {
+        self.sides.iter().any(|runs| runs.len() > 1)
     }
 
     /// The changes of one class, by its name.
@@ -302,31 +337,44 @@ impl Differ {
         }
     }
 
+    /// All that any of the runs has, in order.
+    fn keys_of<'a, K: Ord + Copy + 'a>(&'a self, of: impl Fn(&'a Run) -> &'a FxHashMap<K, Numbers>) -> Vec<K> {
+        let mut keys: Vec<K> = self.sides.iter().flatten().flat_map(|run| of(run).keys().copied()).collect();
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
     fn table<'a, K: std::hash::Hash + Eq + Ord + Copy + 'a>(
         &'a self,
         of: impl Fn(&'a Run) -> &'a FxHashMap<K, Numbers>,
         least: [i64; 2],
-        top: usize,
+        show: &Show,
         name: impl Fn(&K) -> (String, Option<String>, Option<Vec<String>>),
     ) -> Table {
-        let runs = || self.sides.iter().flatten();
-        let mut keys: Vec<K> = runs().flat_map(|run| of(run).keys().copied()).collect();
-        keys.sort_unstable();
-        keys.dedup();
+        let keys = self.keys_of(&of);
         let all = keys.len();
-        let has_several = self.sides.iter().any(|runs| runs.len() > 1);
-        let counts = |change: &Change, least: i64| {
-            change.by().abs() >= least.max(1) && !(has_several && change.before.overlaps(change.after))
-        };
+        let has_several = self.has_several();
+        let counts = |change: &Change, least: i64| change.by().abs() >= least.max(1) && !change.is_noise(has_several);
         let mut changed: Vec<(K, Changes)> = keys
             .into_iter()
             .map(|key| (key, self.changes(|run| of(run).get(&key))))
             .filter(|(_, changes)| counts(&changes.bytes, least[0]) || counts(&changes.alive_bytes, least[1]))
             .collect();
+        if let Some(text) = &show.matching {
+            changed.retain(|(key, _)| {
+                let (ty, method, callers) = name(key);
+                [Some(ty), method]
+                    .into_iter()
+                    .flatten()
+                    .chain(callers.into_iter().flatten())
+                    .any(|name| name.contains(text))
+            });
+        }
         let weight = |changes: &Changes| changes.bytes.by().unsigned_abs().max(changes.alive_bytes.by().unsigned_abs());
         changed.sort_by_key(|(key, changes)| (Reverse(weight(changes)), *key));
         let count = changed.len();
-        changed.truncate(top);
+        changed.truncate(show.top);
         let lines = changed
             .into_iter()
             .map(|(key, changes)| {

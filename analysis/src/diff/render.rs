@@ -8,14 +8,15 @@ use super::{Change, Diff, Line, Spread, Table};
 use crate::table::{more as and_more, table};
 
 /// `+1.5 MiB`, `-3 B`, `0`.
-fn more_bytes(by: i64) -> String {
+pub fn more_bytes(by: i64) -> String {
     match by {
         0 => "0".to_owned(),
         by => format!("{}{}", if by < 0 { "-" } else { "+" }, bytes(by.unsigned_abs())),
     }
 }
 
-fn more(by: i64) -> String {
+/// `+1,500`, `-3`, `0`.
+pub fn more(by: i64) -> String {
     match by {
         0 => "0".to_owned(),
         by => format!("{}{}", if by < 0 { "-" } else { "+" }, number(by.unsigned_abs())),
@@ -23,7 +24,7 @@ fn more(by: i64) -> String {
 }
 
 /// `+12.5 %`; `new`, `gone`.
-fn relative(change: &Change) -> String {
+pub fn relative(change: &Change) -> String {
     match (change.before.median, change.after.median) {
         (0, 0) => String::new(),
         (0, _) => "new".to_owned(),
@@ -32,7 +33,8 @@ fn relative(change: &Change) -> String {
     }
 }
 
-fn spread(of: Spread, show: impl Fn(u64) -> String) -> String {
+/// The median, with the least and the most if they differ.
+pub fn spread(of: Spread, show: impl Fn(u64) -> String) -> String {
     if of.min == of.max {
         show(of.median)
     } else {

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use et_trace::record::AllocKind;
 use et_trace::record::Record;
 use et_trace::source::{Deaths, Reading, Source, SourceError};
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 /// A moment of the run.
@@ -94,7 +95,7 @@ impl fmt::Display for Moment {
 }
 
 /// How the clock and the time of the day went together, from the first record to the last.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Timeline {
     /// Nanoseconds since the start and ticks, both growing: where chunks of events began, and the end.
     points: Vec<(u64, u64)>,

@@ -17,7 +17,7 @@ pub struct Path {
     /// The same for programs: `static`, `receiver`, `exception`, `thread`, `loader`, `constant`, `vm`, `class` or `local`.
     pub root_kind: &'static str,
     /// The objects on the way, that which is held from outside first, the one that was asked for last.
-    pub steps: Vec<Step>,
+    pub steps: Vec<PathStep>,
     /// How many that were asked for are reached this way.
     pub objects: u64,
     /// Their bytes.
@@ -27,7 +27,7 @@ pub struct Path {
 /// An object on the way.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[allow(missing_docs)]
-pub struct Step {
+pub struct PathStep {
     /// The slot of the object before that holds it: a field's name, or an element. None of the first.
     pub via: Option<String>,
     /// Its id as in texts of the trace. Of several ways that are told as one it is that of the first.
@@ -191,7 +191,7 @@ fn path(snapshot: &Snapshot<'_>, root: Option<Root>, way: &[(u32, u32)], (object
         let via = before.map(|before| via_text(snapshot, snapshot.via(before, slot)));
         before = Some(Node(node));
         let object = format!("{:x}", snapshot.object(Node(node)).id.0);
-        Step { via, object, class: snapshot.class_text(Node(node)) }
+        PathStep { via, object, class: snapshot.class_text(Node(node)) }
     };
     let steps = way.iter().map(step).collect();
     let kind = root.map(|root| root.kind);

@@ -484,10 +484,7 @@ impl<'h, 'a> Freezing<'h, 'a> {
         taken: Taken,
     ) -> Snapshot<'a> {
         let mut wanted: FxHashSet<u32> = threads.iter().map(|&(_, _, hash)| hash).collect();
-        let trace = match self.source {
-            Source::Trace(trace) => Some(&**trace),
-            Source::Text(_) => None,
-        };
+        let trace = self.source.trace();
         wanted.extend(trace.into_iter().flat_map(|trace| trace.classes.iter().map(|class| class.record.class.0)));
         wanted.remove(&0);
         let by_hash = self.by_hash(&wanted);

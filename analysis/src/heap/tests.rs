@@ -8,6 +8,7 @@ use et_trace::record::ObjectId;
 use et_trace::source::{Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_trace::text::{self, Dialect};
+use et_trace::text_writer;
 use et_trace::{Trace, TraceFile};
 
 const BASE: u32 = 5_000_000;
@@ -225,7 +226,7 @@ fn texts_have_the_same_heap() {
     let source = open(list().finish());
     let mut out = Vec::new();
     let reading = Reading::default();
-    text::write_with(&source, Dialect::Et, reading, text::Holders::Always, &mut out).unwrap();
+    text_writer::write_with(&source, Dialect::Et, reading, text::Holders::Always, &mut out).unwrap();
     let text = Source::from_bytes(out).unwrap();
     for moment in ["tick:7", "50%", "end"] {
         let (one, other) = (at(&source, moment).unwrap(), at(&text, moment).unwrap());

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::flame::Flame;
 use crate::summary::{Amount, Origin, Summary};
 
 /// A piece of a sentence.
@@ -186,67 +187,6 @@ pub struct Axis {
     pub bytes: Vec<u64>,
 }
 
-/// A node of a flame graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Frame {
-    /// The node that it stands on; its own number for the root.
-    pub parent: u32,
-    /// Its name, in the graph's list.
-    pub name: u32,
-    /// Bytes of it and all above it: allocated, alive at the end, and dead within each limit.
-    pub bytes: Vec<u64>,
-    /// Objects.
-    pub objects: Vec<u64>,
-}
-
-/// A name in a flame graph.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FrameName {
-    /// The method, the class, or the site.
-    pub name: String,
-    /// What it is.
-    pub kind: FrameKind,
-}
-
-/// What a frame stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum FrameKind {
-    /// All of it.
-    Root,
-    /// A method of the program's.
-    Program,
-    /// Of a library's.
-    Library,
-    /// Of the JDK's.
-    Jdk,
-    /// A class of objects.
-    Class,
-    /// A site.
-    Site,
-}
-
-impl From<Origin> for FrameKind {
-    fn from(origin: Origin) -> Self {
-        match origin {
-            Origin::Program => Self::Program,
-            Origin::Library => Self::Library,
-            Origin::Jdk => Self::Jdk,
-        }
-    }
-}
-
-/// A flame graph: parents stand before their children.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Flame {
-    /// Names of frames.
-    pub names: Vec<FrameName>,
-    /// Frames; the first is the root.
-    pub frames: Vec<Frame>,
-    /// Nodes that were folded into the one that they stand on.
-    pub folded: u64,
-}
-
 /// Flame graphs of what was allocated.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -293,6 +233,26 @@ pub struct Alive {
     pub classes: Vec<Series>,
     pub sites: Vec<Series>,
     pub contexts: Vec<Series>,
+}
+
+impl Alive {
+    /// The number of the last moment that is not after the one that is asked for; `None` if it is the entry of a method, which a
+    /// report does not know of.
+    pub fn number_of(&self, asked: &crate::heap::Moment) -> Option<usize> {
+        use crate::heap::Moment as Asked;
+        let last = self.moments.last()?;
+        let until = |is_not_after: &dyn Fn(&Moment) -> bool| {
+            Some(self.moments.partition_point(|moment| is_not_after(moment)).saturating_sub(1))
+        };
+        match asked {
+            Asked::Percent(percent) => until(&|moment| moment.tick as f64 <= last.tick as f64 * percent / 100.0),
+            Asked::Seconds(seconds) => until(&|moment| moment.nanos as f64 <= seconds * 1e9),
+            Asked::Tick(tick) => until(&|moment| moment.tick <= *tick),
+            Asked::Bytes(bytes) => until(&|moment| moment.bytes <= *bytes),
+            Asked::Entry { .. } => None,
+            Asked::End => Some(self.moments.len() - 1),
+        }
+    }
 }
 
 /// Objects by how long they lived: in bin *n* those that saw at least 2^(n-1) bytes allocated and less than 2^n.

@@ -1,11 +1,11 @@
-//! What a report shows: who allocated what, what was alive when, how long it lived, and what looks wrong. Two passes over the rows of
-//! all objects and one over the records; what is kept of them depends on the number of classes, sites and contexts, and what is
+//! What a report shows: who allocated what, what was alive when, how long it lived, and what looks wrong. One pass over the records
+//! and two over the rows of all objects; what is kept of them depends on the number of classes, sites and contexts, and what is
 //! shown is a few thousand rows, however many objects there were.
 
 mod bins;
 mod data;
 mod findings;
-mod flame;
+mod flames;
 mod lines;
 mod moments;
 mod records;
@@ -16,25 +16,26 @@ mod totals;
 mod ways;
 
 use std::io;
+use std::ops::ControlFlow;
 
 use et_names::{EventSet, MethodId, SiteId};
 use et_trace::model::ContextId;
 use et_trace::population::Population;
-use et_trace::source::{Reading, Source, SourceError};
+use et_trace::source::{Deaths, Reading, Source, SourceError};
 use et_trace::types::{TypeId, for_people};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 pub use data::{
-    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flame, Flames, Frame, FrameKind,
-    FrameName, Growth, Histogram, Holder, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects,
-    Top, Way, Weight, Words,
+    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Histogram, Holder, Lack,
+    LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects, Top, Way, Weight, Words,
 };
 
+use crate::flame::{self, FrameKind, FrameName};
 use crate::heap::HeapError;
 use crate::summary::code::{Code, Origin};
-use crate::summary::{Summary, summarize};
-use flame::Label;
+use crate::summary::{Summarizer, Summary};
+use flames::Label;
 use moments::Courses;
 use records::Looked;
 use totals::{LIMITS, Totals};
@@ -54,18 +55,42 @@ pub enum ReportError {
 /// Entries of the summary's lists.
 const TOP: usize = 100;
 
-/// Works out all that a report shows.
-pub fn report(source: &Source, population: &Population, reading: Reading) -> Result<Report, ReportError> {
-    let summary = summarize(source, reading, TOP)?;
+/// What only the records tell.
+#[derive(Debug)]
+pub struct Records {
+    /// The summary, its lists as long as it was asked for.
+    pub summary: Summary,
+    looked: Looked,
+}
+
+/// Reads the trace for a report; the summary's lists are cut to `top` entries.
+pub fn records(source: &Source, reading: Reading, top: usize) -> Result<Records, SourceError> {
+    // Without deaths nothing tells which objects can be forgotten.
+    let has_deaths = source.deaths(reading.deaths) != Deaths::None;
+    let (mut summarizer, mut looked) = (Summarizer::new(source, reading), Looked::default());
+    let ending = source.for_each(reading, |record, at| {
+        summarizer.record(record, at.tick);
+        if has_deaths {
+            looked.record(source, at.types, record);
+        }
+        ControlFlow::Continue(())
+    })?;
+    looked.end();
+    Ok(Records { summary: summarizer.finish(&ending, top), looked })
+}
+
+/// Works out all that a report shows. `records` are those of the same trace, with the same reading.
+pub fn report(
+    source: &Source,
+    records: Records,
+    population: &Population,
+    reading: Reading,
+) -> Result<Report, ReportError> {
+    let Records { summary, looked } = records;
     let mut totals = Totals::new(population.end, population.has_deaths);
     rows::each(population, |object| totals.object(object)).map_err(ReportError::Rows)?;
     let mut courses = Courses::new(&totals, &population.end);
     rows::each(population, |object| courses.object(object)).map_err(ReportError::Rows)?;
-    // Without deaths nothing tells which objects can be forgotten.
-    let looked = match population.has_deaths {
-        true => Looked::at(source, reading)?.0,
-        false => Looked::default(),
-    };
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let axes = totals.axes();
@@ -87,7 +112,7 @@ pub fn report(source: &Source, population: &Population, reading: Reading) -> Res
         ways::add(source, population, reading, &mut report.suspects.growing, &keys, live)?;
     }
     report.axes = axes;
-    report.summary = Summary { held_by_running_methods: Vec::new(), ..summary };
+    report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
     findings::add(&mut report);
     Ok(report)
 }
@@ -95,8 +120,8 @@ pub fn report(source: &Source, population: &Population, reading: Reading) -> Res
 fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flames {
     let contexts = &population.contexts;
     let source = told.source;
-    let by_context = flame::by_context(&totals.places, contexts, |label| told.frame(label));
-    let by_site = flame::by_site(
+    let by_context = flames::by_context(&totals.places, contexts, |label| told.frame(label));
+    let by_site = flames::by_site(
         &totals.places,
         contexts,
         |site| source.naming().method_of_site(site),

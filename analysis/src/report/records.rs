@@ -1,12 +1,10 @@
 //! What rows of objects do not tell: exceptions from throw to catch, what arrays held, and whether a method was ever called on an
-//! object. One pass over the records.
-
-use std::ops::ControlFlow;
+//! object. From records alone.
 
 use et_names::{FieldId, MethodId, SiteId};
 use et_trace::model::Objects;
 use et_trace::record::{AllocKind, ObjectId, Record, Slot, ThreadId};
-use et_trace::source::{Ending, Reading, Source, SourceError};
+use et_trace::source::Source;
 use et_trace::types::{TypeId, Types};
 use rustc_hash::FxHashMap;
 
@@ -97,18 +95,8 @@ pub(super) struct Looked {
 }
 
 impl Looked {
-    /// Reads the trace.
-    pub fn at(source: &Source, reading: Reading) -> Result<(Self, Ending), SourceError> {
-        let mut looked = Self::default();
-        let ending = source.for_each(reading, |record, at| {
-            looked.record(source, at.types, record);
-            ControlFlow::Continue(())
-        })?;
-        looked.end();
-        Ok((looked, ending))
-    }
-
-    fn record(&mut self, source: &Source, types: &Types, record: &Record) {
+    /// The next record, in the order of the trace.
+    pub fn record(&mut self, source: &Source, types: &Types, record: &Record) {
         match *record {
             Record::Alloc(alloc) => {
                 let holds = *self.holds.entry(alloc.ty).or_insert_with(|| holds_references(types.descriptor(alloc.ty)));
@@ -179,7 +167,7 @@ impl Looked {
                     self.landed(&thrown, by);
                 }
             }
-            Record::Root { object, .. } => {
+            Record::Use { object, .. } => {
                 self.has_witnesses = true;
                 self.with(object, |state| state.is_used |= state.making == 0);
             }
@@ -274,7 +262,8 @@ impl Looked {
         }
     }
 
-    fn end(&mut self) {
+    /// The trace has ended.
+    pub fn end(&mut self) {
         let flying: Vec<Thrown> = self.flying.drain().map(|(_, thrown)| thrown).collect();
         flying.iter().for_each(|thrown| self.landed(thrown, None));
         let left: Vec<State> = self.objects.iter().map(|(_, state)| *state).filter(|state| !state.is_gone).collect();

@@ -4,9 +4,11 @@ use std::io;
 
 use et_names::SiteId;
 use et_trace::model::ContextId;
-use et_trace::population::{Columns, Population};
+use et_trace::population::{Columns, Moment, Population};
 use et_trace::record::AllocKind;
 use et_trace::types::TypeId;
+
+use crate::fold::in_order;
 
 /// An object.
 #[derive(Clone, Copy, Debug)]
@@ -17,20 +19,12 @@ pub(super) struct Object {
     /// It was there when tracing began.
     pub is_initial: bool,
     pub size: u64,
-    pub birth: Point,
+    pub birth: Moment,
     pub last_use: u64,
     /// None: alive at the end.
-    pub death: Option<Point>,
+    pub death: Option<Moment>,
     pub escaped_thread: Option<bool>,
     pub escaped_frame: Option<bool>,
-}
-
-/// When something happened.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Point {
-    pub tick: u64,
-    pub bytes: u64,
-    pub nanos: Option<u64>,
 }
 
 /// Calls `see` with each object.
@@ -52,11 +46,10 @@ pub(super) fn each(population: &Population, mut see: impl FnMut(&Object)) -> io:
         Columns::ESCAPED_FRAME,
     ];
     let wanted = WANTED.into_iter().fold(WANTED[0], |all, column| all | column);
-    for group in 0..population.groups.len() {
-        let rows = population.groups.read(group, wanted)?;
+    in_order(population, wanted, |rows| {
         for at in 0..rows.len {
-            let birth = Point { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos: rows.birth_nanos[at] };
-            let death = rows.death_tick[at].map(|tick| Point {
+            let birth = Moment { tick: rows.birth_tick[at], bytes: rows.birth_bytes[at], nanos: rows.birth_nanos[at] };
+            let death = rows.death_tick[at].map(|tick| Moment {
                 tick,
                 bytes: rows.death_bytes[at].unwrap_or(birth.bytes),
                 nanos: rows.death_nanos[at],
@@ -74,6 +67,5 @@ pub(super) fn each(population: &Population, mut see: impl FnMut(&Object)) -> io:
                 escaped_frame: rows.escaped_frame[at],
             });
         }
-    }
-    Ok(())
+    })
 }

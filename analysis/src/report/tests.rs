@@ -5,7 +5,8 @@ use et_trace::source::{Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_trace::{Trace, TraceFile};
 
-use super::{AxisUnit, FrameKind, Report, Weight, report};
+use super::{AxisUnit, Report, Weight, records, report};
+use crate::FrameKind;
 
 const BASE: u32 = 5_000_000;
 /// Mirrors of classes.
@@ -95,7 +96,7 @@ fn open(bytes: Vec<u8>) -> Source {
 
 fn of(source: &Source) -> Report {
     let population = et_lives::population(source, None, Reading::default()).unwrap();
-    report(source, &population, Reading::default()).unwrap()
+    report(source, records(source, Reading::default(), 100).unwrap(), &population, Reading::default()).unwrap()
 }
 
 #[test]
@@ -200,7 +201,7 @@ fn what_is_missing_is_said() {
     let source = open(program(40).finish());
     let reading = Reading { deaths: et_trace::source::Deaths::None, ..Reading::default() };
     let population = et_lives::population(&source, None, reading).unwrap();
-    let without = report(&source, &population, reading).unwrap();
+    let without = report(&source, records(&source, reading, 100).unwrap(), &population, reading).unwrap();
     assert!(!without.has_deaths && without.alive.is_none() && without.suspects.growing.is_empty());
     assert!(without.lacks.iter().any(|lack| lack.what.starts_with("Deaths are not known")));
     assert!(without.tops.iter().all(|top| !top.says.iter().any(|says| says.plain().contains("alive at the end"))));

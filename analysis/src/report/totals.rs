@@ -10,7 +10,8 @@ use rustc_hash::FxHashMap;
 
 use super::bins::Bins;
 use super::data::{Axis, AxisUnit};
-use super::rows::{Object, Point};
+use super::rows::Object;
+use crate::flame::Parts;
 use crate::summary::Amount;
 
 /// *Dead within*: bytes allocated between birth and death, as nurseries are large.
@@ -53,8 +54,8 @@ impl Last {
     }
 }
 
-impl From<&Point> for Last {
-    fn from(point: &Point) -> Self {
+impl From<&Moment> for Last {
+    fn from(point: &Moment) -> Self {
         Self { tick: point.tick, bytes: point.bytes, nanos: point.nanos.unwrap_or(0) }
     }
 }
@@ -97,9 +98,11 @@ impl Weights {
             }
         }
     }
+}
 
-    /// All measures, in the order of flame graphs.
-    pub fn all(&self) -> impl Iterator<Item = Amount> + '_ {
+/// What was made, what is alive, and what died within each limit.
+impl Parts for Weights {
+    fn all(&self) -> impl Iterator<Item = Amount> {
         [self.made, self.alive].into_iter().chain(self.young)
     }
 }
@@ -182,7 +185,7 @@ impl Totals {
 
     pub fn object(&mut self, object: &Object) {
         for (unit, bins) in &mut self.axes {
-            let mut happened = |point: &Point, count: &dyn Fn(&mut Bin)| {
+            let mut happened = |point: &Moment, count: &dyn Fn(&mut Bin)| {
                 let at = match unit {
                     AxisUnit::Nanos => point.nanos,
                     AxisUnit::Ticks => Some(point.tick),

@@ -37,7 +37,7 @@ use rows::KindCounts;
 use tally::{Tally, ThreadTally};
 
 use et_trace::lifetimes::HeldByStack;
-use et_trace::record::AllocKind;
+use et_trace::record::{AllocKind, Record, Tick};
 use et_trace::recover::RECOVERED;
 use et_trace::resolve::{Anomalies, Lost, Outcome};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
@@ -286,41 +286,66 @@ fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
 
 /// Reads a whole trace; lists are cut to `top` entries.
 pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
-    let with_lives = source.deaths(reading.deaths) != Deaths::None;
-    let mut tally = Tally::new(source, with_lives);
+    let mut summarizer = Summarizer::new(source, reading);
     let ending = source.for_each(reading, |record, at| {
-        tally.record(record, at.tick);
+        summarizer.record(record, at.tick);
         ControlFlow::Continue(())
     })?;
+    Ok(summarizer.finish(&ending, top))
+}
 
-    let types = match source {
-        Source::Trace(trace) => &trace.types,
-        Source::Text(_) => &ending.text_types,
-    };
-    let type_text = |ty: TypeId| for_people(types.descriptor(ty));
-    // What a site makes; the types that it was seen to make say the same of all but inner arrays.
-    let naming = source.naming();
-    let made_at = |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
-    let texts = lines::Texts {
-        ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
-        site: &|site| naming.site(site),
-        method: &|method| naming.method(method),
-    };
-    let mut summary = of_records(source, &ending);
-    let by_type = tally.by(|row| row.key.ty);
-    add_objects(&mut summary, &mut tally, &by_type, &texts, top);
-    let by_stacks = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
-    add_lives(&mut summary, &mut tally, by_stacks, &texts, top);
-    let outcome = &ending.outcome;
-    match source {
-        Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
-        Source::Text(text) => {
-            summary.trace_bytes = text.size();
-            summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
-        }
+/// A summary in the making, for who reads the trace for something else as well.
+#[derive(Debug)]
+pub struct Summarizer<'a> {
+    source: &'a Source,
+    tally: Tally<'a>,
+}
+
+impl<'a> Summarizer<'a> {
+    /// Of a trace that is read so.
+    pub fn new(source: &'a Source, reading: Reading) -> Self {
+        let with_lives = source.deaths(reading.deaths) != Deaths::None;
+        Self { source, tally: Tally::new(source, with_lives) }
     }
-    summary.bytes_per_record = summary.trace_bytes as f64 / outcome.totals.sum().max(1) as f64;
-    Ok(summary)
+
+    /// The next record, in the order of the trace.
+    pub fn record(&mut self, record: &Record, tick: Tick) {
+        self.tally.record(record, tick);
+    }
+
+    /// The trace has ended; lists are cut to `top` entries.
+    pub fn finish(self, ending: &Ending, top: usize) -> Summary {
+        let Self { source, mut tally } = self;
+        let types = match source {
+            Source::Trace(trace) => &trace.types,
+            Source::Text(_) => &ending.text_types,
+        };
+        let type_text = |ty: TypeId| for_people(types.descriptor(ty));
+        // What a site makes; the types that it was seen to make say the same of all but inner arrays.
+        let naming = source.naming();
+        let made_at =
+            |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
+        let texts = lines::Texts {
+            ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
+            site: &|site| naming.site(site),
+            method: &|method| naming.method(method),
+        };
+        let mut summary = of_records(source, ending);
+        let by_type = tally.by(|row| row.key.ty);
+        add_objects(&mut summary, &mut tally, &by_type, &texts, top);
+        let by_stacks = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
+        add_lives(&mut summary, &mut tally, by_stacks, &texts, top);
+        let outcome = &ending.outcome;
+        match source {
+            Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
+            Source::Text(text) => {
+                summary.trace_bytes = text.size();
+                summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
+            }
+        }
+        summary.bytes_per_record = summary.trace_bytes as f64 / outcome.totals.sum().max(1) as f64;
+        summary
+    }
 }
 
 /// What the records count to, whatever they are of.

@@ -10,7 +10,8 @@ use et_trace::Trace;
 use et_trace::TraceFile;
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
-use et_trace::text::{self, Dialect, TextNames, TextTrace, write_names};
+use et_trace::text::{Dialect, TextNames, TextTrace, write_names};
+use et_trace::text_writer;
 
 /// A program that fills a cache, and a lambda class that nobody instrumented.
 fn cache() -> TraceBuilder {
@@ -98,7 +99,7 @@ fn open(bytes: Vec<u8>) -> Source {
 
 fn write(source: &Source, dialect: Dialect) -> String {
     let mut text = Vec::new();
-    text::write(source, dialect, Reading::default(), &mut text).unwrap();
+    text_writer::write(source, dialect, Reading::default(), &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 
@@ -170,7 +171,7 @@ fn text_and_names_of_a_small_trace() {
     for (dialect, name) in [(Dialect::Et, ""), (Dialect::Replayer, "_replayer"), (Dialect::Oracle, "_oracle")] {
         let source = open(cache().finish());
         let mut text = Vec::new();
-        let (ending, used) = text::write(&source, dialect, Reading::default(), &mut text).unwrap();
+        let (ending, used) = text_writer::write(&source, dialect, Reading::default(), &mut text).unwrap();
         insta::assert_snapshot!(format!("text{name}"), String::from_utf8(text).unwrap());
         let Source::Trace(trace) = &source else { unreachable!() };
         let mut names = Vec::new();
@@ -346,7 +347,7 @@ fn what_only_receivers_hold_is_told_apart() {
     // A text without deaths tells the same.
     let (mut text, mut names) = (Vec::new(), Vec::new());
     let plain = Reading { deaths: Deaths::None, ..Reading::default() };
-    let (ending, used) = text::write(&source, Dialect::Et, plain, &mut text).unwrap();
+    let (ending, used) = text_writer::write(&source, Dialect::Et, plain, &mut text).unwrap();
     let Source::Trace(trace) = &source else { unreachable!() };
     write_names(trace, Dialect::Et, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
     let names = TextNames::read(&names[..]).unwrap().unwrap();
@@ -407,7 +408,7 @@ fn texts_have_the_same_summary() {
     let source = open(cache().finish());
     for dialect in [Dialect::Et, Dialect::Replayer] {
         let (mut text, mut names) = (Vec::new(), Vec::new());
-        let (ending, used) = text::write(&source, dialect, Reading::default(), &mut text).unwrap();
+        let (ending, used) = text_writer::write(&source, dialect, Reading::default(), &mut text).unwrap();
         let Source::Trace(trace) = &source else { unreachable!() };
         write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
         let names = TextNames::read(&names[..]).unwrap().unwrap();
@@ -435,7 +436,7 @@ fn deaths_that_cannot_be_known_are_not_told() {
     let written = |source: &Source, deaths| {
         let mut out = Vec::new();
         let reading = Reading { deaths, ..Reading::default() };
-        let (ending, _) = text::write(source, Dialect::Et, reading, &mut out).unwrap();
+        let (ending, _) = text_writer::write(source, Dialect::Et, reading, &mut out).unwrap();
         (String::from_utf8(out).unwrap(), ending.warnings)
     };
     for events in ["alloc", "alloc,update", "alloc,method", "update,method,exception"] {
@@ -460,8 +461,7 @@ fn deaths_that_cannot_be_known_are_not_told() {
             );
         }
         assert!(written(&source, Deaths::None).1.is_empty());
-        let Source::Trace(trace) = &source else { unreachable!() };
-        let report = crate::validate::trace(trace, 5).unwrap();
+        let report = crate::validate::validate(&source, Deaths::Trace, 5).unwrap();
         assert_eq!(report.notes.first(), Some(&expected));
         assert_eq!(report.totals.of('D'), 0);
     }
@@ -484,7 +484,7 @@ fn a_text_without_deaths_says_what_held_objects() {
     let source = open(builder.finish());
     let write = |source: &Source, deaths| {
         let mut text = Vec::new();
-        text::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+        text_writer::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     };
     let plain = write(&source, Deaths::None);
@@ -531,7 +531,7 @@ fn constants_live_to_the_end_and_other_strings_of_the_vm_do_not() {
     let source = open(builder.finish());
     let write = |source: &Source, deaths| {
         let mut text = Vec::new();
-        text::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+        text_writer::write(source, Dialect::Et, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
         String::from_utf8(text).unwrap()
     };
     let plain = write(&source, Deaths::None);

@@ -13,9 +13,9 @@ pub use checker::Checker;
 use et_names::units::counted;
 use et_trace::Trace;
 use et_trace::record::{Alloc, Clock, ObjectId, Record, ThreadId, Totals};
-use et_trace::source::{self, Deaths, Reading, Source, SourceError};
+use et_trace::source::{Deaths, Reading, Source, SourceError};
 use et_trace::text::{Line, TextTrace, push_record};
-use et_trace::types::Types;
+use et_trace::types::{TypeId, Types};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Report {
 /// Checks a trace in one pass; at most `limit` violations are described.
 pub fn validate(source: &Source, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
     match source {
-        Source::Trace(trace) => of_trace(trace, deaths, limit),
+        Source::Trace(trace) => of_trace(source, trace, deaths, limit),
         Source::Text(text) => of_text(text, limit),
     }
 }
@@ -52,21 +52,17 @@ pub fn bytes(trace: Vec<u8>, limit: usize) -> Result<Report, SourceError> {
     validate(&Source::from_bytes(trace)?, Deaths::Trace, limit)
 }
 
-/// Checks a trace, its deaths included.
-pub fn trace(trace: &Trace, limit: usize) -> Result<Report, SourceError> {
-    of_trace(trace, Deaths::Trace, limit)
-}
-
-fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
-    let mut checker = Checker::new(limit);
-    // Tables are looked for while the program runs already: a run that is killed early leaves events that no table is of.
+fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
+    // Tables are looked for while the program runs already: a run that is killed early leaves events that no table is of. And a class may
+    // have no record yet of which there is an object.
     let has_tables = trace.file.cut_off().is_none();
+    let mut checker = Checker::new(limit).types_may_lack(!has_tables);
     let mut unnamed = 0;
-    let ending = source::for_each(trace, Reading { deaths, ..Reading::default() }, |record, _| {
+    let ending = source.for_each(Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {
-            Record::Alloc(Alloc { site, .. })
-                if !has_tables && site.0 != 0 && trace.names.site_index(site).is_none() =>
+            Record::Alloc(Alloc { site, ty, .. })
+                if !has_tables && (ty == TypeId::UNKNOWN || site.0 != 0 && trace.names.site_index(site).is_none()) =>
             {
                 unnamed += 1;
             }
@@ -98,9 +94,9 @@ fn of_trace(trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, Sourc
     report.notes.extend(trace.problems.iter().map(|problem| format!("{} {}", problem.count, problem.what)));
     if unnamed > 0 {
         let records = counted(unnamed, "record");
-        report
-            .notes
-            .push(format!("{records} of methods and sites whose names were not in the trace yet when it was cut off"));
+        report.notes.push(format!(
+            "{records} of methods, sites and classes whose names were not in the trace yet when it was cut off"
+        ));
     }
     for overlap in trace.names.overlaps() {
         report.add(format!(

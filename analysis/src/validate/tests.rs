@@ -182,6 +182,21 @@ fn a_thread_may_be_cut_off_if_that_is_said() {
     );
 }
 
+/// As a VM left one that was killed while it started: the class's record would have come.
+#[test]
+fn a_type_may_lack_where_the_trace_is_cut_off() {
+    let mut record = alloc(1, ThreadId(1));
+    if let Record::Alloc(alloc) = &mut record {
+        (alloc.kind, alloc.ty, alloc.length) = (AllocKind::Vm, TypeId::UNKNOWN, 31);
+    }
+    for (is_cut_off, expected) in [(true, 0), (false, 2)] {
+        let mut checker = Checker::new(10).types_may_lack(is_cut_off);
+        checker.record(&record, &Types::default());
+        checker.finish(&[]);
+        assert_eq!(checker.report().violation_count, expected);
+    }
+}
+
 #[test]
 fn slots_that_were_there_before_may_hold_anything_once() {
     let thread = ThreadId(1);

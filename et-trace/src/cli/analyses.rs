@@ -1,6 +1,5 @@
-//! The commands that say what became of objects: `escape`, `correlate`, `pretenure`.
+//! The commands that say what became of objects: `escape`, `correlate`, `connectivity`, `pretenure`, `shape`.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -183,7 +182,7 @@ pub(crate) struct ConnectivityArgs {
 }
 
 pub(crate) fn connectivity(args: &ConnectivityArgs) -> Result<u8, CliError> {
-    let find = |opened: &Opened| Ok(connecting::connectivity(&opened.source, opened.labels(), args.show.top)?.0);
+    let find = |opened: &Opened| Ok(connecting::connectivity(&opened.source, opened.labels(), args.show.top)?);
     answer(&args.input, args.show.json, find, connecting::render)
 }
 
@@ -200,14 +199,13 @@ pub(crate) struct ShapeArgs {
 }
 
 pub(crate) fn shape(args: &ShapeArgs) -> Result<u8, CliError> {
-    let find = |opened: &Opened| Ok(shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?.0);
+    let find = |opened: &Opened| Ok(shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?);
     answer(&args.input, args.json, find, |shapes| shape::render(shapes))
 }
 
 /// A profile of a trace for other tools says what it is of.
 pub(crate) fn program(source: &Source) -> String {
-    let name = |path: PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
-    name(source.path().to_owned()).unwrap_or_default()
+    source.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
 #[cfg(test)]

@@ -1,13 +1,15 @@
 //! `et-trace diff`: what changed between runs.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use et_analysis::diff::{Condition, Differ, Side, render};
+use et_analysis::diff::{Condition, Counted, Differ, Show, Side, render};
+use et_report::{Difference, diff_page};
 
 use super::analyses::Opened;
 use super::{CliError, DeathsArg, FAILED, InputArgs, OK, print, print_json, say};
 use crate::bar::Bar;
+use crate::output::{Kind, Output};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
@@ -36,10 +38,22 @@ pub(crate) struct DiffArgs {
     /// How many rows of each table to list
     #[arg(long, default_value_t = 10, value_name = "N")]
     top: usize,
+    /// List only what has TEXT in its class or in one of its methods
+    #[arg(long = "match", value_name = "TEXT")]
+    matching: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+    /// Write a page with flame graphs of what changed
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Replace an output file of any kind, not only a report
+    #[arg(long, requires = "output")]
+    force: bool,
 }
+
+/// Rows of the page's tables: they can be searched and sorted.
+const ROWS: usize = 200;
 
 fn percent(text: &str) -> Result<f64, String> {
     let value = text.parse::<f64>().ok().filter(|value| (0.0..=100.0).contains(value));
@@ -54,23 +68,41 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
     if sides.iter().any(Vec::is_empty) {
         return Err(CliError::NoSides);
     }
+    let inputs: Vec<&Path> = sides.iter().flatten().map(PathBuf::as_path).collect();
+    // Begun before the long work: a wrong path shows at once.
+    let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &inputs);
+    let output = args.output.as_ref().map(create).transpose()?;
     let bar = Bar::new(true);
+    let mut has_deaths = true;
     let mut differ = Differ::default();
     let mut code = OK;
     for (side, traces) in [Side::Before, Side::After].into_iter().zip(&sides) {
         for trace in traces {
             let input = InputArgs::of(trace.clone(), args.deaths, args.no_lives);
             let opened = Opened::new(&input, &bar)?;
-            differ.add(side, &opened.population, opened.labels()).map_err(CliError::Rows)?;
+            differ.add(side, &opened.source, &opened.population).map_err(CliError::Rows)?;
+            has_deaths &= opened.population.has_deaths;
             code = code.max(opened.finish());
         }
     }
     drop(bar);
-    let diff = differ.diff(args.least / 100.0, args.top);
+    let show = Show { least_share: args.least / 100.0, top: args.top, matching: args.matching.clone() };
+    let diff = differ.diff(&show);
     if args.json {
         print_json(&diff)?;
-    } else {
+    } else if output.is_none() {
         print(&render(&diff))?;
+    }
+    if let Some(output) = output {
+        let [before, after] = sides.map(|side| side.iter().map(|path| path.display().to_string()).collect());
+        let difference = Difference {
+            diff: &differ.diff(&Show { top: args.top.max(ROWS), ..show }),
+            allocated: differ.flame(Counted::Allocated),
+            alive: has_deaths.then(|| differ.flame(Counted::Alive)),
+            before,
+            after,
+        };
+        output.write_whole(diff_page(&difference).as_bytes())?;
     }
     for condition in args.fail_if.iter().filter(|condition| condition.holds(&differ, &diff)) {
         say(format_args!("--fail-if '{condition}' holds"));

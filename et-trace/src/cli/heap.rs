@@ -125,12 +125,29 @@ fn take<'a>(source: &'a Source, lives: Option<&LifeTable>, args: &HeapArgs) -> R
     let mut request = Request { moment: args.at.clone(), read_on, watch: args.path_to, ..Request::default() };
     let needs_times = matches!(args.at, Moment::Percent(_) | Moment::Seconds(_));
     if needs_times && et_trace::source::deaths_unknown(source.events()).is_none() {
-        let deaths = if read_on { Deaths::Trace } else { Deaths::None };
-        let line = Timeline::of(source, Reading { deaths, ..Reading::default() })?;
+        let line = timeline(source, lives, if read_on { Deaths::Trace } else { Deaths::None })?;
         request.read_on = false;
         return Ok(heap::take_by(source, &request, &line)?);
     }
     Ok(heap::take(source, &request)?)
+}
+
+/// What is kept with the life table; the number is that of its form.
+const TIMELINE: &str = "timeline-1.json";
+
+/// The timeline that was kept with the life table, or a new one, which takes a reading of the whole trace.
+fn timeline(source: &Source, lives: Option<&LifeTable>, deaths: Deaths) -> Result<Timeline, CliError> {
+    let kept = lives.and_then(|lives| lives.kept(TIMELINE));
+    if let Some(line) = kept.and_then(|kept| serde_json::from_slice(&kept).ok()) {
+        return Ok(line);
+    }
+    let line = Timeline::of(source, Reading { deaths, ..Reading::default() })?;
+    if let Some(lives) = lives
+        && let Ok(kept) = serde_json::to_vec(&line)
+    {
+        lives.keep(TIMELINE, &kept);
+    }
+    Ok(line)
 }
 
 fn dump(source: &Source, snapshot: &Snapshot<'_>, mut output: Output) -> Result<heap::hprof::Dumped, CliError> {

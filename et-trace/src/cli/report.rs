@@ -1,16 +1,18 @@
 //! `et-trace report`: a page that shows what a trace tells, or one of its tables as text.
 
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use et_analysis::heap::Moment;
 use et_analysis::report::{self, Report, ReportError};
 use et_lives::LifeTable;
-use et_report::{Table, page, tables};
+use et_report::{Table, alive_at, page, tables};
 use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Source};
 
-use super::{CliError, ClockArg, InputArgs, completeness, print, print_json, say, warn, warn_of_lives};
+use super::{
+    CliError, ClockArg, InputArgs, KEPT_LINES, completeness, keep_summary, print, print_json, say, warn, warn_of_lives,
+};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 
@@ -28,6 +30,10 @@ pub struct ReportArgs {
     /// Print only the rows in which TEXT stands
     #[arg(long = "match", value_name = "TEXT", requires = "show")]
     matching: Option<String>,
+    /// For the tables of what was alive at a moment (alive/classes, alive/sites, alive/contexts): 40% (of calls and returns),
+    /// 12.5s, tick:N, bytes:N (allocated) or end. The report knows 64 moments; the last one before it is shown
+    #[arg(long, value_name = "MOMENT", requires = "show", default_value_t = Moment::End)]
+    at: Moment,
     /// Print all that the report shows as JSON
     #[arg(long, conflicts_with = "show")]
     json: bool,
@@ -42,8 +48,8 @@ pub struct ReportArgs {
 pub enum NoReport {
     #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
     NoTable { path: PathBuf, wanted: String, there: String },
-    #[error(transparent)]
-    Population(#[from] et_lives::PopulationError),
+    #[error("the report of {path} does not know when methods are entered: et-trace heap --at does", path = path.display())]
+    Entry { path: PathBuf },
     #[error("{path}: {source}", path = path.display())]
     Rows { path: PathBuf, source: ReportError },
 }
@@ -60,14 +66,10 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
     if args.json {
         print_json(&report)?;
     } else if let Some(wanted) = &args.show {
-        print(&shown(&report, source.path(), wanted, args.matching.as_deref())?)?;
+        print(&shown(&report, source.path(), wanted, args)?)?;
     }
-    if let Some(mut output) = output {
-        let mut writer = BufWriter::new(&mut output);
-        let written = writer.write_all(page(&report).as_bytes()).and_then(|()| writer.flush());
-        drop(writer);
-        written.map_err(|source| output.error(source))?;
-        output.finish()?;
+    if let Some(output) = output {
+        output.write_whole(page(&report).as_bytes())?;
     }
     warn_of_lives(lives.as_deref());
     warn(&source, &report.summary.warnings);
@@ -75,14 +77,19 @@ pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
 }
 
 /// The tables that were asked for, as text.
-fn shown(report: &Report, path: &Path, wanted: &str, matching: Option<&str>) -> Result<String, CliError> {
-    let all = tables(report);
-    let is_wanted = |table: &&Table| table.id() == wanted || table.page.id() == wanted;
+fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Result<String, CliError> {
+    let mut all = tables(report);
+    if let Some(alive) = &report.alive {
+        let number = alive.number_of(&args.at).ok_or_else(|| NoReport::Entry { path: path.to_owned() })?;
+        all.extend(alive_at(report, number));
+    }
+    let is_wanted = |table: &&Table| table.id() == wanted || table.page == wanted;
     let chosen: Vec<Table> = all.iter().filter(is_wanted).cloned().collect();
     if chosen.is_empty() {
         let there = all.iter().map(Table::id).collect::<Vec<_>>().join(", ");
         return Err(NoReport::NoTable { path: path.to_owned(), wanted: wanted.to_owned(), there }.into());
     }
+    let matching = args.matching.as_deref();
     let texts = chosen.into_iter().map(|table| matching.map_or(table.clone(), |text| table.matching(text)).render());
     Ok(texts.collect::<Vec<_>>().join("\n"))
 }
@@ -105,8 +112,13 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
             source.path().display()
         ));
     }
-    let population = et_lives::population(source, lives, reading).map_err(NoReport::from)?;
-    let report = report::report(source, &population, reading).map_err(|error| match error {
+    // The records first: the life table is made on the way.
+    let records = report::records(source, reading, KEPT_LINES)?;
+    if let Some(lives) = lives {
+        keep_summary(lives, ClockArg::Et, &records.summary);
+    }
+    let population = et_lives::population(source, lives, reading)?;
+    let report = report::report(source, records, &population, reading).map_err(|error| match error {
         ReportError::Read(error) => CliError::from(error),
         source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
     })?;

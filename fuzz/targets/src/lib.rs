@@ -38,7 +38,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 10] = [
+pub const ALL: [Target; 11] = [
     class::TARGET,
     rewriter::TARGET,
     jar::TARGET,
@@ -47,6 +47,7 @@ pub const ALL: [Target; 10] = [
     trace::TEXT,
     trace::COMPARE,
     trace::RECOVER,
+    trace::HEAP,
     text::TARGET,
     names::TARGET,
 ];

@@ -15,6 +15,7 @@ use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_trace::text::{self, Dialect};
+use et_trace::text_writer;
 use et_trace::{Trace, TraceFile};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
@@ -275,7 +276,7 @@ fn texts() -> Vec<Seed> {
                 let (mut text, mut names) = (Vec::new(), Vec::new());
                 let reading = Reading { deaths, ..Reading::default() };
                 let (ending, used) =
-                    text::write(&source, dialect, reading, &mut text).expect("a vector takes everything");
+                    text_writer::write(&source, dialect, reading, &mut text).expect("a vector takes everything");
                 text::write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names)
                     .expect("a vector takes everything");
                 add(format!("{name}-{word}-{how}"), &text, &names);

@@ -2,8 +2,8 @@
 
 use et_analysis::{summary, validate};
 use et_trace::source::{Deaths, Reading, Source};
-use et_trace::text;
 use et_trace::text::{Dialect, Holders, TextNames, TextTrace};
+use et_trace::text_writer;
 
 use crate::{Plain, Random, Target};
 
@@ -30,19 +30,20 @@ fn run(data: &[u8]) {
     if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
         let _ = summary::render(&summary);
     }
-    let _ = text::write(&source, Dialect::Oracle, Reading::default(), std::io::sink());
+    let _ = text_writer::write(&source, Dialect::Oracle, Reading::default(), std::io::sink());
     for dialect in [Dialect::Et, Dialect::Replayer] {
         for deaths in [Deaths::Trace, Deaths::None] {
             let reading = Reading { deaths, ..Reading::default() };
             let holders = Holders::Always;
             let mut written = Vec::new();
-            if text::write_with(&source, dialect, reading, holders, &mut written).is_err() {
+            if text_writer::write_with(&source, dialect, reading, holders, &mut written).is_err() {
                 return;
             }
             // What is odd in it is mended by the first writing; from then on nothing changes.
             let back = TextTrace::from_text(written.as_slice(), names.clone()).into();
             let mut again = Vec::new();
-            text::write_with(&back, dialect, reading, holders, &mut again).expect("what was written can be read");
+            text_writer::write_with(&back, dialect, reading, holders, &mut again)
+                .expect("what was written can be read");
             assert_same(&written, &again);
         }
     }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 
+use et_analysis::heap::{self, Moment, Request};
 use et_analysis::{compare, summary, validate};
 use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, BlockPacker, NewBlock, buffers};
 use et_trace::file::ReadError;
@@ -9,7 +10,7 @@ use et_trace::lifetimes::Limits;
 use et_trace::record::Record;
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::text::{Dialect, TextNames, TextTrace};
-use et_trace::{Trace, TraceFile, recover, text};
+use et_trace::{Trace, TraceFile, recover, text, text_writer};
 
 use crate::{Plain, Random, Target};
 
@@ -27,6 +28,9 @@ pub const COMPARE: Target = Target { name: "compare", run: compare, ..TARGET };
 
 /// The same, made whole: the new trace tells what the old one did.
 pub const RECOVER: Target = Target { name: "recover", run: recover, ..TARGET };
+
+/// The same, with what is in its heap at the end and in the middle: dominators, paths, a heap dump.
+pub const HEAP: Target = Target { name: "heap", run: heap, ..TARGET };
 
 /// The trace and the buffer file behind it.
 fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
@@ -50,8 +54,8 @@ fn read(data: &[u8]) {
     let Some(trace) = open(data) else { return };
     let _ = summary::info(&trace);
     let _ = summary::sizes(&trace);
-    let _ = validate::trace(&trace, 3);
-    let source = Source::Trace(Box::new(trace));
+    let source = Source::from(trace);
+    let _ = validate::validate(&source, Deaths::Trace, 3);
     if let Ok(summary) = summary::summarize(&source, Reading::default(), 5) {
         let _ = summary::render_long(&summary);
     }
@@ -59,12 +63,12 @@ fn read(data: &[u8]) {
 
 fn write(data: &[u8]) {
     let Some(trace) = open(data) else { return };
-    let source = Source::Trace(Box::new(trace));
+    let source = Source::from(trace);
     for dialect in [Dialect::Et, Dialect::Replayer, Dialect::Oracle] {
         for deaths in [Deaths::Trace, Deaths::None] {
             let reading = Reading { deaths, ..Reading::default() };
             let mut written = Vec::new();
-            let Ok((ending, used)) = text::write(&source, dialect, reading, &mut written) else { continue };
+            let Ok((ending, used)) = text_writer::write(&source, dialect, reading, &mut written) else { continue };
             let Source::Trace(trace) = &source else { continue };
             let mut names = Vec::new();
             for used in [None, used.as_ref()] {
@@ -78,7 +82,7 @@ fn write(data: &[u8]) {
                 let names = TextNames::read(names.as_slice()).ok().and_then(Result::ok);
                 let back = TextTrace::from_text(written.as_slice(), names).into();
                 let mut again = Vec::new();
-                text::write(&back, dialect, reading, &mut again).expect("what was written can be read");
+                text_writer::write(&back, dialect, reading, &mut again).expect("what was written can be read");
                 crate::text::assert_same(&written, &again);
             }
         }
@@ -89,6 +93,30 @@ fn compare(data: &[u8]) {
     let Some(trace) = open(data) else { return };
     if let Ok((report, _)) = compare::compare(&trace, Limits::default(), 3) {
         let _ = compare::render(&report);
+    }
+}
+
+fn heap(data: &[u8]) {
+    let Some(trace) = open(data) else { return };
+    let source = Source::from(trace);
+    for moment in [Moment::End, Moment::Percent(50.0)] {
+        let request = Request { moment, ..Request::default() };
+        let Ok(snapshot) = heap::take(&source, &request) else { continue };
+        let dominance = heap::dominance(&snapshot);
+        let classes = heap::classes(&snapshot, &dominance, 5);
+        let _ = heap::render_classes(&classes);
+        let _ = heap::render_dominators(&heap::dominators_of(&snapshot, &dominance, 5));
+        // What a root holds alone is part of what there is.
+        let bytes: u64 = snapshot.nodes().map(|(_, object)| object.size).sum();
+        for (node, object) in snapshot.nodes().take(20) {
+            let paths = heap::paths_to(&snapshot, &dominance, node, 3);
+            let _ = heap::render_paths(&paths);
+            let retained = dominance.retained[node.0 as usize];
+            assert!(object.size <= retained && retained <= bytes, "{retained} of {bytes} bytes: {object:?}");
+        }
+        let mut dump = Vec::new();
+        let dumped = heap::hprof::write(&source, &snapshot, &mut dump).expect("a vector takes everything");
+        assert!(dumped.objects <= snapshot.len() as u64, "{dumped:?}");
     }
 }
 

@@ -94,6 +94,11 @@ fn recover() {
 }
 
 #[test]
+fn heap() {
+    replay(&et_fuzz_targets::trace::HEAP);
+}
+
+#[test]
 fn text() {
     replay(&et_fuzz_targets::text::TARGET);
 }

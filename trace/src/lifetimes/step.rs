@@ -145,7 +145,7 @@ impl StepEncoder {
                 self.write(out, HANDLE, thread, [receiver.0, exception.0], [method.0]);
             }
             Record::Death { object, thread } => self.write(out, DEATH, thread, [object.0], []),
-            Record::Root { object, thread } => self.write(out, ROOT, thread, [object.0], []),
+            Record::Use { object, thread } => self.write(out, ROOT, thread, [object.0], []),
         }
     }
 
@@ -273,7 +273,7 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
                 }));
             }
             DEATH => steps.push(Step::Record(Record::Death { object: bytes.object()?, thread })),
-            ROOT => steps.push(Step::Record(Record::Root { object: bytes.object()?, thread })),
+            ROOT => steps.push(Step::Record(Record::Use { object: bytes.object()?, thread })),
             HELD => steps.push(Step::Held { object: bytes.object()?, thread }),
             INITIAL => {
                 let slot = slot(bytes.small()?);
@@ -324,7 +324,7 @@ mod tests {
                     THROW => Record::Throw { method, receiver: a, exception: b, thread },
                     HANDLE => Record::Handle { method, receiver: a, exception: b, thread },
                     DEATH => Record::Death { object: a, thread },
-                    ROOT => Record::Root { object: a, thread },
+                    ROOT => Record::Use { object: a, thread },
                     HELD if weak => return Step::Held { object: a, thread },
                     _ => return Step::Initial { origin: a, target: b, slot, weak },
                 })

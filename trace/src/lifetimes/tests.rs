@@ -12,7 +12,8 @@ use proptest::prelude::*;
 use super::{Limits, Recorder, Step};
 use crate::record::{Alloc, AllocKind, ObjectId, Record};
 use crate::source::{Deaths, Reading, Source};
-use crate::text::{self, Dialect, TextNames, TextTrace, push_record};
+use crate::text::{Dialect, TextNames, TextTrace, push_record};
+use crate::text_writer;
 use crate::types::Types;
 use generate::{Program, STRING, program, program_of_events, special};
 use oracle::deaths;
@@ -157,7 +158,7 @@ fn read(text: &str) -> Source {
 
 fn converted(source: &Source, dialect: Dialect, deaths: Deaths) -> String {
     let mut text = Vec::new();
-    text::write(source, dialect, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
+    text_writer::write(source, dialect, Reading { deaths, ..Reading::default() }, &mut text).unwrap();
     String::from_utf8(text).unwrap()
 }
 

@@ -7,7 +7,7 @@ mod anomalies;
 mod bits;
 mod fields;
 mod last_stores;
-mod objects;
+mod object_ids;
 mod piece;
 mod recent;
 mod sizes;
@@ -32,7 +32,7 @@ use et_format::{InitialSlot, Wall, class_flags};
 
 use fields::Fields;
 use last_stores::LastStores;
-use objects::Objects;
+use object_ids::ObjectIds;
 use recent::Recent;
 use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};
@@ -250,7 +250,7 @@ const ENOUGH_PIECES: usize = 4;
 const ROOM_TO_KEEP: usize = 4;
 
 #[derive(Debug)]
-struct Stack {
+struct ThreadStack {
     thread: ThreadId,
     frames: Vec<(MethodId, ObjectId)>,
     /// Sources whose actions happen on it.
@@ -261,7 +261,7 @@ struct Stack {
 /// other.
 #[derive(Debug, Default)]
 struct Stacks {
-    all: Vec<Stack>,
+    all: Vec<ThreadStack>,
     of_thread: FxHashMap<ThreadId, usize>,
     free: Vec<usize>,
 }
@@ -271,7 +271,7 @@ impl Stacks {
     fn enter(&mut self, thread: ThreadId) -> usize {
         let Self { all, free, .. } = self;
         let place = *self.of_thread.entry(thread).or_insert_with(|| {
-            let stack = Stack { thread, frames: Vec::new(), users: 0 };
+            let stack = ThreadStack { thread, frames: Vec::new(), users: 0 };
             match free.pop() {
                 Some(place) => {
                     all[place] = stack;
@@ -317,7 +317,7 @@ struct Resolver<'a, F> {
     tick: u64,
     ticket: Ticket,
     stopped: bool,
-    objects: Objects,
+    objects: ObjectIds,
     slots: Slots,
     last_stores: LastStores,
     fields: Fields,
@@ -349,7 +349,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
             tick: 0,
             ticket: Ticket(0),
             stopped: false,
-            objects: Objects::default(),
+            objects: ObjectIds::default(),
             slots: Slots::default(),
             last_stores: LastStores::find(trace),
             fields: Fields::new(&trace.names),
@@ -417,7 +417,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
             |hash| objects.current(hash),
             |reference| match reference {
                 Some((origin, slot, target)) => {
-                    if origin.is_null() || stores.is_stored_into(Objects::hash(origin)) {
+                    if origin.is_null() || stores.is_stored_into(ObjectIds::hash(origin)) {
                         slots.put(origin, slot, target);
                     }
                 }
@@ -687,7 +687,7 @@ impl<'a, F: Visit> Resolver<'a, F> {
                 let object = self.object(object, Use::Any, anomalies);
                 let thread = self.thread();
                 if object != ObjectId::NULL {
-                    self.emit(Record::Root { object, thread });
+                    self.emit(Record::Use { object, thread });
                 }
             }
             Action::PutField { field, origin, target, if_changed } => {

@@ -160,7 +160,7 @@ struct Frame {
 }
 
 #[derive(Clone, Debug, Default)]
-struct Stack {
+struct CallStack {
     frames: Vec<Frame>,
     /// Exception that was thrown and not yet caught.
     in_flight: ObjectHash,
@@ -182,7 +182,7 @@ pub struct Shared<'a> {
     unpacking: Unpacking<'a>,
     methods: Recent<MethodInfo>,
     /// Stacks of continuations that are not mounted.
-    continuations: FxHashMap<ObjectHash, (ThreadId, Stack)>,
+    continuations: FxHashMap<ObjectHash, (ThreadId, CallStack)>,
     most_continuations: usize,
     next_continuation: u32,
 }
@@ -372,12 +372,12 @@ struct Reader {
     head: u64,
     made_up: u32,
 
-    stack: Stack,
+    stack: CallStack,
     /// Whose stack it is; null: the thread's own.
     owner: ObjectHash,
     owner_thread: ThreadId,
     /// The thread's own stack while a continuation is mounted.
-    own_stack: Stack,
+    own_stack: CallStack,
 }
 
 impl Reader {
@@ -388,10 +388,10 @@ impl Reader {
             queue: VecDeque::new(),
             head: 0,
             made_up: 0,
-            stack: Stack::default(),
+            stack: CallStack::default(),
             owner: ObjectHash::NULL,
             owner_thread: ThreadId(thread),
-            own_stack: Stack::default(),
+            own_stack: CallStack::default(),
         };
         for frame in frames {
             reader.enter(frame.method, Subject::hash(frame.receiver));
@@ -747,7 +747,7 @@ impl Reader {
             (self.owner_thread, self.stack) = shared.continuations.remove(&owner).unwrap_or_else(|| {
                 let id = ThreadId(shared.next_continuation);
                 shared.next_continuation += 1;
-                (id, Stack::default())
+                (id, CallStack::default())
             });
         }
         self.act(Action::OnStack(self.owner_thread));

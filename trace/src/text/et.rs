@@ -35,7 +35,7 @@ pub fn push_record(out: &mut Vec<u8>, record: &Record, types: &Types) {
                 hex_word(out, value);
             }
         }
-        Record::Death { object, thread } | Record::Root { object, thread } => {
+        Record::Death { object, thread } | Record::Use { object, thread } => {
             hex_word(out, object.0);
             hex_word(out, thread.0.into());
         }

@@ -36,7 +36,7 @@ pub(super) fn parse(comment: &str, radix: Radix) -> Option<Words> {
 }
 
 /// Appends a line, its numbers written by `push`, each with a space before it.
-pub(super) fn push_line(out: &mut Vec<u8>, hold: &Hold, push: impl Fn(&mut Vec<u8>, u64)) {
+pub(crate) fn push_line(out: &mut Vec<u8>, hold: &Hold, push: impl Fn(&mut Vec<u8>, u64)) {
     let (name, numbers): (&[u8], &[u64]) = match *hold {
         Hold::Initial { origin, slot, target } => (b"# ref", &[origin.0, slot.number().into(), target.0]),
         Hold::Until { object, thread } => (b"# held", &[object.0, thread.0.into()]),

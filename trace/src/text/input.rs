@@ -19,10 +19,10 @@ use super::starts::{EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
-use crate::lifetimes::{Recorder, Special, WeakFields};
+use crate::lifetimes::{LifetimesError, Recorder, Special, WeakFields};
+use crate::reading::{Deaths, Ending, Reading, deaths_unknown, play};
 use crate::record::{AllocKind, Record, ThreadId};
 use crate::resolve::CutOffThread;
-use crate::source::{Deaths, Ending, Reading, SourceError, deaths_unknown, replay};
 use crate::told::{Hold, Told};
 use crate::types::Types;
 use crate::watch::{Watched, Watcher};
@@ -37,6 +37,8 @@ pub enum TextInputError {
     Io { path: PathBuf, source: io::Error },
     #[error("{path}: line {line} is not a line of a names file (et-trace text --names writes them)", path = path.display())]
     Names { path: PathBuf, line: u64 },
+    #[error(transparent)]
+    Lifetimes(#[from] LifetimesError),
 }
 
 /// An open text.
@@ -187,7 +189,7 @@ impl TextTrace {
     }
 
     /// Fills batches with all that is asked for.
-    pub(crate) fn fill(&self, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
+    pub(crate) fn fill(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
         let unknown = deaths_unknown(self.events).filter(|_| reading.deaths == Deaths::Trace && !self.has_deaths);
         if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
             return self.with_deaths(reading, filler);
@@ -207,7 +209,7 @@ impl TextTrace {
         Ok(ending)
     }
 
-    fn with_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, SourceError> {
+    fn with_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
         let mut types = Types::default();
         let names = self.names.as_deref();
         let weak = self.weak_fields();
@@ -241,7 +243,7 @@ impl TextTrace {
         }
         let recording = recorder.finish()?;
         filler.knows(&types);
-        let (cost, stopped) = replay(&recording, &to_the_end, |_| {}, (&mut filler, reading.holders))?;
+        let (cost, stopped) = play(&recording, &to_the_end, |_| {}, (&mut filler, reading.holders))?;
         ending.cost = Some(cost);
         ending.outcome.stopped = stopped;
         ending.outcome.totals = filler.finish();
@@ -265,7 +267,7 @@ impl TextTrace {
         &self,
         types: &mut Types,
         mut visit: impl FnMut(&Told, &Types) -> ControlFlow<()>,
-    ) -> Result<Ending, SourceError> {
+    ) -> Result<Ending, TextInputError> {
         let mut ending = Ending { warnings: self.warnings.clone(), ..Ending::default() };
         let mut depths: FxHashMap<ThreadId, usize> = FxHashMap::default();
         let mut reader = self.lines(false);

@@ -1,23 +1,21 @@
-//! Records as text (`docs/reading-traces.md`), and back.
+//! Traces as text (`docs/reading-traces.md`): dialects, lines, names files, and the reader.
+//! [`text_writer`](crate::text_writer) writes whole traces.
 
 mod dialect;
 mod error;
-mod et;
-mod hold;
+pub(crate) mod et;
+pub(crate) mod hold;
 mod input;
 mod line;
 mod lines;
 mod names_file;
 mod names_reader;
-mod number;
-mod oracle;
+pub(crate) mod number;
 mod reader;
-mod replayer;
 pub mod starts;
 mod stream;
-mod type_numbers;
-mod unknown_type;
-mod writer;
+mod type_number;
+pub(crate) mod unknown_type;
 
 pub use dialect::{Dialect, Holders};
 pub use error::ParseError;
@@ -27,7 +25,4 @@ pub use names_file::{NamesUse, write_names};
 pub use names_reader::TextNames;
 pub use number::Radix;
 pub use reader::{Line, Quirks, TextForm, TextReader};
-pub use writer::{TextError, write, write_with};
-
-#[cfg(test)]
-mod tests;
+pub(crate) use type_number::type_number;

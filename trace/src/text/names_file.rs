@@ -12,7 +12,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::dialect::Dialect;
 use super::number::Radix;
 use super::starts::{IDS_DECIMAL, NAMES};
-use super::type_numbers::type_number;
+use super::type_number::type_number;
 use crate::classes::Class;
 use crate::names::ClassRef;
 use crate::resolve::ExtraField;

@@ -20,7 +20,7 @@ pub fn parse_number(word: &str, radix: Radix) -> Option<u64> {
 }
 
 /// Appends a number.
-pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
+pub(crate) fn decimal(out: &mut Vec<u8>, mut value: u64) {
     let mut text = [0; 20];
     let mut at = text.len();
     loop {
@@ -35,14 +35,14 @@ pub(super) fn decimal(out: &mut Vec<u8>, mut value: u64) {
 }
 
 /// Appends a number, with a space before it.
-pub(super) fn decimal_word(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn decimal_word(out: &mut Vec<u8>, value: u64) {
     out.push(b' ');
     decimal(out, value);
 }
 
 /// Appends a hexadecimal number, with a space before it.
 #[inline]
-pub(super) fn hex_word(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn hex_word(out: &mut Vec<u8>, value: u64) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digits = (67 - (value | 1).leading_zeros()) / 4;
     let mut text = [0; 17];

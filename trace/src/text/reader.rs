@@ -306,7 +306,7 @@ impl<R: BufRead> TextReader<R> {
                 }
                 Record::Death { object, thread }
             }
-            line::RawLine::Use { object, thread, .. } => Record::Root { object: self.now(object), thread },
+            line::RawLine::Use { object, thread, .. } => Record::Use { object: self.now(object), thread },
             line::RawLine::Class => return None,
         })
     }

@@ -9,6 +9,6 @@ pub const NAMES: &str = "# Elephant Tracks, names";
 /// Follows there if ids are decimal, as they are in a text of dialect `replayer`.
 pub(super) const IDS_DECIMAL: &str = ", ids decimal";
 /// How the comment starts that says which events there are, if not all.
-pub(super) const EVENTS: &str = "events ";
+pub(crate) const EVENTS: &str = "events ";
 /// The comment that says that a text tells what holds objects although no record does: see [`hold`](super::hold).
-pub(super) const WITH_HOLDERS: &str = "with holders";
+pub(crate) const WITH_HOLDERS: &str = "with holders";

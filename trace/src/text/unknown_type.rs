@@ -8,6 +8,6 @@ pub(super) fn unknown_type(number: u64, is_array: bool) -> String {
 }
 
 /// The number of such a type.
-pub(super) fn number_of_unknown(descriptor: &str) -> Option<u64> {
+pub(crate) fn number_of_unknown(descriptor: &str) -> Option<u64> {
     class_name(descriptor.strip_prefix('[').unwrap_or(descriptor))?.strip_prefix("class")?.parse().ok()
 }

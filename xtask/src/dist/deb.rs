@@ -26,7 +26,8 @@ traces what every object of a Java program does
  run on it, which exceptions it meets, and when it dies, in one exact order.
  .
  et-instrument rewrites and runs programs, et-trace sums up and checks traces
- and turns them into text. Plugins for Gradle and Maven are in
+ and turns them into text, et-replay runs them on simulated collectors,
+ et-monitor shows what running VMs do. Plugins for Gradle and Maven are in
  /usr/lib/elephant-tracks.
 ";
 

@@ -16,7 +16,7 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use crate::layout::{HEAP_PROXY_JARS, Layout, RUNTIME_LIBRARY, Tools};
+use crate::layout::{DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools};
 use crate::plugins::{gradle, maven};
 use crate::{build, command, docs, setup};
 use tree::Tree;
@@ -99,12 +99,16 @@ impl Parts<'_> {
 
     /// The programs and what they need, as they look for it.
     fn install_programs(&self, tree: &Tree) -> Result<()> {
-        for program in [self.tools.et_instrument(), self.tools.et_trace()] {
+        for program in
+            [self.tools.et_instrument(), self.tools.et_trace(), self.tools.et_replay(), self.tools.et_monitor()]
+        {
             stripped(&tree.add(&program, "bin")?)?;
         }
         let (lib, to) = (self.tools.lib(), "lib/elephant-tracks");
-        stripped(&tree.add(&lib.join(RUNTIME_LIBRARY), to)?)?;
-        for jar in HEAP_PROXY_JARS {
+        for library in [RUNTIME_LIBRARY, JVMPI_LIBRARY, MONITOR_LIBRARY] {
+            stripped(&tree.add(&lib.join(library), to)?)?;
+        }
+        for jar in HEAP_PROXY_JARS.into_iter().chain([DDM_JAR]) {
             tree.add(&lib.join(jar), to)?;
         }
         if self.with_plugins {
@@ -127,7 +131,7 @@ impl Parts<'_> {
         for file in ["README.md", "LICENSE", "CHANGELOG.md"] {
             tree.add(&repo.join(file), to)?;
         }
-        for folder in ["docs", "examples"] {
+        for folder in ["docs", "examples", "queries"] {
             tree.add_folder(&repo.join(folder), to, &LEFT_BY_BUILDS)?;
         }
         // The example for Maven needs it on Debian.

@@ -14,9 +14,6 @@ use xtask::layout::Layout;
 const USES: &str = "| crate | job | uses |";
 const STAYS_OUT: &str = "| crate | crates | paths |";
 
-/// Steps of circles that are still to be untied: crate, and which of its modules is not to use which.
-const STILL_TIED: [(&str, &str, &str); 2] = [("trace", "trace", "lifetimes"), ("trace", "source", "text")];
-
 fn cargo(layout: &Layout, args: &[&str]) -> String {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     command::read(Command::new(cargo).args(args).arg("--offline").current_dir(&layout.repo)).unwrap()
@@ -69,14 +66,8 @@ fn modules_do_not_use_each_other_in_circles() {
     let layout = Layout::find().unwrap();
     let mut wrong = String::new();
     for folder in workspace(&layout).0.keys() {
-        let left: Vec<_> =
-            STILL_TIED.iter().filter(|(of, ..)| of == folder).map(|(_, from, to)| (*from, *to)).collect();
-        let (circles, gone) = Modules::of_crate(&layout.repo.join(folder)).unwrap().circles(&left);
-        for circle in circles {
+        for circle in Modules::of_crate(&layout.repo.join(folder)).unwrap().circles() {
             wrong.push_str(&format!("{folder}:\n  {}\n", circle.uses.join("\n  ")));
-        }
-        for step in gone {
-            wrong.push_str(&format!("{folder}:\n  {step}: take it out of STILL_TIED\n"));
         }
     }
     assert!(wrong.is_empty(), "modules that use each other in a circle (move what both need to a third):\n{wrong}");

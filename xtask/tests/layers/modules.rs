@@ -73,9 +73,8 @@ impl Modules {
             .collect()
     }
 
-    /// All circles but those of parent and child, each once, if the steps in `left` (modules below one parent) are not looked at;
-    /// also those of `left` that do not occur.
-    pub fn circles(&self, left: &[(&str, &str)]) -> (Vec<Circle>, Vec<String>) {
+    /// All circles but those of parent and child, each once.
+    pub fn circles(&self) -> Vec<Circle> {
         let mut below: BTreeMap<ModulePath, Graph> = BTreeMap::new();
         for (user, uses) in &self.all {
             for path in &uses.paths {
@@ -88,17 +87,7 @@ impl Modules {
                 }
             }
         }
-        let mut gone = Vec::new();
-        for (from, to) in left {
-            let path = |module: &str| module.split("::").map(str::to_owned).collect::<ModulePath>();
-            let (from_path, to_path) = (path(from), path(to));
-            let (parent, name) = from_path.split_at(from_path.len() - 1);
-            let steps = below.get_mut(parent).and_then(|graph| graph.get_mut(&name[0]));
-            if steps.and_then(|steps| steps.remove(&to_path[to_path.len() - 1])).is_none() {
-                gone.push(format!("{from} does not use {to} any more"));
-            }
-        }
-        (below.values().flat_map(circles).collect(), gone)
+        below.values().flat_map(circles).collect()
     }
 
     /// The module that defines what `path` names in `module`; `None` if that is another crate's.
@@ -199,7 +188,7 @@ mod tests {
         for (path, text) in modules {
             all.add(path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect(), text);
         }
-        all.circles(&[]).0.into_iter().map(|circle| circle.uses).collect()
+        all.circles().into_iter().map(|circle| circle.uses).collect()
     }
 
     #[test]
@@ -212,12 +201,6 @@ mod tests {
         ];
         assert_eq!(circles_of(&modules), [["a uses b", "b uses c", "c uses a"]]);
         assert!(circles_of(&modules[..3]).is_empty());
-        let mut all = Modules::default();
-        for (path, text) in modules {
-            all.add(path.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect(), text);
-        }
-        assert_eq!(all.circles(&[("b", "c")]), (vec![], vec![]));
-        assert_eq!(all.circles(&[("b", "a")]).1, ["b does not use a any more"]);
     }
 
     #[test]

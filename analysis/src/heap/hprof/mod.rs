@@ -48,10 +48,7 @@ pub fn write(source: &Source, snapshot: &Snapshot<'_>, out: impl Write) -> io::R
 }
 
 fn write_in_segments(source: &Source, snapshot: &Snapshot<'_>, out: impl Write, segment: u64) -> io::Result<Dumped> {
-    let trace = match source {
-        Source::Trace(trace) => Some(&**trace),
-        Source::Text(_) => None,
-    };
+    let trace = source.trace();
     let millis = trace.map_or(0, |trace| trace.file.meta().start_unix_millis);
     let seconds = snapshot.taken().seconds.unwrap_or_default();
     let out = Writer::new(BufWriter::with_capacity(1 << 18, out), millis + (seconds * 1000.0) as u64)?;

@@ -167,7 +167,8 @@ fn a_heap_dump_may_have_many_parts() {
 /// Of a text without names too: fields are numbers then, and the static field's class is made up.
 #[test]
 fn a_heap_dump_of_a_text_has_the_same_references() {
-    use et_trace::text::{Dialect, Holders, write_with};
+    use et_trace::text::{Dialect, Holders};
+    use et_trace::text_writer::write_with;
     let source = open(list().finish());
     let mut text = Vec::new();
     write_with(&source, Dialect::Et, Default::default(), Holders::Always, &mut text).unwrap();

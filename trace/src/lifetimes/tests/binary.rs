@@ -274,7 +274,7 @@ impl Writer<'_> {
             Record::Handle { method: top, exception, .. } => {
                 Event::Handle { method: method(top), exception: self.hash(exception) }
             }
-            Record::Root { object, .. } => Event::Used { object: self.hash(object) },
+            Record::Use { object, .. } => Event::Used { object: self.hash(object) },
             Record::Death { .. } => unreachable!("they are to be found"),
         };
         self.put(number, thread, &[event]);
@@ -430,6 +430,6 @@ pub fn translated(record: &Record, trace: &Trace, ids: &HashMap<ObjectId, Object
             thread: at(thread),
         },
         Record::Death { object, thread } => Record::Death { object: id(object), thread: at(thread) },
-        Record::Root { object, thread } => Record::Root { object: id(object), thread: at(thread) },
+        Record::Use { object, thread } => Record::Use { object: id(object), thread: at(thread) },
     })
 }

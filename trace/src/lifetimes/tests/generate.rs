@@ -248,7 +248,7 @@ impl Maker {
             }
             Op::Root => {
                 if let Some(object) = self.object(b) {
-                    self.record(Record::Root { object, thread });
+                    self.record(Record::Use { object, thread });
                 }
             }
             Op::Initial => {

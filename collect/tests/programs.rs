@@ -1,0 +1,148 @@
+//! Programs at random under every plan: nothing living is lost, nothing dead is kept by a full collection, and a collector that is told too
+//! little is found out.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use et_replay::collect::{CHECK_FAILED, CollectReport, Plan, TOO_SMALL};
+use et_replay::testing::random_program;
+
+/// Collections come after so many bytes.
+const BYTES: &str = "102400";
+
+fn collect(ops: &Path, plan: Plan, more: &[&str]) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_et-collect"));
+    child.args(["--plan", plan.name()]).args(more);
+    child.stdin(File::open(ops).unwrap()).output().unwrap()
+}
+
+fn program(folder: &Path, seed: u64, births: usize) -> PathBuf {
+    let path = folder.join(format!("{seed}.ops"));
+    File::create(&path).unwrap().write_all(&random_program(seed, births)).unwrap();
+    path
+}
+
+fn report(output: &Output) -> CollectReport {
+    assert!(output.status.success(), "{}: {}", output.status, String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Arguments for collections after so many bytes. Those that MMTk is told to make are of the whole heap; of young objects they are where
+/// there is room for no more of these.
+fn every(plan: Plan) -> [&'static str; 4] {
+    let how = if is_generational(plan) { "--nursery" } else { "--stress" };
+    ["--heap", "33554432", how, BYTES]
+}
+
+fn is_generational(plan: Plan) -> bool {
+    matches!(plan, Plan::GenCopy | Plan::GenImmix | Plan::StickyImmix)
+}
+
+/// Each of `count` numbers, on two threads.
+fn each(count: u64, act: impl Fn(u64) + Sync) {
+    let next = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while let number = next.fetch_add(1, Ordering::Relaxed)
+                    && number < count
+                {
+                    act(number);
+                }
+            });
+        }
+    });
+}
+
+fn programs(plan: Plan, count: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let (collections, rescued) = (AtomicU64::new(0), AtomicU64::new(0));
+    each(count, |seed| {
+        let ops = program(folder.path(), seed, 12_000);
+        let threads = if seed % 4 == 0 { "2" } else { "1" };
+        let args = [&every(plan)[..], &["--check", "--gc-threads", threads]].concat();
+        let report = report(&collect(&ops, plan, &args));
+        assert_eq!(report.grown.objects, 0);
+        assert!(report.is_checked && report.scanned.objects > 0 || plan == Plan::NoGC);
+        collections.fetch_add(report.collections, Ordering::Relaxed);
+        rescued.fetch_add(report.rescued, Ordering::Relaxed);
+        std::fs::remove_file(ops).unwrap();
+    });
+    let (collections, rescued) = (collections.into_inner(), rescued.into_inner());
+    if plan != Plan::NoGC {
+        assert!(collections >= 3 * count, "{collections} collections of {count} programs");
+        // Cycles that only a local variable holds.
+        assert!(rescued > 0);
+    }
+}
+
+macro_rules! plans {
+    ($($name:ident: $plan:ident,)*) => {
+        $(
+            #[test]
+            fn $name() {
+                programs(Plan::$plan, 100);
+            }
+        )*
+    };
+}
+
+plans! {
+    no_gc: NoGC,
+    semi_space: SemiSpace,
+    gen_copy: GenCopy,
+    mark_sweep: MarkSweep,
+    mark_compact: MarkCompact,
+    compressor: Compressor,
+    immix: Immix,
+    sticky_immix: StickyImmix,
+    gen_immix: GenImmix,
+    concurrent_immix: ConcurrentImmix,
+}
+
+/// Without its remembered set a generational collector leaves old objects with references to where young ones were.
+#[cfg(feature = "faults")]
+#[test]
+fn stores_that_are_forgotten_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    for plan in [Plan::GenCopy, Plan::GenImmix] {
+        let ops = program(folder.path(), 1, 30_000);
+        let args = [&every(plan)[..], &["--check"]].concat();
+        report(&collect(&ops, plan, &args));
+        let output = collect(&ops, plan, &[&args[..], &["--forget-stores"]].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(CHECK_FAILED.into()), "{plan:?}: {said}");
+        assert!(said.contains("slot") && said.contains("leads to"), "{said}");
+    }
+}
+
+#[test]
+fn a_heap_that_is_too_small_is_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let ops = program(folder.path(), 3, 200_000);
+    for plan in Plan::ALL {
+        let output = collect(&ops, plan, &["--heap", "65536"]);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(TOO_SMALL.into()), "{plan:?}: {said}");
+        assert!(
+            said.starts_with(&format!("et-collect: a heap of 64.0 KiB is too small for {}", plan.name())),
+            "{said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{said}");
+    }
+}
+
+#[test]
+fn what_is_no_operations_file_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let ops = program(folder.path(), 1, 100);
+    let bytes = std::fs::read(&ops).unwrap();
+    std::fs::write(&ops, &bytes[..bytes.len() - 1]).unwrap();
+    let output = collect(&ops, Plan::Immix, &["--heap", "33554432"]);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("the operations file is cut off") && said.lines().count() == 1, "{said}");
+}

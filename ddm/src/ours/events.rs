@@ -1,0 +1,179 @@
+//! What happens to monitors and to the heap, as it happens (`ETEV`).
+
+use crate::wire::{Malformed, Reader, Writer};
+
+/// Which events are wanted: bits of the request.
+impl Events {
+    /// Contended monitors and waits.
+    pub const MONITORS: u32 = 1;
+    /// Starts and ends of collections.
+    pub const COLLECTIONS: u32 = 2;
+}
+
+/// What happened. Owners are 0 where nobody is known to own the monitor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Happened {
+    /// A thread found a monitor taken.
+    ContendedEnter {
+        /// The object whose monitor it is.
+        monitor: u64,
+        /// Its class.
+        class: String,
+        /// Who waits.
+        thread: u32,
+        /// Who has it.
+        owner: u32,
+    },
+    /// It has entered.
+    ContendedEntered {
+        /// The object whose monitor it is.
+        monitor: u64,
+        /// Its class.
+        class: String,
+        /// Who waited.
+        thread: u32,
+        /// Who had it when the wait began.
+        owner: u32,
+        /// How long it waited.
+        waited_ns: u64,
+    },
+    /// A thread begins `Object.wait()`.
+    Wait {
+        /// The object whose monitor it is.
+        monitor: u64,
+        /// Its class.
+        class: String,
+        /// Who waits.
+        thread: u32,
+        /// 0: without a limit.
+        timeout_ms: u64,
+    },
+    /// It goes on.
+    Waited {
+        /// The object whose monitor it is.
+        monitor: u64,
+        /// Its class.
+        class: String,
+        /// Who waited.
+        thread: u32,
+        /// How long it really waited.
+        waited_ns: u64,
+        /// The time was up.
+        timed_out: bool,
+    },
+    /// A collection stops the program.
+    GcStart,
+    /// The program goes on.
+    GcFinish {
+        /// How long it stood.
+        pause_ns: u64,
+    },
+}
+
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Nanoseconds since 1970.
+    pub time_ns: u64,
+    /// What happened.
+    pub what: Happened,
+}
+
+/// Events in the order in which they happened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Events {
+    /// How many before these were dropped, because they came faster than they could be sent.
+    pub lost: u32,
+    /// The events.
+    pub events: Vec<Event>,
+}
+
+impl Events {
+    /// Each event has its length in front: kinds that are not known are skipped.
+    pub(crate) fn read(data: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new("an ETEV chunk", data);
+        let lost = reader.u4()?;
+        let count = reader.count(2 + 9)?;
+        let mut events = Vec::with_capacity(count);
+        for _ in 0..count {
+            let length = usize::from(reader.u2()?);
+            events.extend(Event::read(reader.take(length)?)?);
+        }
+        reader.end()?;
+        Ok(Self { lost, events })
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u4(self.lost).count(self.events.len());
+        for event in &self.events {
+            let bytes = event.write();
+            out.u2(bytes.len() as u16).bytes(&bytes);
+        }
+        out.finish()
+    }
+}
+
+/// The names of classes have at most 65,535 bytes of UTF-8; an event has room for so many characters.
+const MOST_NAME: usize = 15_000;
+
+impl Event {
+    fn read(data: &[u8]) -> Result<Option<Self>, Malformed> {
+        let mut reader = Reader::new("an event", data);
+        let kind = reader.u1()?;
+        let time_ns = reader.u8()?;
+        let r = &mut reader;
+        let what = match kind {
+            1 => Happened::ContendedEnter { monitor: r.u8()?, class: r.text()?, thread: r.u4()?, owner: r.u4()? },
+            2 => Happened::ContendedEntered {
+                monitor: r.u8()?,
+                class: r.text()?,
+                thread: r.u4()?,
+                owner: r.u4()?,
+                waited_ns: r.u8()?,
+            },
+            3 => Happened::Wait { monitor: r.u8()?, class: r.text()?, thread: r.u4()?, timeout_ms: r.u8()? },
+            4 => Happened::Waited {
+                monitor: r.u8()?,
+                class: r.text()?,
+                thread: r.u4()?,
+                waited_ns: r.u8()?,
+                timed_out: r.flag()?,
+            },
+            5 => Happened::GcStart,
+            6 => Happened::GcFinish { pause_ns: r.u8()? },
+            _ => return Ok(None),
+        };
+        reader.end()?;
+        Ok(Some(Self { time_ns, what }))
+    }
+
+    fn write(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        let mut begin = |kind: u8| out.u1(kind).u8(self.time_ns).finish();
+        let mut bytes = Writer::default();
+        let o = &mut bytes;
+        match &self.what {
+            Happened::ContendedEnter { monitor, class, thread, owner } => {
+                o.bytes(&begin(1)).u8(*monitor).text(short(class)).u4(*thread).u4(*owner);
+            }
+            Happened::ContendedEntered { monitor, class, thread, owner, waited_ns } => {
+                o.bytes(&begin(2)).u8(*monitor).text(short(class)).u4(*thread).u4(*owner).u8(*waited_ns);
+            }
+            Happened::Wait { monitor, class, thread, timeout_ms } => {
+                o.bytes(&begin(3)).u8(*monitor).text(short(class)).u4(*thread).u8(*timeout_ms);
+            }
+            Happened::Waited { monitor, class, thread, waited_ns, timed_out } => {
+                o.bytes(&begin(4)).u8(*monitor).text(short(class)).u4(*thread).u8(*waited_ns);
+                o.u1((*timed_out).into());
+            }
+            Happened::GcStart => _ = o.bytes(&begin(5)),
+            Happened::GcFinish { pause_ns } => _ = o.bytes(&begin(6)).u8(*pause_ns),
+        }
+        bytes.finish()
+    }
+}
+
+fn short(name: &str) -> &str {
+    name.char_indices().nth(MOST_NAME).map_or(name, |(end, _)| &name[..end])
+}

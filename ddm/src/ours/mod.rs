@@ -1,0 +1,72 @@
+//! Chunks that no other monitor knows: what the thread and heap profilers report, and what they answer when asked.
+//!
+//! A monitor finds out by `FEAT` which of them a VM has; to any other VM they are unknown types, with an empty reply. Ids of objects and
+//! classes are the VM's own numbers of eight bytes, never 0, and stay valid until the object is freed. Ids of threads are those of
+//! `THCR`.
+//!
+//! | type | request | reply | unasked | feature |
+//! |---|---|---|---|---|
+//! | `ETEV` | u4 kinds of events, as bits | empty | [`Events`] | `et-events` |
+//! | `ETAL` | u4 interval in ms, u4 most rows | empty | [`Allocations`] | `et-allocations` |
+//! | `ETHI` | | [`MemoryInfo`] | | `et-memory` |
+//! | `ETHG` | u4 most rows | [`Histogram`] | | `et-histogram` |
+//! | `ETIN` | u8 class, u4 most objects | [`Instances`] | | `et-objects` |
+//! | `ETOB` | u8 object | [`ObjectInfo`] | | `et-objects` |
+//! | `ETCL` | u8 class | [`ClassInfo`] | | `et-objects` |
+//! | `ETMU` | u8 object | [`MonitorUsage`] | | `et-objects` |
+//! | `ETTH` | u4 thread | [`ThreadInfo`] | | `et-threads` |
+//!
+//! An id of nothing is answered with `FAIL`, code [`crate::message::Failure::NO_SUCH_ID`].
+
+mod allocations;
+mod answers;
+mod events;
+mod memory;
+
+pub use allocations::{Allocations, Site};
+pub use answers::{ClassInfo, Instance, Instances, MonitorUsage, ObjectInfo, ThreadInfo};
+pub use events::{Event, Events, Happened};
+pub use memory::{Histogram, HistogramRow, Memory, MemoryInfo};
+
+use crate::chunk::ChunkType;
+
+/// Names of what a VM can do, in its answer to `FEAT`.
+pub mod features {
+    /// Contention, waits and collections, as they happen.
+    pub const EVENTS: &str = "et-events";
+    /// Allocation rates: of traced programs only.
+    pub const ALLOCATIONS: &str = "et-allocations";
+    /// Sizes of the heap and of its parts, with 64 bits, at little cost.
+    pub const MEMORY: &str = "et-memory";
+    /// Objects and bytes by class.
+    pub const HISTOGRAM: &str = "et-histogram";
+    /// Objects, classes and monitors by id.
+    pub const OBJECTS: &str = "et-objects";
+    /// Threads by id.
+    pub const THREADS: &str = "et-threads";
+    /// `HPDU` writes a heap dump: Android's name for it.
+    pub const HEAP_DUMP: &str = "hprof-heap-dump";
+    /// `STKL` has the stack of a thread.
+    pub const STACKS: &str = "et-stacks";
+}
+
+impl ChunkType {
+    /// Contention, waits and collections.
+    pub const ETEV: Self = Self(*b"ETEV");
+    /// Allocation rates.
+    pub const ETAL: Self = Self(*b"ETAL");
+    /// Sizes of the heap.
+    pub const ETHI: Self = Self(*b"ETHI");
+    /// Objects and bytes by class.
+    pub const ETHG: Self = Self(*b"ETHG");
+    /// Objects of a class.
+    pub const ETIN: Self = Self(*b"ETIN");
+    /// An object.
+    pub const ETOB: Self = Self(*b"ETOB");
+    /// A class.
+    pub const ETCL: Self = Self(*b"ETCL");
+    /// Who owns a monitor, and who waits for it.
+    pub const ETMU: Self = Self(*b"ETMU");
+    /// A thread.
+    pub const ETTH: Self = Self(*b"ETTH");
+}

@@ -1,0 +1,53 @@
+//! The stack of a thread (`STKL`).
+
+use crate::wire::{Malformed, Reader, Writer};
+
+/// A frame of a stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The class, with dots.
+    pub class: String,
+    /// The method.
+    pub method: String,
+    /// The source file, if that is known.
+    pub file: Option<String>,
+    /// The line; -1 if it is not known, -2 in native code.
+    pub line: i32,
+}
+
+/// The frames of a thread, innermost first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Stack {
+    /// Which thread.
+    pub thread: u32,
+    /// Its frames.
+    pub frames: Vec<Frame>,
+}
+
+impl Stack {
+    pub(crate) fn read(data: &[u8]) -> Result<Self, Malformed> {
+        let mut reader = Reader::new("an STKL chunk", data);
+        // For versions to come.
+        reader.u4()?;
+        let thread = reader.u4()?;
+        let count = reader.count(16)?;
+        let mut frames = Vec::with_capacity(count);
+        for _ in 0..count {
+            let (class, method, file) = (reader.text()?, reader.text()?, reader.text()?);
+            let file = (!file.is_empty()).then_some(file);
+            frames.push(Frame { class, method, file, line: reader.u4()?.cast_signed() });
+        }
+        reader.end()?;
+        Ok(Self { thread, frames })
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u4(0).u4(self.thread).count(self.frames.len());
+        for frame in &self.frames {
+            out.text(&frame.class).text(&frame.method).text(frame.file.as_deref().unwrap_or_default());
+            out.u4(frame.line.cast_unsigned());
+        }
+        out.finish()
+    }
+}

@@ -1,0 +1,218 @@
+//! The command line of `et-monitor`.
+
+mod attach;
+mod backend;
+mod place;
+mod serve;
+mod show;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use et_names::escape::{Json, Lines, OneLine};
+use serde_json::Value;
+use thiserror::Error;
+
+use crate::attach::AttachError;
+use crate::discovery::Discovery;
+
+/// All went well.
+const OK: u8 = 0;
+/// Something did not work; a line on standard error says what.
+const FAILED: u8 = 1;
+/// Standard output was closed before all was written: what a shell says of a program that SIGPIPE ended.
+const CLOSED: u8 = 141;
+
+/// Shows what running JVMs do: threads, heap, monitors, allocations; on a page, and in the shell.
+#[derive(Debug, Parser)]
+#[command(
+    name = "et-monitor",
+    version,
+    after_help = "\
+Examples:
+  et-monitor                          the page: prints its URL, and runs until Ctrl-C
+  et-monitor attach 4711              loads the agent into a JVM that runs
+  et-monitor ls                       the VMs of this machine
+  et-monitor threads 4711             their states
+  et-monitor heap 4711 --map          size, kinds of objects, gaps
+  et-monitor dump 4711 heap.hprof     a heap dump
+  jdb -attach 8700                    a debugger on the selected VM, while all that goes on
+
+VM is a process number, or a part of a program's name. If et-monitor runs already, the other commands ask it; else they ask the VM.
+
+Exit codes: 0 success; 1 it did not work; 2 wrong usage; 141 standard output was closed."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    scan: ScanArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The page, and ports for debuggers; the default
+    Serve(serve::ServeArgs),
+    /// Lists VMs
+    Ls(show::LsArgs),
+    /// Threads with their states, or one with its stack
+    Threads(show::ThreadsArgs),
+    /// The size of the heap; what is in it, by kind or by class
+    Heap(show::HeapArgs),
+    /// What a VM knows of an object, a class, a monitor or a thread
+    Ask(show::AskArgs),
+    /// Collects garbage
+    Gc(show::GcArgs),
+    /// Writes a heap dump
+    Dump(show::DumpArgs),
+    /// Ends a program
+    Exit(show::ExitArgs),
+    /// Loads the agent into a JVM that runs
+    Attach(attach::AttachArgs),
+}
+
+/// Where VMs are.
+#[derive(Clone, Debug, Default, Args)]
+struct ScanArgs {
+    /// Look for VMs on these ports as well as where agents say they are: PORT or FIRST-LAST, with commas between them [default: 8000-8040,8600-8699]
+    #[arg(long, global = true, value_name = "PORTS", value_delimiter = ',', value_parser = ports)]
+    scan: Vec<RangeInclusive<u16>>,
+}
+
+impl ScanArgs {
+    fn discovery(&self) -> Discovery {
+        Discovery::new(&self.scan)
+    }
+}
+
+fn ports(text: &str) -> Result<RangeInclusive<u16>, String> {
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match (first.parse(), last.parse()) {
+        (Ok(first), Ok(last)) if first > 0 && first <= last => Ok(first..=last),
+        _ => Err("expected PORT or FIRST-LAST".into()),
+    }
+}
+
+/// What is asked for by id.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum What {
+    /// An object
+    Object,
+    /// A class
+    Class,
+    /// Objects of a class
+    Instances,
+    /// The monitor of an object
+    Monitor,
+    /// A thread
+    Thread,
+}
+
+/// Why a command failed: one line.
+#[derive(Debug, Error)]
+enum CliError {
+    #[error("et-monitor already runs (process {pid}): open {url}")]
+    AlreadyRuns { pid: u32, url: String },
+    #[error("cannot listen on port {port}: {source}: choose another with --port")]
+    Port { port: u16, source: io::Error },
+    #[error("cannot begin: {0}")]
+    Start(io::Error),
+    #[error("there is no VM: start one with -agentpath:…/libet_monitor.so, or attach to it with et-monitor attach PID")]
+    NoVms,
+    #[error("no VM is process {vm}, or has {vm} in its name; et-monitor ls lists them")]
+    NoSuchVm { vm: String },
+    #[error("{vm} could be process {pids}: name one of them")]
+    Ambiguous { vm: String, pids: String },
+    #[error("{0}")]
+    Refused(String),
+    #[error("the monitor that runs does not answer: {0}")]
+    Silent(String),
+    #[error("there is no {path}: build it with cargo xtask build, or name it with --library", path = path.display())]
+    NoLibrary { path: PathBuf },
+    #[error(transparent)]
+    Attach(#[from] AttachError),
+    #[error("cannot write to standard output: {0}")]
+    Stdout(io::Error),
+}
+
+impl CliError {
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
+fn say(line: fmt::Arguments<'_>) {
+    let line = format!("et-monitor: {}\n", OneLine(line));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What the command line is made of, for its manual.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Arguments stand in the message as they were given: it is made of safe ones.
+            let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
+            let error = Cli::try_parse_from(safe).err().unwrap_or(error);
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
+        }
+    };
+    match run(cli) {
+        Ok(()) => ExitCode::from(OK),
+        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
+        Err(error) => {
+            say(format_args!("{error}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<(), CliError> {
+    let command = cli.command.unwrap_or_else(|| Command::Serve(serve::ServeArgs::default()));
+    if let Command::Attach(args) = &command {
+        return attach::run(args, &cli.scan);
+    }
+    // VMs and browsers wait for each other, not for processors: one thread does, as long as nothing takes it for itself.
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Start)?;
+    let done = runtime.block_on(async {
+        match &command {
+            Command::Serve(args) => serve::run(args, &cli.scan).await,
+            Command::Ls(args) => show::ls(args, &cli.scan).await,
+            Command::Threads(args) => show::threads(args, &cli.scan).await,
+            Command::Heap(args) => show::heap(args, &cli.scan).await,
+            Command::Ask(args) => show::ask(args, &cli.scan).await,
+            Command::Gc(args) => show::collect_garbage(args, &cli.scan).await,
+            Command::Dump(args) => show::dump(args, &cli.scan).await,
+            Command::Exit(args) => show::exit(args, &cli.scan).await,
+            Command::Attach(_) => Ok(()),
+        }
+    });
+    // What still waits for VMs has nobody to tell.
+    runtime.shutdown_background();
+    done
+}
+
+fn print_json(value: &Value) -> Result<(), CliError> {
+    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
+}
+
+/// Text for people: what is in a name can do no harm to a terminal.
+fn print(text: &str) -> Result<(), CliError> {
+    write_out(&Lines(text).to_string())
+}
+
+fn write_out(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+}

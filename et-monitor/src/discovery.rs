@@ -1,0 +1,252 @@
+//! Finds VMs on this machine: what listens on the loopback ports of DDM, and what agents say of themselves in files.
+//!
+//! Nobody is called who need not be: `/proc/net/tcp` says what listens and whose it is. A VM that was started for a debugger
+//! alone (`-agentlib:jdwp`) is left alone: it takes one connection, and runs on when that ends.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::process::geteuid;
+
+/// Where clients of DDM listen.
+pub const PORTS: [RangeInclusive<u16>; 2] = [8000..=8040, 8600..=8699];
+
+/// Something that listens.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Listener {
+    /// Where.
+    pub address: SocketAddr,
+    /// The socket: another one has another number, though it has the same port.
+    pub inode: u64,
+    /// With this an agent trusts whoever has it; only its user can read where it stands.
+    pub token: Option<String>,
+}
+
+/// What to look for.
+#[derive(Clone, Debug)]
+pub struct Discovery {
+    ports: Vec<RangeInclusive<u16>>,
+    folder: PathBuf,
+}
+
+impl Discovery {
+    /// The usual ports, or those given; and the files of agents.
+    pub fn new(ports: &[RangeInclusive<u16>]) -> Self {
+        Self::of(ports, folder())
+    }
+
+    /// The same with another folder.
+    pub fn of(ports: &[RangeInclusive<u16>], folder: PathBuf) -> Self {
+        let ports = if ports.is_empty() { PORTS.to_vec() } else { ports.to_vec() };
+        Self { ports, folder }
+    }
+
+    /// All that listens on these ports, and belongs to this user or to root.
+    pub fn listeners(&self) -> Vec<Listener> {
+        let said = self.said();
+        let is_wanted = |port: u16| self.ports.iter().any(|range| range.contains(&port)) || said.contains_key(&port);
+        let mine = geteuid().as_raw();
+        // One for each port: a socket that takes both kinds of addresses is in one table only.
+        let mut found = BTreeMap::new();
+        for row in Row::all().into_iter().filter(|row| row.listens && is_wanted(row.port)) {
+            let is_trusted = row.uid == mine || row.uid == 0 || mine == 0;
+            if let (true, Some(address)) = (is_trusted, row.loopback()) {
+                let token = said.get(&row.port).cloned().flatten();
+                found.entry(row.port).or_insert(Listener { address, inode: row.inode, token });
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Ports that agents have written down, and their tokens.
+    fn said(&self) -> BTreeMap<u16, Option<String>> {
+        let mut ports = BTreeMap::new();
+        if !is_mine(&self.folder) {
+            return ports;
+        }
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten().take(MOST_FILES) {
+            let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+            if !is_mine(&entry.path()) || entry.metadata().is_ok_and(|it| it.len() > 4096) {
+                continue;
+            }
+            let text = fs::read_to_string(entry.path()).unwrap_or_default();
+            let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix('='));
+            // What was killed left its file, and its number and port may be others' by now.
+            let is_its = value("start").is_none_or(|start| start.parse().ok() == start_of(pid));
+            if let (Some(port), true) = (value("port").and_then(|port| port.parse().ok()), is_its) {
+                ports.insert(port, value("token").map(str::to_owned));
+            }
+        }
+        ports
+    }
+}
+
+/// Files of agents that are read.
+const MOST_FILES: usize = 10_000;
+
+/// Whether it is of this user, and nobody else can write to it.
+pub fn is_mine(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|it| it.uid() == geteuid().as_raw() && it.mode() & 0o022 == 0)
+}
+
+/// When a process was started, in ticks since the system was: field 22 of `/proc/PID/stat`, behind a name that may hold anything.
+fn start_of(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()
+}
+
+/// Where agents, and a monitor with its page, say where they are: only this user can write there.
+pub fn folder() -> PathBuf {
+    let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|it| it.is_absolute() && it.is_dir());
+    match runtime {
+        Some(runtime) => runtime.join("et-monitor"),
+        None => PathBuf::from(format!("/tmp/et-monitor-{}", geteuid().as_raw())),
+    }
+}
+
+/// Whether the other end of a connection on the loopback is this user's, or root's: a port is open to all users of the machine.
+pub fn is_trusted_peer(peer: SocketAddr) -> bool {
+    let mine = geteuid().as_raw();
+    let its = Row::all().into_iter().find(|row| !row.listens && row.port == peer.port() && row.address == peer.ip());
+    its.is_some_and(|row| row.uid == mine || row.uid == 0)
+}
+
+/// Whether the process that listens is a VM whose debugger's port this is, and nothing else.
+pub fn is_plain_debuggee(listener: &Listener) -> bool {
+    let link = format!("socket:[{}]", listener.inode);
+    let Ok(processes) = fs::read_dir("/proc") else { return false };
+    let numbered =
+        processes.flatten().filter(|it| it.file_name().to_str().is_some_and(|name| name.parse::<u32>().is_ok()));
+    for process in numbered {
+        let Ok(open) = fs::read_dir(process.path().join("fd")) else { continue };
+        if open.flatten().any(|file| fs::read_link(file.path()).is_ok_and(|to| to.as_os_str() == link.as_str())) {
+            let maps = fs::read_to_string(process.path().join("maps")).unwrap_or_default();
+            return maps.contains("libjdwp.so")
+                && !maps.contains("libet_monitor.so")
+                && !maps.contains("libet_runtime.so");
+        }
+    }
+    false
+}
+
+/// A row of `/proc/net/tcp`.
+struct Row {
+    address: IpAddr,
+    port: u16,
+    listens: bool,
+    uid: u32,
+    inode: u64,
+}
+
+impl Row {
+    /// Those of both kinds of addresses; none of a kind that this machine does not have.
+    fn all() -> Vec<Self> {
+        let mut rows = Vec::new();
+        for (table, is_v6) in [("/proc/net/tcp", false), ("/proc/net/tcp6", true)] {
+            let text = fs::read_to_string(table).unwrap_or_default();
+            rows.extend(text.lines().skip(1).filter_map(|line| Self::read(line, is_v6)));
+        }
+        rows
+    }
+
+    fn read(line: &str, is_v6: bool) -> Option<Self> {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let (address, port) = words.get(1)?.split_once(':')?;
+        // Words of four bytes, each as the processor has it in memory.
+        let word = |at: usize| u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
+        let address = if is_v6 {
+            let mut bytes = [0; 16];
+            for at in 0..4 {
+                bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
+            }
+            let v6 = Ipv6Addr::from(bytes);
+            v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
+        } else {
+            IpAddr::V4(Ipv4Addr::from(word(0)?))
+        };
+        Some(Self {
+            address,
+            port: u16::from_str_radix(port, 16).ok()?,
+            listens: *words.get(3)? == "0A",
+            uid: words.get(7)?.parse().ok()?,
+            inode: words.get(9)?.parse().ok()?,
+        })
+    }
+
+    /// Where it can be reached without leaving the machine.
+    fn loopback(&self) -> Option<SocketAddr> {
+        match self.address {
+            it if it.is_loopback() => Some(SocketAddr::new(it, self.port)),
+            IpAddr::V4(it) if it.is_unspecified() => Some((Ipv4Addr::LOCALHOST, self.port).into()),
+            IpAddr::V6(it) if it.is_unspecified() => Some((Ipv4Addr::LOCALHOST, self.port).into()),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[test]
+    fn what_listens_on_the_loopback_is_found_and_nothing_else() {
+        let there = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = there.local_addr().unwrap().port();
+        let other = TcpListener::bind("127.0.0.1:0").unwrap();
+        let discovery = Discovery::of(&[port..=port], "/no/such/folder".into());
+        let found = discovery.listeners();
+        assert_eq!(found.iter().map(|it| it.address).collect::<Vec<_>>(), [there.local_addr().unwrap()]);
+        let old = found.first().unwrap().inode;
+        drop((there, other));
+        assert!(discovery.listeners().is_empty());
+        let again = TcpListener::bind(("127.0.0.1", port)).unwrap();
+        assert_ne!(discovery.listeners().first().unwrap().inode, old, "another socket at the same port");
+        drop(again);
+    }
+
+    #[test]
+    fn a_peer_is_known_by_its_user() {
+        let there = TcpListener::bind("127.0.0.1:0").unwrap();
+        let here = std::net::TcpStream::connect(there.local_addr().unwrap()).unwrap();
+        let (_accepted, peer) = there.accept().unwrap();
+        assert_eq!(peer, here.local_addr().unwrap());
+        assert!(is_trusted_peer(peer));
+        // Nobody is at the other end there.
+        assert!(!is_trusted_peer("127.0.0.1:1".parse().unwrap()));
+    }
+
+    #[test]
+    fn ports_are_read_from_files_of_this_user_only() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let me = std::process::id();
+        let start = start_of(me).unwrap();
+        fs::write(folder.path().join(me.to_string()), format!("pid={me}\nstart={start}\nport=12345\ntoken=abc\n"))
+            .unwrap();
+        fs::write(folder.path().join("1"), "pid=1\nstart=99999999999\nport=12346\ntoken=def\n").unwrap();
+        fs::write(folder.path().join("monitor"), "port=9\n").unwrap();
+        let discovery = Discovery::of(&[], folder.path().to_owned());
+        let said = BTreeMap::from([(12345, Some("abc".to_owned()))]);
+        assert_eq!(discovery.said(), said, "neither that of an earlier process 1, nor what is no process");
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(discovery.said(), BTreeMap::new(), "anybody can write there");
+    }
+
+    #[test]
+    fn rows_of_both_tables() {
+        let v4 = "   0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0 0 10 0";
+        let row = Row::read(v4, false).unwrap();
+        assert_eq!((row.loopback().unwrap().to_string(), row.uid, row.inode), ("127.0.0.1:8000".into(), 1000, 4242));
+        let v6 =
+            "   0: 0000000000000000FFFF00000100007F:2198 00000000000000000000000000000000:0000 0A 0:0 00:0 0  0  0 7 1";
+        assert_eq!(Row::read(v6, true).unwrap().loopback().unwrap().to_string(), "127.0.0.1:8600");
+        let far = v4.replace("0100007F", "0101A8C0");
+        assert_eq!(Row::read(&far, false).unwrap().loopback(), None);
+    }
+}

@@ -1,0 +1,105 @@
+//! The threads of a VM, as it last said.
+
+use std::collections::BTreeMap;
+
+use et_ddm::threads::{ThreadState, ThreadStatus};
+use serde_json::{Value, json};
+
+/// More are counted, not kept.
+const MOST_THREADS: usize = 50_000;
+/// Names are cut behind so many characters.
+const MOST_NAME: usize = 1000;
+
+#[derive(Clone, Debug)]
+struct Thread {
+    name: String,
+    state: ThreadState,
+    is_suspended: bool,
+    /// Its state or name is other than what was last told.
+    has_changed: bool,
+}
+
+/// Threads by their numbers.
+#[derive(Clone, Debug, Default)]
+pub struct Threads {
+    threads: BTreeMap<u32, Thread>,
+    ended: Vec<u32>,
+    /// Started when there were too many.
+    left_out: u64,
+}
+
+/// A name that has a bearable length.
+pub fn shortened(mut name: String) -> String {
+    if let Some((end, _)) = name.char_indices().nth(MOST_NAME) {
+        name.truncate(end);
+        name.push('…');
+    }
+    name
+}
+
+impl Threads {
+    /// A thread has started, or has another name.
+    pub fn named(&mut self, id: u32, name: String) {
+        let name = shortened(name);
+        if let Some(thread) = self.threads.get_mut(&id) {
+            if thread.name != name {
+                thread.name = name;
+                thread.has_changed = true;
+            }
+        } else if self.threads.len() < MOST_THREADS {
+            let state = ThreadState::Initializing;
+            self.threads.insert(id, Thread { name, state, is_suspended: false, has_changed: true });
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// A thread has ended.
+    pub fn ended(&mut self, id: u32) {
+        if self.threads.remove(&id).is_some() {
+            self.ended.push(id);
+        }
+    }
+
+    /// What threads do.
+    pub fn states(&mut self, states: &[ThreadStatus]) {
+        for status in states {
+            if let Some(thread) = self.threads.get_mut(&status.id)
+                && (thread.state, thread.is_suspended) != (status.state, status.is_suspended)
+            {
+                thread.state = status.state;
+                thread.is_suspended = status.is_suspended;
+                thread.has_changed = true;
+            }
+        }
+    }
+
+    /// How many run.
+    pub fn len(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// What has changed since this was last called; `None`: nothing.
+    pub fn changes(&mut self) -> Option<Value> {
+        let changed: Vec<Value> =
+            self.threads.iter().filter(|(_, thread)| thread.has_changed).map(|(id, thread)| row(*id, thread)).collect();
+        self.threads.values_mut().for_each(|thread| thread.has_changed = false);
+        let ended = std::mem::take(&mut self.ended);
+        (!changed.is_empty() || !ended.is_empty()).then(|| json!({ "all": false, "changed": changed, "ended": ended }))
+    }
+
+    /// All of them.
+    pub fn json(&self) -> Value {
+        let rows: Vec<Value> = self.threads.iter().map(|(id, thread)| row(*id, thread)).collect();
+        json!({ "all": true, "changed": rows, "ended": [], "leftOut": self.left_out })
+    }
+
+    /// The name of one.
+    pub fn name(&self, id: u32) -> Option<&str> {
+        self.threads.get(&id).map(|thread| thread.name.as_str())
+    }
+}
+
+fn row(id: u32, thread: &Thread) -> Value {
+    json!({ "id": id, "name": thread.name, "state": thread.state.name(), "suspended": thread.is_suspended })
+}

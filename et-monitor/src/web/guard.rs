@@ -1,0 +1,147 @@
+//! Who gets in. The page is on a loopback address, but any page that the user's browser shows can send requests there, and a name that
+//! somebody else owns can lead there (DNS rebinding). So the URL has a token that only its reader knows, and requests say for which host
+//! and from which page they are.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+
+use super::App;
+
+/// The secret in the URL.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Token(String);
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token(…)")
+    }
+}
+
+impl Token {
+    /// Letters and digits.
+    pub fn new(token: String) -> Self {
+        Self(token)
+    }
+
+    /// As it stands in the URL.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Takes as long for any other of the same length, so that time does not tell how much is right.
+    fn is(&self, other: &str) -> bool {
+        let differs = self.0.bytes().zip(other.bytes()).fold(0, |all, (mine, its)| all | (mine ^ its));
+        differs == 0 && self.0.len() == other.len()
+    }
+}
+
+/// Lets a request through, or says why not; every answer says what a browser may do with it.
+pub async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let mut response = match allowed(&app, request.headers(), request.uri().path()) {
+        Ok(()) => next.run(request).await,
+        Err(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
+    };
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));
+    }
+    response
+}
+
+const HEADERS: [(&str, &str); 7] = [
+    // Nothing but what comes from here: names out of programs are text, whatever they are.
+    (
+        "content-security-policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    ("x-content-type-options", "nosniff"),
+    ("x-frame-options", "DENY"),
+    // The URL is the key: it goes nowhere else.
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cross-origin-opener-policy", "same-origin"),
+    ("cache-control", "no-store"),
+];
+
+fn allowed(app: &App, headers: &HeaderMap, path: &str) -> Result<(), &'static str> {
+    let text = |name| headers.get(name).map(|value: &HeaderValue| value.to_str().unwrap_or("?"));
+    if let Some(port) = app.port {
+        let hosts = ["127.0.0.1", "localhost", "[::1]"].map(|name| format!("{name}:{port}"));
+        let host = text(header::HOST).unwrap_or("");
+        if !hosts.iter().any(|it| it.eq_ignore_ascii_case(host)) {
+            return Err("this is not the host that the request is for");
+        }
+        if let Some(origin) = text(header::ORIGIN)
+            && !hosts.iter().any(|it| format!("http://{it}").eq_ignore_ascii_case(origin))
+        {
+            return Err("requests of other pages are not answered");
+        }
+        if text(HeaderName::from_static("sec-fetch-site")).is_some_and(|site| !["same-origin", "none"].contains(&site))
+        {
+            return Err("requests of other pages are not answered");
+        }
+    }
+    let token = path.trim_start_matches('/').split('/').next().unwrap_or("");
+    if !app.token.is(token) {
+        return Err("the URL has no valid token: open the one that et-monitor printed");
+    }
+    Ok(())
+}
+
+/// For who has the token, and asks for what is not there.
+pub async fn unknown() -> Response {
+    (StatusCode::NOT_FOUND, Body::from("there is nothing here\n")).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::monitor::Monitor;
+
+    fn app() -> App {
+        App { monitor: Monitor::new(None), token: Token::new("s3cret".into()), port: Some(8790), folder: "/".into() }
+    }
+
+    fn headers(pairs: &[(&str, &str)]) -> HeaderMap {
+        pairs
+            .iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn only_the_right_host_origin_and_token_get_in() {
+        let here = [("host", "127.0.0.1:8790")];
+        assert!(allowed(&app(), &headers(&here), "/s3cret/api/vms").is_ok());
+        assert!(
+            allowed(&app(), &headers(&[("host", "LOCALHOST:8790"), ("origin", "http://localhost:8790")]), "/s3cret/")
+                .is_ok()
+        );
+        for path in ["/", "/s3cre/", "/s3crett/", "/S3CRET/", "/api/vms", "/x/s3cret/"] {
+            assert!(allowed(&app(), &headers(&here), path).is_err(), "{path}");
+        }
+        // A name of somebody's that leads here; a page of somebody's that knows the token.
+        for (name, value) in [
+            ("host", "evil.example:8790"),
+            ("host", "127.0.0.1"),
+            ("host", "127.0.0.1:8790.evil.example"),
+            ("origin", "https://evil.example"),
+            ("origin", "null"),
+            ("origin", "http://127.0.0.1:8791"),
+            ("sec-fetch-site", "cross-site"),
+            ("sec-fetch-site", "same-site"),
+        ] {
+            let mut headers = headers(&here);
+            headers.insert(name.parse::<HeaderName>().unwrap(), HeaderValue::from_str(value).unwrap());
+            assert!(allowed(&app(), &headers, "/s3cret/").is_err(), "{name}: {value}");
+        }
+        assert!(allowed(&app(), &HeaderMap::new(), "/s3cret/").is_err(), "no host");
+    }
+}

@@ -1,0 +1,137 @@
+//! Output files: written beside what they replace, so that nobody ever finds half of one, and only over files of the same kind.
+
+use std::fmt::Debug;
+use std::fs::{File, Metadata};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+use crate::Whole;
+
+/// What a command writes.
+pub trait Kind: Copy + Debug {
+    /// What messages call the files that are read.
+    const INPUT: &'static str;
+    /// How the names of files begin that are not in their place yet.
+    const PREFIX: &'static str;
+
+    /// With its article; `None`: what one tool's looks like, another's may.
+    fn name(self) -> Option<&'static str>;
+
+    /// Whether what lies there can be made again as this is made. An empty file is nobody's loss.
+    fn is_at(self, path: &Path) -> io::Result<bool>;
+}
+
+/// Why an output cannot be written.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum OutputError {
+    #[error("{path} is {input}: write to another file", path = path.display())]
+    SameFile { path: PathBuf, input: &'static str },
+    #[error("{path} exists and is not {kind}: write to another file, or replace it with --force", path = path.display())]
+    NotOurs { path: PathBuf, kind: &'static str },
+    #[error("{path} exists: write to another file, or replace it with --force", path = path.display())]
+    Exists { path: PathBuf },
+    #[error("cannot write {path}: {source}", path = path.display())]
+    Io { path: PathBuf, source: io::Error },
+}
+
+/// A file that is being written.
+#[derive(Debug)]
+pub struct Output {
+    path: PathBuf,
+    to: To,
+}
+
+#[derive(Debug)]
+enum To {
+    /// A device or a pipe.
+    Directly(File),
+    /// A file that is put in place when it is complete.
+    Place(Whole),
+}
+
+impl Output {
+    /// Begins a file that is none of `taken`, under whatever name: the trace is still mapped while it is read.
+    pub fn create<K: Kind>(path: &Path, kind: K, force: bool, taken: &[&Path]) -> Result<Self, OutputError> {
+        let fail = |source| OutputError::Io { path: path.to_owned(), source };
+        let there = match path.metadata() {
+            Ok(metadata) => Some(metadata),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            Err(error) => return Err(fail(error)),
+        };
+        let identity = |metadata: &Metadata| (metadata.dev(), metadata.ino());
+        let is_taken = |mine: &Metadata| {
+            taken.iter().any(|other| other.metadata().is_ok_and(|other| identity(&other) == identity(mine)))
+        };
+        if there.as_ref().is_some_and(is_taken) {
+            return Err(OutputError::SameFile { path: path.to_owned(), input: K::INPUT });
+        }
+        let to = match &there {
+            Some(there) if !there.is_file() => To::Directly(File::options().write(true).open(path).map_err(fail)?),
+            there => {
+                if there.is_some() && !force && !kind.is_at(path).map_err(fail)? {
+                    let path = path.to_owned();
+                    return Err(match kind.name() {
+                        Some(kind) => OutputError::NotOurs { path, kind },
+                        None => OutputError::Exists { path },
+                    });
+                }
+                // A link stays one, and what it leads to is replaced.
+                let place = if there.is_some() { path.canonicalize().map_err(fail)? } else { path.to_owned() };
+                // A new file is whosever the umask says it is.
+                let mode = there.as_ref().map_or(0o666, |there| there.permissions().mode() & 0o777);
+                To::Place(Whole::create(&place, mode, K::PREFIX).map_err(fail)?)
+            }
+        };
+        Ok(Self { path: path.to_owned(), to })
+    }
+
+    /// The file, to write to.
+    pub fn file(&mut self) -> &mut File {
+        match &mut self.to {
+            To::Directly(file) => file,
+            To::Place(file) => file.file(),
+        }
+    }
+
+    /// Whether a process that is killed now leaves nothing in the folder.
+    pub fn is_nameless(&self) -> bool {
+        match &self.to {
+            To::Directly(_) => true,
+            To::Place(file) => file.is_nameless(),
+        }
+    }
+
+    /// This is all of the file.
+    pub fn write_whole(mut self, content: &[u8]) -> Result<(), OutputError> {
+        self.write_all(content).map_err(|source| self.error(source))?;
+        self.finish()
+    }
+
+    /// The file is complete.
+    pub fn finish(mut self) -> Result<(), OutputError> {
+        let done = self.flush().and_then(|()| match self.to {
+            To::Directly(_) => Ok(()),
+            To::Place(file) => file.finish(),
+        });
+        done.map_err(|source| OutputError::Io { path: self.path, source })
+    }
+
+    /// What writing to it came to.
+    pub fn error(&self, source: io::Error) -> OutputError {
+        OutputError::Io { path: self.path.clone(), source }
+    }
+}
+
+impl Write for Output {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file().flush()
+    }
+}

@@ -1,0 +1,267 @@
+//! The library as the VM sees it: an agent of JVMTI.
+#![allow(unsafe_code, reason = "an entry point from C, with raw pointers of the VM")]
+
+use std::ffi::{CStr, c_char, c_void};
+use std::sync::atomic::Ordering;
+
+use et_jvm::env::{Env, MethodId, Object, Vm};
+use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
+use et_jvm::listener::{ClassFile, CompiledCode, Listener};
+use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
+
+use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, event};
+use crate::classes;
+use crate::deliver;
+use crate::host::{self, Host, Phase};
+use crate::java_monitors;
+use crate::load;
+use crate::methods;
+use crate::objects;
+use crate::start;
+use crate::starts;
+use crate::steps;
+use crate::sweep;
+
+/// Those that must be asked for before the VM is up, when no agent has said yet what it wants.
+const CAPABILITIES: [Capability; 16] = [
+    Capability::TagObjects,
+    Capability::Bytecodes,
+    Capability::OwnedMonitorInfo,
+    Capability::CurrentContendedMonitor,
+    Capability::MonitorInfo,
+    Capability::SourceFileName,
+    Capability::LineNumbers,
+    Capability::LocalVariables,
+    Capability::SingleStepEvents,
+    Capability::ThreadCpuTime,
+    Capability::MethodEntryEvents,
+    Capability::MethodExitEvents,
+    Capability::AllClassHookEvents,
+    Capability::CompiledMethodLoadEvents,
+    Capability::MonitorEvents,
+    Capability::GarbageCollectionEvents,
+];
+
+#[derive(Debug)]
+struct Events {
+    host: &'static Host,
+}
+
+impl Events {
+    fn is_live(&self) -> bool {
+        self.host.phase() == Phase::Live
+    }
+}
+
+impl Listener for Events {
+    fn vm_init(&self, _jvmti: Jvmti, env: Env, _thread: Object) {
+        start::begin(self.host, env);
+    }
+
+    fn vm_death(&self, env: Env) {
+        start::end(self.host, env);
+    }
+
+    fn thread_start(&self, env: Env, thread: Object) {
+        if self.is_live() {
+            let record = crate::records::current(env.raw());
+            starts::tell(self.host, env, thread, record);
+        }
+    }
+
+    fn thread_end(&self, env: Env, _thread: Object) {
+        if self.is_live() {
+            starts::end(self.host, env);
+        }
+    }
+
+    fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
+        if !self.is_live() || file.class.is_some() {
+            return None;
+        }
+        starts::announce(self.host, env);
+        let (class_data, class_data_len) = (file.bytes.as_ptr().cast_mut(), jint::try_from(file.bytes.len()).ok()?);
+        let class_load_hook = ClassLoadHook {
+            class_data,
+            class_data_len,
+            new_class_data: class_data,
+            new_class_data_len: class_data_len,
+            malloc_f: allocate,
+        };
+        let answer = deliver::ask(env.raw(), event::CLASS_LOAD_HOOK, Details { class_load_hook })?;
+        // SAFETY: the event's own part of the union.
+        let answer = unsafe { answer.class_load_hook };
+        if std::ptr::eq(answer.new_class_data, class_data) || answer.new_class_data.is_null() {
+            return None;
+        }
+        let length = usize::try_from(answer.new_class_data_len).ok()?;
+        // SAFETY: the agent has put so many bytes there, in memory that it got from `allocate`.
+        unsafe {
+            let file = std::slice::from_raw_parts(answer.new_class_data, length).to_vec();
+            libc::free(answer.new_class_data.cast());
+            Some(file)
+        }
+    }
+
+    fn class_prepare(&self, env: Env, class: Object) {
+        if self.is_live() {
+            starts::announce(self.host, env);
+            if let Some(class) = classes::of(self.host, env, class) {
+                classes::tell(self.host, env.raw(), &class);
+            }
+        }
+    }
+
+    fn method_entry(&self, env: Env, thread: Object, method: MethodId) {
+        if self.is_live() {
+            methods::entered(self.host, env, thread, method.0);
+        }
+    }
+
+    fn method_exit(&self, env: Env, thread: Object, method: MethodId) {
+        if self.is_live() {
+            methods::left(self.host, env, thread, method.0);
+        }
+    }
+
+    fn single_step(&self, env: Env, _thread: Object, method: MethodId, location: i64) {
+        if self.is_live() {
+            steps::step(self.host, env, method.0, location);
+        }
+    }
+
+    fn compiled_method_load(&self, method: MethodId, code: CompiledCode<'_>) {
+        let Some(env) = self.host.env().filter(|_| self.is_live()) else { return };
+        starts::announce(self.host, env);
+        let Some(known) = classes::tell_of_method(self.host, env, method.0) else { return };
+        let line = |at: &et_jvm::listener::AddressLocation| Lineno {
+            offset: (at.start_address as usize).wrapping_sub(code.address as usize) as jint,
+            lineno: known.line(at.location),
+        };
+        let lines: Vec<Lineno> = code.map.iter().map(line).collect();
+        let compiled_method_load = CompiledMethodLoad {
+            method_id: method.0,
+            code_addr: code.address,
+            code_size: code.size,
+            lineno_table_size: lines.len() as jint,
+            lineno_table: lines.as_ptr(),
+        };
+        deliver::tell_definition(env.raw(), event::COMPILED_METHOD_LOAD, Details { compiled_method_load });
+    }
+
+    fn compiled_method_unload(&self, method: MethodId, address: *const c_void) {
+        let Some(env) = self.host.env().filter(|_| self.is_live()) else { return };
+        starts::announce(self.host, env);
+        let compiled_method_unload = CompiledMethodUnload { method_id: method.0, code_addr: address };
+        deliver::tell_definition(env.raw(), event::COMPILED_METHOD_UNLOAD, Details { compiled_method_unload });
+    }
+
+    fn data_dump_request(&self) {
+        let Some(env) = self.host.env().filter(|_| self.is_live()) else { return };
+        starts::announce(self.host, env);
+        deliver::tell(env.raw(), event::DATA_DUMP_REQUEST, Details { nothing: () });
+        deliver::tell(env.raw(), event::DATA_RESET_REQUEST, Details { nothing: () });
+    }
+
+    fn monitor_wait(&self, env: Env, _thread: Object, object: Object, timeout: i64) {
+        if self.is_live() {
+            java_monitors::wait(self.host, env, object, timeout);
+        }
+    }
+
+    fn monitor_waited(&self, env: Env, _thread: Object, object: Object, _is_timed_out: bool) {
+        if self.is_live() {
+            java_monitors::waited(self.host, env, object);
+        }
+    }
+
+    fn monitor_contended_enter(&self, env: Env, _thread: Object, object: Object) {
+        if self.is_live() {
+            java_monitors::contended_enter(self.host, env, object);
+        }
+    }
+
+    fn monitor_contended_entered(&self, env: Env, _thread: Object, object: Object) {
+        if self.is_live() {
+            java_monitors::contended_entered(self.host, env, object);
+        }
+    }
+
+    fn sampled_object_alloc(&self, env: Env, object: Object, class: Object, size: u64) {
+        if self.is_live() && !starts::announce(self.host, env).is_inside() {
+            objects::made(self.host, env, object, class, size);
+        }
+    }
+
+    fn garbage_collection_finish(&self) {
+        sweep::collection_finished();
+    }
+
+    fn panicked(&self, _env: Option<Env>, _why: &str) {
+        self.host.left_out.panics.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// For the new class file of `CLASS_LOAD_HOOK`.
+unsafe extern "C" fn allocate(bytes: u32) -> *mut c_void {
+    // SAFETY: plain allocation.
+    unsafe { libc::malloc(bytes as usize) }
+}
+
+fn load(vm: Vm) -> Result<(), JvmtiError> {
+    let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
+    jvmti.add_capabilities(&CAPABILITIES)?;
+    // One agent at a time may have these.
+    let can_sample = jvmti.add_capabilities(&[Capability::SampledObjectAllocEvents]).is_ok();
+    let can_suspend = jvmti.add_capabilities(&[Capability::Suspend]).is_ok();
+    if !can_sample {
+        host::say("another agent takes the VM's allocation events: OBJECT_ALLOC is not available");
+    }
+    if !can_suspend {
+        host::say("another agent suspends threads: SuspendThread does nothing");
+    }
+    if can_sample {
+        jvmti.set_sampling_interval(0)?;
+    }
+    let Some(host) = host::set(Host::new(vm, jvmti, can_suspend, can_sample)) else {
+        return Err(JvmtiError::NO_ENVIRONMENT);
+    };
+    let leaves_out = jvmti.system_property(c"et.jvmpi.virtual").is_some_and(|value| value == "no");
+    host.tells_virtual.store(!leaves_out, Ordering::Relaxed);
+    load::provide();
+    jvmti.listen(Box::leak(Box::new(Events { host })))?;
+    jvmti.set_event(EventKind::VmInit, true)?;
+    jvmti.set_event(EventKind::VmDeath, true)
+}
+
+/// Called by the VM before it starts, for `-agentpath`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_char, _reserved: *mut c_void) -> jint {
+    if host::get().is_some() {
+        host::say("it is loaded twice: one -agentpath for all agents, which -Xrun names");
+        return JNI_ERR;
+    }
+    // SAFETY: as the VM hands it over.
+    let Some(vm) = (unsafe { Vm::new(raw) }) else { return JNI_ERR };
+    if let Err(error) = load(vm) {
+        host::say(&format!("cannot start: {error}"));
+        return JNI_ERR;
+    }
+    // SAFETY: as above; a string that ends with zero, or null.
+    unsafe {
+        load::answer_get_env(raw);
+        if options.is_null() || *options == 0 {
+            return JNI_OK;
+        }
+        match load::agent(raw, &CStr::from_ptr(options).to_string_lossy()) {
+            Ok(()) => JNI_OK,
+            Err(why) => {
+                host::say(&why);
+                JNI_ERR
+            }
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Classes as `CLASS_LOAD` tells them. What was told is kept: the agent may ask again, and dumps follow its order of fields.
+#![allow(unsafe_code, reason = "pointers of the interface into what is kept here")]
+
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use et_jvm::env::{Env, FieldId, MethodId, Object};
+use et_jvm::jvmti::{STATIC, class_status};
+use et_jvm::profiling::Line;
+use jni_sys::{JNIEnv, jmethodID};
+use rustc_hash::FxHashMap;
+
+use crate::abi::{self, ClassLoad, Details, ObjectId, event, kind};
+use crate::deliver;
+use crate::host::{self, Host};
+use crate::ids;
+use crate::records;
+
+/// What the objects of a class are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    Instance,
+    /// With the class of the elements.
+    Objects(ObjectId),
+    /// With the letter of the elements in JVM descriptors.
+    Primitives(u8),
+}
+
+/// A field.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Field {
+    pub id: FieldId,
+    pub name: CString,
+    pub signature: CString,
+    pub is_static: bool,
+}
+
+/// A method.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Method {
+    pub id: MethodId,
+    pub name: CString,
+    pub signature: CString,
+    pub is_static: bool,
+    pub is_native: bool,
+    pub lines: Box<[Line]>,
+    pub class: ObjectId,
+}
+
+impl Method {
+    /// The line of an instruction; -1 if nobody knows.
+    pub fn line(&self, location: i64) -> i32 {
+        let reached = self.lines.iter().filter(|line| line.start <= location).max_by_key(|line| line.start);
+        reached.map_or(-1, |line| line.line)
+    }
+}
+
+/// A class.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Class {
+    pub id: ObjectId,
+    /// With dots; arrays as JVM descriptors with dots.
+    pub name: CString,
+    pub source: CString,
+    pub shape: Shape,
+    pub is_interface: bool,
+    /// 0 if it has none.
+    pub super_class: ObjectId,
+    pub interfaces: Vec<ObjectId>,
+    /// In JVMTI's order.
+    pub fields: Vec<Field>,
+    pub methods: Vec<Arc<Method>>,
+    told: AtomicU8,
+}
+
+const UNTOLD: u8 = 0;
+const CLAIMED: u8 = 1;
+const TOLD: u8 = 2;
+
+/// So long somebody waits for another thread to tell of a class.
+const PATIENCE: Duration = Duration::from_millis(200);
+
+static CLASSES: RwLock<Option<FxHashMap<ObjectId, Arc<Class>>>> = RwLock::new(None);
+static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None);
+
+/// A class that is known.
+pub fn known(id: ObjectId) -> Option<Arc<Class>> {
+    CLASSES.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&id).cloned()
+}
+
+/// All that are known.
+pub fn all() -> Vec<Arc<Class>> {
+    let classes = CLASSES.read().unwrap_or_else(PoisonError::into_inner);
+    classes.iter().flat_map(|classes| classes.values().cloned()).collect()
+}
+
+/// A method whose class is known.
+pub fn known_method(method: jmethodID) -> Option<Arc<Method>> {
+    METHODS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(method as usize)).cloned()
+}
+
+/// A method, whose class is found out about if need be.
+pub fn method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method>> {
+    known_method(id).or_else(|| {
+        env.frame(8, |env| {
+            let class = host.jvmti.declaring_class(env, MethodId(id)).ok()??;
+            of(host, env, class)?;
+            known_method(id)
+        })
+    })
+}
+
+/// A class is gone. False if it was not known.
+pub fn forget(id: ObjectId) -> Option<Arc<Class>> {
+    let class = CLASSES.write().unwrap_or_else(PoisonError::into_inner).as_mut()?.remove(&id)?;
+    let mut methods = METHODS.write().unwrap_or_else(PoisonError::into_inner);
+    for method in &class.methods {
+        methods.as_mut()?.remove(&(method.id.0 as usize));
+    }
+    Some(class)
+}
+
+/// The id of a class, which it gets here if it has none.
+pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
+    /// Held while the VM is asked, so nobody waits for it without an end.
+    static GIVING: Mutex<()> = Mutex::new(());
+    if let Some(id) = ids::of_class(host, class) {
+        return id;
+    }
+    let _alone = host::in_time(&GIVING, PATIENCE);
+    ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
+}
+
+/// What is known of the class of an object that was just made: a class that has been told of, as a rule.
+pub fn of_made(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
+    ids::unshared(host, env, class).and_then(known).or_else(|| of(host, env, class))
+}
+
+/// What is known of a class, found out about if need be. One that is not linked is linked.
+pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
+    let id = id_of(host, env, class);
+    if id == 0 {
+        return None;
+    }
+    if let Some(class) = known(id) {
+        return Some(class);
+    }
+    let found = Arc::new(env.frame(64, |env| find(host, env, class, id))?);
+    // Methods first: whoever finds the class finds them.
+    let mut methods = METHODS.write().unwrap_or_else(PoisonError::into_inner);
+    let by_id = found.methods.iter().map(|method| (method.id.0 as usize, Arc::clone(method)));
+    methods.get_or_insert_default().extend(by_id);
+    drop(methods);
+    let mut classes = CLASSES.write().unwrap_or_else(PoisonError::into_inner);
+    Some(Arc::clone(classes.get_or_insert_default().entry(id).or_insert(found)))
+}
+
+fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
+    let jvmti = host.jvmti;
+    let signature = jvmti.class_signature_c(class).ok()?;
+    let name = dotted(&signature);
+    let (shape, told) = (shape(host, env, class, signature.to_bytes())?, AtomicU8::new(UNTOLD));
+    let source = CString::default();
+    let (fields, methods, interfaces) = (Vec::new(), Vec::new(), Vec::new());
+    let super_class = env.superclass(class).map_or(0, |class| id_of(host, env, class));
+    let mut found =
+        Class { id, name, source, shape, is_interface: false, super_class, interfaces, fields, methods, told };
+    if shape != Shape::Instance {
+        return Some(found);
+    }
+    found.is_interface = jvmti.is_interface(class).unwrap_or(false);
+    found.source = jvmti.source_file_c(class).unwrap_or_default();
+    let mut status = jvmti.class_status(class).unwrap_or(0);
+    if status & (class_status::PREPARED | class_status::NEVER_LINKED) == 0 {
+        host.hotspot.get()?.link(env, class);
+        status = jvmti.class_status(class).unwrap_or(0);
+    }
+    if status & class_status::PREPARED == 0 {
+        return Some(found);
+    }
+    found.interfaces =
+        jvmti.interfaces(env, class).unwrap_or_default().into_iter().map(|i| id_of(host, env, i)).collect();
+    for field in jvmti.class_fields(class).unwrap_or_default() {
+        let (name, signature) = jvmti.field_name_c(class, field).ok()?;
+        let is_static = jvmti.field_modifiers(class, field).unwrap_or(0) & STATIC != 0;
+        found.fields.push(Field { id: field, name, signature, is_static });
+    }
+    for method in jvmti.methods(class).unwrap_or_default() {
+        let Ok((name, signature)) = jvmti.method_name_c(method) else { continue };
+        let modifiers = jvmti.method_modifiers(method).unwrap_or(0);
+        let lines = jvmti.lines(method).unwrap_or_default().into_boxed_slice();
+        let (is_static, is_native) = (modifiers & STATIC != 0, modifiers & 0x100 != 0);
+        let method = Method { id: method, name, signature, is_static, is_native, lines, class: id };
+        found.methods.push(Arc::new(method));
+    }
+    Some(found)
+}
+
+/// `Ljava/lang/String;` is `java.lang.String`, and an array stays what it is but for the dots. Hidden classes have one that is no package's.
+fn dotted(signature: &CStr) -> CString {
+    let bytes = signature.to_bytes();
+    let inner = bytes.strip_prefix(b"L").and_then(|rest| rest.strip_suffix(b";")).unwrap_or(bytes);
+    let name: Vec<u8> = inner.iter().map(|byte| if *byte == b'/' { b'.' } else { *byte }).collect();
+    CString::new(name).unwrap_or_default()
+}
+
+fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape> {
+    Some(match signature {
+        [b'[', b'L' | b'[', ..] => Shape::Objects(component(host, env, class)?),
+        [b'[', letter] => Shape::Primitives(*letter),
+        _ => Shape::Instance,
+    })
+}
+
+/// The class of an array's elements.
+fn component(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
+    let class_of_classes = env.class_of(class)?;
+    // A field and no method: no Java code is to run here.
+    let field = env.field(class_of_classes, c"componentType", c"Ljava/lang/Class;")?;
+    let component = env.get_object(class, field)?;
+    // It is told of before its arrays' elements are.
+    of(host, env, component).map(|class| class.id)
+}
+
+impl Class {
+    /// The kind of its objects and the class that `OBJECT_ALLOC` tells of them.
+    pub fn allocated(&self, object: ObjectId) -> (i32, ObjectId) {
+        match self.shape {
+            // The mirror of java.lang.Class is its own class.
+            Shape::Instance if self.id == object => (kind::NORMAL_OBJECT, 0),
+            Shape::Instance => (kind::NORMAL_OBJECT, self.id),
+            Shape::Objects(element) => (kind::CLASS, element),
+            Shape::Primitives(letter) => (kind::of_primitive(letter).unwrap_or(kind::NORMAL_OBJECT), 0),
+        }
+    }
+
+    fn with_event(&self, tell: impl FnOnce(Details)) {
+        let field = |field: &Field| abi::Field { name: field.name.as_ptr(), signature: field.signature.as_ptr() };
+        let (statics, instances): (Vec<&Field>, Vec<&Field>) = self.fields.iter().partition(|field| field.is_static);
+        let statics: Vec<abi::Field> = statics.into_iter().map(field).collect();
+        let instances: Vec<abi::Field> = instances.into_iter().map(field).collect();
+        let methods: Vec<abi::Method> = self
+            .methods
+            .iter()
+            .map(|method| abi::Method {
+                name: method.name.as_ptr(),
+                signature: method.signature.as_ptr(),
+                start_lineno: method.lines.iter().map(|line| line.line).min().unwrap_or(-1),
+                end_lineno: method.lines.iter().map(|line| line.line).max().unwrap_or(-1),
+                method_id: method.id.0,
+            })
+            .collect();
+        tell(Details {
+            class_load: ClassLoad {
+                class_name: self.name.as_ptr(),
+                source_name: self.source.as_ptr(),
+                num_interfaces: self.interfaces.len() as i32,
+                num_methods: methods.len() as i32,
+                methods: methods.as_ptr(),
+                num_static_fields: statics.len() as i32,
+                statics: statics.as_ptr(),
+                num_instance_fields: instances.len() as i32,
+                instances: instances.as_ptr(),
+                class_id: self.id,
+            },
+        });
+    }
+
+    /// `CLASS_LOAD` was told.
+    pub fn is_told(&self) -> bool {
+        self.told.load(Ordering::Acquire) == TOLD
+    }
+}
+
+/// Tells of a class, unless that was done or nobody wants it.
+pub fn tell(host: &Host, env: *mut JNIEnv, class: &Class) {
+    if class.is_told() || !host.wants(event::CLASS_LOAD) {
+        return;
+    }
+    if class.told.compare_exchange(UNTOLD, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+        class.with_event(|details| {
+            deliver::tell_definition(env, event::CLASS_LOAD, details);
+        });
+        class.told.store(TOLD, Ordering::Release);
+        return;
+    }
+    // Another thread is about to. It may itself wait for a lock of the agent's that we have, and then there is no help.
+    let start = Instant::now();
+    let patience = if records::current(env).is_inside() { PATIENCE } else { PATIENCE * 20 };
+    while !class.is_told() && start.elapsed() < patience && host.wants(event::CLASS_LOAD) {
+        thread::sleep(Duration::from_micros(100));
+    }
+}
+
+/// Tells of the class of a method, unless that was done. None if there is no such method.
+pub fn tell_of_method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method>> {
+    let method = method(host, env, id)?;
+    if host.wants(event::CLASS_LOAD)
+        && let Some(class) = known(method.class)
+    {
+        tell(host, env.raw(), &class);
+    }
+    Some(method)
+}
+
+/// Tells of a class that the agent asks for. Without an id: `java.lang.Class` as the class of itself.
+pub fn tell_requested(env: Env, id: ObjectId) -> bool {
+    if id == 0 {
+        let nothing = Class {
+            id,
+            name: c"java.lang.Class".to_owned(),
+            source: c"Class.java".to_owned(),
+            shape: Shape::Instance,
+            is_interface: false,
+            super_class: 0,
+            interfaces: Vec::new(),
+            fields: Vec::new(),
+            methods: Vec::new(),
+            told: AtomicU8::new(TOLD),
+        };
+        nothing.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
+        return true;
+    }
+    let Some(class) = known(id) else { return false };
+    // What was told now need not be told again.
+    let first = class.told.compare_exchange(UNTOLD, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    class.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
+    if first {
+        class.told.store(TOLD, Ordering::Release);
+    }
+    true
+}
+
+/// Finds out about all classes that there are.
+pub fn find_all(host: &Host, env: Env, tell_them: bool) {
+    env.frame(et_jvm::jvmti::CLASSES, |env| {
+        let Ok(loaded) = host.jvmti.loaded_classes(env) else { return };
+        for class in loaded {
+            let found = of(host, env, class);
+            if let Some(found) = found.filter(|found| tell_them && found.shape == Shape::Instance) {
+                tell(host, env.raw(), &found);
+            }
+            env.delete_local(class);
+        }
+    });
+}
+
+/// Has a class told of by name, of those that the agent must know first.
+pub fn tell_by_name(host: &Host, env: Env, name: &CStr) {
+    env.frame(4, |env| {
+        if let Some(class) = env.find_class(name).and_then(|class| of(host, env, class)) {
+            tell(host, env.raw(), &class);
+        }
+    });
+}
+
+/// Tells of a class, and before of the class of its elements, which stands for it in `OBJECT_ALLOC`.
+pub fn tell_with_elements(host: &Host, env: *mut JNIEnv, class: &Class) {
+    if let Shape::Objects(element) = class.shape
+        && let Some(element) = known(element)
+    {
+        tell(host, env, &element);
+    }
+    if class.shape == Shape::Instance {
+        tell(host, env, class);
+    }
+}
+
+/// None if there is no host.
+pub fn id_of_method_class(id: jmethodID) -> Option<ObjectId> {
+    let host = host::get()?;
+    if let Some(method) = known_method(id) {
+        return Some(method.class);
+    }
+    let env = host.env()?;
+    method(host, env, id).map(|method| method.class)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_dots() {
+        assert_eq!(dotted(c"Ljava/lang/String;").as_c_str(), c"java.lang.String");
+        assert_eq!(dotted(c"[[Ljava/lang/String;").as_c_str(), c"[[Ljava.lang.String;");
+        assert_eq!(dotted(c"[I").as_c_str(), c"[I");
+    }
+
+    #[test]
+    fn lines_are_those_of_the_instruction_or_before() {
+        let lines = [(10, 7), (0, 5), (4, 6)].map(|(start, line)| Line { start, line }).into();
+        let (name, signature) = (CString::default(), CString::default());
+        let id = MethodId(std::ptr::null_mut());
+        let method = Method { id, name, signature, is_static: false, is_native: false, lines, class: 1 };
+        assert_eq!([0, 3, 4, 9, 10, 99].map(|at| method.line(at)), [5, 5, 6, 6, 7, 7]);
+        assert_eq!(Method { lines: Box::default(), ..method }.line(0), -1);
+    }
+}

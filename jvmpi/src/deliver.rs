@@ -1,0 +1,179 @@
+//! Events on their way to the agent.
+//!
+//! No event that was not enabled or requested goes out, none that the agent itself causes, and while deaths are told no other: the gate.
+//! Requested events and those from inside the agent pass it, since a sampler may hold threads suspended that are inside.
+#![allow(unsafe_code, reason = "calls the agent")]
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::{Duration, Instant};
+
+use jni_sys::{JNIEnv, jint};
+
+use crate::abi::{Details, Event, event};
+use crate::host::{self, Host, Phase, lock};
+use crate::records::{self, Record};
+
+static INSIDE: AtomicUsize = AtomicUsize::new(0);
+static CLOSED: AtomicBool = AtomicBool::new(false);
+static CHANGE: Mutex<()> = Mutex::new(());
+static CHANGED: Condvar = Condvar::new();
+
+/// So long a batch waits for those inside the agent.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// So long an event waits for a batch: the agent may have come to us through the VM, with its lock held.
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// Tells an event, if it is enabled and does not come from inside the agent. True if it went out.
+pub fn tell(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
+    let Some(host) = host::get().filter(|host| host.wants(kind)) else { return false };
+    let record = records::current(env);
+    if record.is_inside() {
+        return false;
+    }
+    through_the_gate(host, record, env, kind, details);
+    true
+}
+
+/// As [`tell`], in the name of another thread.
+pub fn tell_for(env: *mut JNIEnv, other: *mut JNIEnv, kind: jint, details: Details) {
+    let Some(host) = host::get().filter(|host| host.wants(kind)) else { return };
+    let record = records::current(env);
+    if !record.is_inside() {
+        through_the_gate(host, record, other, kind, details);
+    }
+}
+
+/// As [`tell`], from inside the agent as well: what defines what is to come.
+pub fn tell_definition(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
+    let Some(host) = host::get().filter(|host| host.wants(kind)) else { return false };
+    let record = records::current(env);
+    if record.is_inside() {
+        send(host, record, env, kind, details);
+    } else {
+        through_the_gate(host, record, env, kind, details);
+    }
+    true
+}
+
+/// Tells an event that the agent has requested.
+pub fn tell_requested(env: *mut JNIEnv, kind: jint, details: Details) {
+    if let Some(host) = host::get().filter(|host| host.phase() == Phase::Live) {
+        send(host, records::current(env), env, kind | event::REQUESTED, details);
+    }
+}
+
+/// Tells an event of a batch, from behind the gate.
+pub fn tell_in_batch(env: *mut JNIEnv, kind: jint, details: Details) {
+    if let Some(host) = host::get().filter(|host| host.wants(kind)) {
+        send(host, records::current(env), env, kind, details);
+    }
+}
+
+fn through_the_gate(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) {
+    let counted = enter(record);
+    send(host, record, env, kind, details);
+    if counted {
+        leave();
+    }
+}
+
+/// False if it has not waited, and does not count.
+fn enter(record: &Record) -> bool {
+    if record.is_system.load(Ordering::Relaxed) {
+        return false;
+    }
+    let start = Instant::now();
+    loop {
+        INSIDE.fetch_add(1, Ordering::SeqCst);
+        if !CLOSED.load(Ordering::SeqCst) {
+            return true;
+        }
+        leave();
+        let guard = lock(&CHANGE);
+        if CLOSED.load(Ordering::SeqCst) {
+            drop(CHANGED.wait_timeout(guard, Duration::from_millis(100)));
+        }
+        if start.elapsed() > LONGEST {
+            return false;
+        }
+    }
+}
+
+fn leave() {
+    if INSIDE.fetch_sub(1, Ordering::SeqCst) == 1 && CLOSED.load(Ordering::SeqCst) {
+        drop(lock(&CHANGE));
+        CHANGED.notify_all();
+    }
+}
+
+/// Runs `batch` while no other thread enters the agent. One at a time.
+pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
+    struct Open;
+    impl Drop for Open {
+        fn drop(&mut self) {
+            CLOSED.store(false, Ordering::SeqCst);
+            drop(lock(&CHANGE));
+            CHANGED.notify_all();
+        }
+    }
+    CLOSED.store(true, Ordering::SeqCst);
+    let _open = Open;
+    // Whoever asks for a batch from inside an event is there himself.
+    let own = usize::from(records::current(env).is_inside());
+    let start = Instant::now();
+    let mut guard = lock(&CHANGE);
+    while INSIDE.load(Ordering::SeqCst) > own {
+        if start.elapsed() > PATIENCE {
+            host.left_out.gate.fetch_add(1, Ordering::Relaxed);
+            break;
+        }
+        guard = match CHANGED.wait_timeout(guard, Duration::from_millis(20)) {
+            Ok((guard, _)) => guard,
+            Err(poisoned) => poisoned.into_inner().0,
+        };
+    }
+    drop(guard);
+    batch();
+}
+
+fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) {
+    let interface = host.interface.load(Ordering::Acquire);
+    if interface.is_null() {
+        return;
+    }
+    // SAFETY: the table lives for ever; the agent puts its function there before `JVM_OnLoad` returns.
+    let Some(notify) = (unsafe { (&raw const (*interface).notify_event).read_volatile() }) else { return };
+    let mut event = Event { event_type: kind, env_id: env, u: details };
+    record.depth.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: the agent's function, with an event that lives until it returns.
+    unsafe { notify(&mut event) };
+    record.depth.fetch_sub(1, Ordering::Relaxed);
+}
+
+/// As [`tell_definition`], but the agent may answer in the event.
+pub fn ask(env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
+    let host = host::get().filter(|host| host.wants(kind))?;
+    let record = records::current(env);
+    if record.is_inside() {
+        return None;
+    }
+    let interface = host.interface.load(Ordering::Acquire);
+    if interface.is_null() {
+        return None;
+    }
+    let counted = enter(record);
+    // SAFETY: as above.
+    let notify = unsafe { (&raw const (*interface).notify_event).read_volatile() };
+    let mut event = Event { event_type: kind, env_id: env, u: details };
+    record.depth.fetch_add(1, Ordering::Relaxed);
+    if let Some(notify) = notify {
+        // SAFETY: as above.
+        unsafe { notify(&mut event) };
+    }
+    record.depth.fetch_sub(1, Ordering::Relaxed);
+    if counted {
+        leave();
+    }
+    Some(event.u)
+}

@@ -1,0 +1,481 @@
+//! `HEAP_DUMP` and `OBJECT_DUMP`.
+//!
+//! All of a dump but the classes is written while one walk follows the references: HotSpot visits object by object. Classes come afterwards,
+//! through JNI, with the other threads suspended; they run again before the agent is told, which may want their locks.
+#![allow(unsafe_code, reason = "structures of the VM in a walk")]
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use et_jvm::env::{Env, Global, Object};
+use et_jvm::jvmti::reference;
+use et_jvm::mark_word;
+use et_jvm::profiling::{Contents, Edge, reference_kind};
+use jni_sys::{JNIEnv, jint, jlong, jvalue};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::abi::{self, CallFrame, CallTrace, Details, ObjectId, kind, record};
+use crate::classes::{self, Class, Shape};
+use crate::deliver;
+use crate::host::{self, Host};
+use crate::ids;
+use crate::layout::{self, Layout, bytes_of, is_reference};
+use crate::records;
+use crate::refs;
+use crate::trace;
+use crate::values::{self, Bytes};
+
+thread_local! {
+    /// The dump that the agent is being told of on this thread.
+    static UNDER_WAY: RefCell<Option<UnderWay>> = const { RefCell::new(None) };
+}
+
+struct UnderWay {
+    bytes: Arc<Vec<u8>>,
+    records: FxHashMap<u32, (usize, usize)>,
+}
+
+/// Frames that are shown of each thread.
+const DEPTH: usize = 256;
+
+/// Held while a heap is dumped: two threads must not suspend each other. Nobody waits for it without an end.
+static DUMPING: Mutex<()> = Mutex::new(());
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Threads of the program that stand still, and none of the agent's, which may itself be about to suspend this one; they run again when this goes out of scope, those that stood still before apart.
+struct Stopped<'a> {
+    host: &'a Host,
+    threads: Vec<Global>,
+}
+
+impl<'a> Stopped<'a> {
+    fn others(host: &'a Host, env: Env) -> Self {
+        let mut threads = Vec::new();
+        if host.can_suspend {
+            let own = env.raw() as usize;
+            let others: Vec<Global> = records::all()
+                .into_iter()
+                .filter(|record| !record.is_system.load(Ordering::Relaxed))
+                .filter(|record| {
+                    record.env.load(Ordering::Relaxed) != own && !record.is_suspended.load(Ordering::Relaxed)
+                })
+                .filter_map(|record| record.thread())
+                .collect();
+            let objects: Vec<Object> = others.iter().map(Global::get).collect();
+            let stopped = if objects.is_empty() { Vec::new() } else { host.jvmti.suspend_each(&objects) };
+            threads = others.iter().zip(stopped).filter(|(_, stopped)| *stopped).map(|(thread, _)| *thread).collect();
+        }
+        Self { host, threads }
+    }
+}
+
+impl Drop for Stopped<'_> {
+    fn drop(&mut self) {
+        for thread in &self.threads {
+            let _ = self.host.jvmti.resume_thread(thread.get());
+        }
+    }
+}
+
+/// An object of the walk.
+#[derive(Clone, Copy, Debug)]
+struct Met {
+    id: u32,
+    class: u32,
+    length: i32,
+    size: u32,
+    /// Where its record starts; `NOWHERE` if it has none.
+    record: usize,
+}
+
+const NOWHERE: usize = usize::MAX;
+
+struct Walk<'a> {
+    shift: u32,
+    level: jint,
+    classes: &'a FxHashMap<ObjectId, Arc<Class>>,
+    layouts: FxHashMap<u32, Arc<Layout>>,
+    /// Id of `java.lang.Class`.
+    class_of_classes: u32,
+    /// By thread's id.
+    envs: FxHashMap<u32, usize>,
+    globals: FxHashMap<ObjectId, usize>,
+    met: FxHashMap<usize, Met>,
+    /// Their ids.
+    used: FxHashSet<u32>,
+    /// In the order in which they were met.
+    order: Vec<usize>,
+    roots: Bytes,
+    out: Bytes,
+    last: (usize, Option<Arc<Layout>>),
+    /// Objects that could not be identified.
+    lost: u64,
+}
+
+impl Walk<'_> {
+    fn address(tag_at: *mut jlong, size: u64) -> Option<usize> {
+        // SAFETY: called by a visitor, with what it was given.
+        unsafe { mark_word::address(tag_at, size) }
+    }
+
+    fn meet(&mut self, edge: &Edge) -> Option<usize> {
+        let address = Self::address(edge.tag_at, edge.size)?;
+        if self.met.contains_key(&address) {
+            return Some(address);
+        }
+        // SAFETY: the visitor's place of the object's tag.
+        let tag = unsafe { *edge.tag_at };
+        let id = ids::in_tag(tag).or_else(|| ids::in_walk(edge.tag_at, edge.size, self.shift));
+        let Some(mut id) = id else {
+            self.lost += 1;
+            return None;
+        };
+        // Some objects of archives are shown by no other walk: G1 of Java 17 leaves their regions out.
+        let is_taken = !self.used.insert(id) || self.classes.contains_key(&(id as ObjectId));
+        if tag == 0 && is_taken {
+            let (own, tag) = ids::apart(id);
+            id = own;
+            self.used.insert(id);
+            // SAFETY: as above; a visitor may change tags.
+            unsafe { *edge.tag_at = tag };
+        }
+        let class = ids::in_tag(edge.class_tag).unwrap_or(0);
+        let size = u32::try_from(edge.size).unwrap_or(u32::MAX);
+        self.met.insert(address, Met { id, class, length: edge.length, size, record: NOWHERE });
+        self.order.push(address);
+        Some(address)
+    }
+
+    fn root(&mut self, edge: &Edge, id: ObjectId) {
+        let env = |tag: jlong| ids::in_tag(tag).and_then(|id| self.envs.get(&id)).copied().unwrap_or(0);
+        let out = &mut self.roots;
+        match edge.kind {
+            reference_kind::SYSTEM_CLASS => {
+                out.byte(record::ROOT_STICKY_CLASS);
+                out.pointer(id);
+            }
+            reference_kind::MONITOR => {
+                out.byte(record::ROOT_MONITOR_USED);
+                out.pointer(id);
+            }
+            reference::THREAD => {
+                out.byte(record::ROOT_THREAD_BLOCK);
+                out.pointer(id);
+                out.pointer(self.envs.get(&(id as u32)).copied().unwrap_or(0));
+            }
+            reference::STACK_LOCAL | reference_kind::JNI_LOCAL => {
+                let (thread, depth) = edge.frame.unwrap_or((0, -1));
+                let is_local = edge.kind == reference::STACK_LOCAL;
+                out.byte(if is_local { record::ROOT_JAVA_FRAME } else { record::ROOT_JNI_LOCAL });
+                out.pointer(id);
+                out.pointer(env(thread));
+                out.u4(depth as u32);
+            }
+            reference_kind::JNI_GLOBAL if self.globals.contains_key(&id) => {
+                out.byte(record::ROOT_JNI_GLOBAL);
+                out.pointer(id);
+                out.pointer(self.globals[&id]);
+            }
+            _ => {
+                out.byte(record::ROOT_UNKNOWN);
+                out.pointer(id);
+            }
+        }
+    }
+
+    /// Begins the record of an object; the elements of an array of primitives are still to come.
+    fn begin(&mut self, address: usize) -> Option<Met> {
+        let mut met = *self.met.get(&address)?;
+        if met.record != NOWHERE || self.level == 0 {
+            return Some(met);
+        }
+        if met.class == self.class_of_classes
+            && self.classes.get(&(met.id as ObjectId)).is_some_and(|class| class.shape == Shape::Instance)
+        {
+            return None;
+        }
+        let class = self.classes.get(&(met.class as ObjectId))?;
+        let start = self.out.0.len();
+        match class.shape {
+            Shape::Instance => {
+                let bytes = self.layouts.get(&met.class).map_or(0, |layout| layout.bytes);
+                self.out.byte(record::INSTANCE_DUMP);
+                self.out.pointer(met.id as ObjectId);
+                self.out.pointer(class.id);
+                self.out.u4(bytes as u32);
+                self.out.0.resize(self.out.0.len() + bytes, 0);
+            }
+            Shape::Objects(element) => {
+                let length = met.length.max(0) as usize;
+                self.out.byte(record::OBJ_ARRAY_DUMP);
+                self.out.pointer(met.id as ObjectId);
+                self.out.u4(length as u32);
+                self.out.pointer(element);
+                self.out.0.resize(self.out.0.len() + length * size_of::<usize>(), 0);
+            }
+            Shape::Primitives(letter) => {
+                self.out.byte(record::PRIM_ARRAY_DUMP);
+                self.out.pointer(met.id as ObjectId);
+                self.out.u4(met.length.max(0) as u32);
+                self.out.byte(kind::of_primitive(letter).unwrap_or(0) as u8);
+                if self.level > 1 {
+                    let bytes = met.length.max(0) as usize * bytes_of(letter);
+                    self.out.0.resize(self.out.0.len() + bytes, 0);
+                }
+            }
+        }
+        met.record = start;
+        self.met.insert(address, met);
+        Some(met)
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        if let Some(place) = self.out.0.get_mut(at..at + bytes.len()) {
+            place.copy_from_slice(bytes);
+        }
+    }
+
+    fn place(&mut self, address: usize, met: &Met, index: u32) -> Option<layout::Place> {
+        if self.last.0 != address || self.last.1.is_none() {
+            self.last = (address, self.layouts.get(&met.class).cloned());
+        }
+        self.last.1.as_ref()?.places.get(index as usize).copied().flatten()
+    }
+}
+
+/// What an instance's record has before the values.
+const INSTANCE_HEAD: usize = 1 + 8 + 8 + 4;
+/// What that of an array of references has.
+const ARRAY_HEAD: usize = 1 + 8 + 4 + 8;
+/// What that of an array of primitives has.
+const PRIMITIVES_HEAD: usize = 1 + 8 + 4 + 1;
+
+impl Contents for Walk<'_> {
+    fn edge(&mut self, edge: Edge) {
+        let Some(address) = self.meet(&edge) else { return };
+        let id = self.met[&address].id as ObjectId;
+        if edge.referrer_tag_at.is_null() {
+            return self.root(&edge, id);
+        }
+        let referrer = if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
+            address
+        } else {
+            // SAFETY: called by a visitor, with what it was given; it is not the object's own place.
+            unsafe { mark_word::referrer_address(edge.referrer_tag_at) }
+        };
+        let Some(met) = self.begin(referrer).filter(|met| met.record != NOWHERE) else { return };
+        match edge.kind {
+            reference::FIELD => {
+                if let Some(place) = self.place(referrer, &met, edge.index).filter(|place| is_reference(place.letter)) {
+                    self.put(met.record + INSTANCE_HEAD + place.offset, &id.to_ne_bytes());
+                }
+            }
+            reference::ARRAY_ELEMENT if (edge.index as i64) < i64::from(met.length) => {
+                self.put(met.record + ARRAY_HEAD + edge.index as usize * size_of::<usize>(), &id.to_ne_bytes());
+            }
+            _ => {}
+        }
+    }
+
+    fn field(&mut self, kind: jint, index: u32, tag_at: *mut jlong, value: jvalue, letter: u8) {
+        if kind != reference::FIELD || self.level < 2 {
+            return;
+        }
+        // SAFETY: as the module `mark_word` says: the word before a tag is the object's size.
+        let size = unsafe { tag_at.sub(1).read() } as u64;
+        let Some(address) = Self::address(tag_at, size) else { return };
+        let Some(met) = self.begin(address).filter(|met| met.record != NOWHERE) else { return };
+        let Some(place) = self.place(address, &met, index).filter(|place| place.letter == letter) else { return };
+        // SAFETY: eight bytes, of which the type says how many count.
+        let mut bytes = unsafe { value.j }.to_ne_bytes();
+        let bytes = &mut bytes[..bytes_of(letter)];
+        bytes.reverse();
+        self.put(met.record + INSTANCE_HEAD + place.offset, bytes);
+    }
+
+    fn array(&mut self, size: u64, tag_at: *mut jlong, count: usize, letter: u8, elements: *const u8) {
+        if self.level < 2 {
+            return;
+        }
+        let Some(address) = Self::address(tag_at, size) else { return };
+        let Some(met) = self.begin(address).filter(|met| met.record != NOWHERE) else { return };
+        if met.length < 0 || count > met.length as usize || elements.is_null() {
+            return;
+        }
+        // SAFETY: so many elements of that type, as the VM says.
+        let mut bytes = unsafe { std::slice::from_raw_parts(elements, count * bytes_of(letter)) }.to_vec();
+        values::swap(&mut bytes, letter);
+        self.put(met.record + PRIMITIVES_HEAD, &bytes);
+    }
+}
+
+/// Tells of the heap. False if it cannot be walked.
+pub fn heap(host: &Host, env: Env, level: jint) -> bool {
+    let Some(shift) = host.shift.get().copied().flatten() else { return false };
+    if !(0..=2).contains(&level) {
+        return false;
+    }
+    let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
+    // All that links or loads classes, or tells of them, comes before others stand still.
+    classes::find_all(host, env, true);
+    let known: FxHashMap<ObjectId, Arc<Class>> = classes::all().into_iter().map(|class| (class.id, class)).collect();
+    let layouts = layout::of_all(&known, level > 1);
+    let class_of_classes =
+        env.frame(4, |env| env.find_class(c"java/lang/Class").map_or(0, |c| classes::id_of(host, env, c)));
+    let stopped = Stopped::others(host, env);
+    let mut envs = FxHashMap::default();
+    let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();
+    for record in records::all() {
+        let there = record.env.load(Ordering::Relaxed);
+        let Some(thread) = record.thread() else { continue };
+        let id = ids::of(host, env, thread.get());
+        ids::tag(host, thread.get(), id);
+        envs.insert(id as u32, there);
+        if level > 0 {
+            let other = (there != env.raw() as usize).then_some(thread);
+            stacks.push((there, trace::frames_quietly(host, other, DEPTH)));
+        }
+    }
+    // Gives those a tag as well whose mark words are locks'.
+    if ids::part_twins(host, env).is_err() {
+        return false;
+    }
+    let mut walk = Walk {
+        shift,
+        level,
+        classes: &known,
+        layouts,
+        class_of_classes: class_of_classes as u32,
+        envs,
+        globals: refs::by_object(),
+        met: FxHashMap::default(),
+        used: FxHashSet::default(),
+        order: Vec::new(),
+        roots: Bytes::default(),
+        out: Bytes::default(),
+        last: (0, None),
+        lost: 0,
+    };
+    if host.jvmti.follow_contents(&mut walk).is_err() {
+        return false;
+    }
+    let mut order = std::mem::take(&mut walk.order);
+    if level == 0 {
+        for address in &order {
+            let met = walk.met[address];
+            let class = known.get(&(met.class as ObjectId));
+            walk.out.byte(class.map_or(0, |class| class.allocated(met.id as ObjectId).0) as u8);
+            walk.out.pointer(met.id as ObjectId);
+        }
+    } else {
+        // Mirrors of arrays and of primitive types, which refer to nothing.
+        for address in &order {
+            walk.begin(*address);
+        }
+        class_records(host, env, &mut walk, &known, level > 1);
+    }
+    let lost = walk.lost;
+    drop(stopped);
+    drop(alone);
+    if lost > 0 {
+        host.left_out.objects.fetch_add(lost, Ordering::Relaxed);
+    }
+    let mut bytes = if level == 0 { Vec::new() } else { walk.roots.0 };
+    let shift_by = bytes.len();
+    bytes.append(&mut walk.out.0);
+    order.retain(|address| walk.met[address].record != NOWHERE);
+    order.sort_unstable_by_key(|address| walk.met[address].record);
+    let bytes = Arc::new(bytes);
+    let mut index = FxHashMap::default();
+    for (at, address) in order.iter().enumerate() {
+        let met = walk.met[address];
+        let start = met.record + shift_by;
+        let end = order.get(at + 1).map_or(bytes.len(), |next| walk.met[next].record + shift_by);
+        index.insert(met.id, (start, end));
+    }
+    let mut traces: Vec<CallTrace> = Vec::new();
+    for (there, frames) in &mut stacks {
+        traces.push(CallTrace {
+            env_id: *there as *mut JNIEnv,
+            num_frames: frames.len() as jint,
+            frames: frames.as_mut_ptr(),
+        });
+    }
+    for frame in stacks.iter().flat_map(|(_, frames)| frames) {
+        classes::tell_of_method(host, env, frame.method_id);
+    }
+    let outer = UNDER_WAY.replace(Some(UnderWay { bytes: Arc::clone(&bytes), records: index }));
+    let span = bytes.as_ptr_range();
+    let heap_dump = abi::HeapDump {
+        dump_level: level,
+        begin: span.start,
+        end: span.end,
+        num_traces: traces.len() as jint,
+        traces: traces.as_ptr(),
+    };
+    deliver::tell_requested(env.raw(), abi::event::HEAP_DUMP, Details { heap_dump });
+    UNDER_WAY.replace(outer);
+    true
+}
+
+fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<ObjectId, Arc<Class>>, primitives: bool) {
+    let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
+    for met in walk.met.values().filter(|met| met.class != walk.class_of_classes) {
+        sizes.insert(met.class, met.size);
+    }
+    let by_id: FxHashMap<u32, usize> = walk.met.iter().map(|(address, met)| (met.id, *address)).collect();
+    env.frame(et_jvm::jvmti::CLASSES, |env| {
+        for mirror in host.jvmti.loaded_classes(env).unwrap_or_default() {
+            let class = ids::of_class(host, mirror)
+                .and_then(|id| known.get(&id))
+                .filter(|class| class.shape == Shape::Instance);
+            if let Some(class) = class {
+                let bytes = walk.layouts.get(&(class.id as u32)).map_or(0, |layout| layout.bytes as u32);
+                let size = sizes.get(&(class.id as u32)).copied().unwrap_or((bytes + 12).next_multiple_of(8));
+                let start = walk.out.0.len();
+                values::class_record(host, env, mirror, class, size, primitives, &mut walk.out);
+                if let Some(met) = by_id.get(&(class.id as u32)).and_then(|address| walk.met.get_mut(address)) {
+                    met.record = start;
+                }
+            }
+            env.delete_local(mirror);
+        }
+    });
+}
+
+/// Tells of one object.
+pub fn object(host: &Host, env: Env, id: ObjectId) -> bool {
+    let there = UNDER_WAY.with_borrow(|dump| {
+        let dump = dump.as_ref()?;
+        let (start, end) = *dump.records.get(&(id as u32))?;
+        Some((Arc::clone(&dump.bytes), start, end))
+    });
+    if let Some((bytes, start, end)) = there {
+        tell_object(env, &bytes[start..end]);
+        return true;
+    }
+    let mut out = Bytes::default();
+    env.frame(16, |env| {
+        let Some(object) = ids::find(host, env, id) else { return };
+        if let Some(class) = classes::known(id).filter(|class| class.shape == Shape::Instance) {
+            values::class_record(host, env, object, &class, 0, true, &mut out);
+            return;
+        }
+        let Some(class) = env.class_of(object).and_then(|class| classes::of(host, env, class)) else { return };
+        let known: FxHashMap<ObjectId, Arc<Class>> =
+            classes::all().into_iter().map(|class| (class.id, class)).collect();
+        values::object_record(host, env, object, id, &layout::chain(&known, class.id), &mut out);
+    });
+    let is_found = !out.0.is_empty();
+    if is_found {
+        tell_object(env, &out.0);
+    }
+    is_found
+}
+
+fn tell_object(env: Env, bytes: &[u8]) {
+    let object_dump = abi::ObjectDump { data_len: bytes.len() as jint, data: bytes.as_ptr() };
+    deliver::tell_requested(env.raw(), abi::event::OBJECT_DUMP, Details { object_dump });
+}

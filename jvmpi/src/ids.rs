@@ -1,0 +1,417 @@
+//! Ids of objects: identity hashes. They stay when objects move, need no tags, and can be read in walks of the heap.
+//!
+//! Hashes may repeat. An object whose hash is that of another that was told of, and whose death was not, gets an id of its own beyond all
+//! hashes, which its tag holds. Objects whose mark word is a lock's in a walk are tagged for the moment, and asked through JNI afterwards.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError, RwLock};
+
+use et_jvm::env::{Env, Object};
+use et_jvm::jvmti::JvmtiError;
+use et_jvm::mark_word;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::abi::ObjectId;
+use crate::host::{Host, lock};
+
+/// The part of a tag that is an id.
+const ID: i64 = 0xffff_ffff;
+/// The object was told of, or is otherwise known by its id.
+pub const KNOWN: i64 = 1 << 40;
+/// It is a class.
+pub const CLASS: i64 = 1 << 41;
+/// For the moment: a number and no id.
+const PASSING: i64 = 1 << 42;
+
+/// Ids that are no hashes.
+static BEYOND: AtomicU32 = AtomicU32::new(0x8000_0000);
+/// Hashes that are not enough to know an object by.
+static TWINS: RwLock<Option<FxHashMap<u32, Twin>>> = RwLock::new(None);
+
+/// Whose a hash is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Twin {
+    /// A class's, which has it in its tag. Whoever has it as well and no tag gets an id of its own.
+    Class,
+    /// Of several, of which one has no tag.
+    Several,
+}
+
+const SHARDS: usize = 64;
+static LIVE: [Mutex<Option<FxHashMap<u32, u32>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
+/// The number of the last sweep: what is put in before it has begun is older than its walk.
+static SWEEP: AtomicU32 = AtomicU32::new(0);
+
+fn shard(id: u32) -> &'static Mutex<Option<FxHashMap<u32, u32>>> {
+    &LIVE[id.wrapping_mul(0x9e37_79b1) as usize >> 16 & (SHARDS - 1)]
+}
+
+/// Puts an id among those that were told of. False if it is there.
+pub fn insert(id: ObjectId) -> bool {
+    let sweep = SWEEP.load(Ordering::SeqCst);
+    let mut shard = lock(shard(id as u32));
+    let ids = shard.get_or_insert_default();
+    let is_new = !ids.contains_key(&(id as u32));
+    if is_new {
+        ids.insert(id as u32, sweep);
+    }
+    is_new
+}
+
+/// Whether an id is among those that were told of.
+pub fn is_told(id: ObjectId) -> bool {
+    lock(shard(id as u32)).as_ref().is_some_and(|ids| ids.contains_key(&(id as u32)))
+}
+
+/// How many there are.
+pub fn count() -> usize {
+    LIVE.iter().map(|shard| lock(shard).as_ref().map_or(0, |ids| ids.len())).sum()
+}
+
+/// A sweep begins; its number.
+pub fn begin_sweep() -> u32 {
+    SWEEP.fetch_add(1, Ordering::SeqCst) + 1
+}
+
+/// What was put in before the sweep and was not seen in it. It stays until the agent knows: no other gets its id.
+pub fn dead(sweep: u32, seen: &[u32]) -> Vec<u32> {
+    for id in seen {
+        if let Some(there) = lock(shard(*id)).as_mut().and_then(|ids| ids.get_mut(id)) {
+            *there = sweep;
+        }
+    }
+    let mut dead = Vec::new();
+    for shard in &LIVE {
+        // Those that were put in since have its number as well, or a greater one.
+        dead.extend(lock(shard).iter().flatten().filter(|(_, there)| **there < sweep).map(|(id, _)| *id));
+    }
+    dead
+}
+
+/// Takes ids out.
+pub fn remove(dead: &[u32]) {
+    for id in dead {
+        if let Some(ids) = lock(shard(*id)).as_mut() {
+            ids.remove(id);
+        }
+    }
+}
+
+fn twin(hash: u32) -> Option<Twin> {
+    TWINS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&hash).copied()
+}
+
+/// The id of an object; 0 before the VM is up.
+pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
+    let Some(hotspot) = host.hotspot.get() else { return 0 };
+    let hash = hotspot.identity_hash(env, object);
+    let Some(twin) = twin(hash) else { return hash as ObjectId };
+    let tag = host.jvmti.tag(object).unwrap_or(0);
+    match (in_tag(tag), twin) {
+        (Some(id), _) => id as ObjectId,
+        (None, Twin::Several) => hash as ObjectId,
+        (None, Twin::Class) => {
+            let (id, tag) = apart(hash);
+            let _ = host.jvmti.set_tag(object, tag);
+            id as ObjectId
+        }
+    }
+}
+
+/// The hash of a class, if no other class has it.
+pub fn unshared(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
+    let hash = host.hotspot.get()?.identity_hash(env, class);
+    (twin(hash) == Some(Twin::Class)).then_some(hash as ObjectId)
+}
+
+/// Notes an object that was just made. Its id, or nothing if it was told of already.
+pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
+    let hash = host.hotspot.get()?.identity_hash(env, object);
+    if twin(hash) != Some(Twin::Class) && insert(hash as ObjectId) {
+        return Some(hash as ObjectId);
+    }
+    if host.jvmti.tag(object).unwrap_or(0) & KNOWN != 0 {
+        return None;
+    }
+    let id = beyond(hash);
+    host.jvmti.set_tag(object, KNOWN | id as i64).ok()?;
+    insert(id);
+    Some(id)
+}
+
+/// An id for an object whose hash is another's.
+fn beyond(hash: u32) -> ObjectId {
+    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
+    twins.get_or_insert_default().entry(hash).or_insert(Twin::Several);
+    drop(twins);
+    BEYOND.fetch_add(1, Ordering::Relaxed) as ObjectId
+}
+
+/// An id for an object whose hash is another's, and the tag that it must get.
+pub fn apart(hash: u32) -> (u32, i64) {
+    let id = beyond(hash);
+    (id as u32, KNOWN | id as i64)
+}
+
+/// Notes an object that is about to be named to the agent. True if it was not told of yet.
+pub fn define(host: &Host, id: ObjectId, object: Object) -> bool {
+    let is_new = insert(id);
+    if is_new {
+        let tag = host.jvmti.tag(object).unwrap_or(0);
+        let _ = host.jvmti.set_tag(object, tag & CLASS | KNOWN | id as i64);
+    }
+    is_new
+}
+
+/// The id that a class was given; none if it has none yet.
+pub fn of_class(host: &Host, class: Object) -> Option<ObjectId> {
+    host.jvmti.tag(class).ok().and_then(in_tag).map(|id| id as ObjectId)
+}
+
+/// Gives a class an id, which its tag holds from now on so that walks know it. `is_taken` says whether another class has a hash for its
+/// id: those that an archive of classes brings along are often the same as some of the run.
+pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(ObjectId) -> bool) -> ObjectId {
+    let Some(hotspot) = host.hotspot.get() else { return 0 };
+    let hash = hotspot.identity_hash(env, class);
+    let is_taken = is_taken(hash as ObjectId) || is_told(hash as ObjectId);
+    let id = if is_taken { beyond(hash) } else { hash as ObjectId };
+    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
+    twins.get_or_insert_default().insert(hash, if is_taken { Twin::Several } else { Twin::Class });
+    drop(twins);
+    let _ = host.jvmti.set_tag(class, CLASS | KNOWN | id as i64);
+    id
+}
+
+/// The id in a tag, if it holds one.
+pub fn in_tag(tag: i64) -> Option<u32> {
+    (tag != 0 && tag & PASSING == 0).then_some((tag & ID) as u32)
+}
+
+/// Where mark words hold hashes, found out with an object whose hash is known.
+pub fn probe_shift(host: &Host, env: Env, object: Object) -> Option<u32> {
+    let hash = host.hotspot.get()?.identity_hash(env, object);
+    let before = host.jvmti.tag(object).ok()?;
+    host.jvmti.set_tag(object, PASSING).ok()?;
+    let mut found = None;
+    let walked = host.jvmti.heap_objects(|here| {
+        if *here.tag == PASSING {
+            found = [8, 11, 10, 9].into_iter().find(|shift| probe(here.tag_at, here.size, *shift) == Some(hash));
+        }
+    });
+    host.jvmti.set_tag(object, before).ok()?;
+    walked.ok().and(found)
+}
+
+#[allow(unsafe_code, reason = "structures of the VM")]
+fn probe(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
+    // SAFETY: called by a visitor, with what it was given.
+    unsafe { mark_word::probe(tag, size, shift) }
+}
+
+/// A fresh hash for an object without one. They come in no order and none twice before all were given.
+fn fresh_hash() -> u32 {
+    static NEXT: AtomicU32 = AtomicU32::new(1);
+    loop {
+        let hash = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x2545_f491) & 0x7fff_ffff;
+        if hash != 0 {
+            return hash;
+        }
+    }
+}
+
+/// An object of a walk.
+#[derive(Clone, Copy, Debug)]
+#[allow(missing_docs)]
+pub struct Met {
+    pub id: u32,
+    /// 0 if it is not known.
+    pub class: u32,
+    pub size: u64,
+    /// The id is in its tag.
+    pub is_tagged: bool,
+}
+
+/// Visits all objects of the heap that have an id; with `all`, those without get one. The visitor must not call the VM. Objects that are
+/// locked come at the end.
+pub fn walk(host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Result<(), JvmtiError> {
+    let shift = host.shift.get().copied().flatten();
+    let mut passing: Vec<Met> = Vec::new();
+    host.jvmti.heap_objects(|object| {
+        let size = object.size;
+        let class = in_tag(object.class_tag).unwrap_or(0);
+        if let Some(id) = in_tag(*object.tag) {
+            return visit(Met { id, class, size, is_tagged: true });
+        }
+        let hash = shift.and_then(|shift| match object.hash(shift) {
+            Some(0) if all => give_hash(object.tag_at, size, shift),
+            hash => hash,
+        });
+        match hash {
+            Some(0) => {}
+            Some(id) => visit(Met { id, class, size, is_tagged: false }),
+            None => {
+                *object.tag = PASSING | passing.len() as i64;
+                passing.push(Met { id: 0, class, size, is_tagged: true });
+            }
+        }
+    })?;
+    for (first, batch) in (0..).step_by(1000).zip(passing.chunks(1000)) {
+        let tags: Vec<i64> = (first..).take(batch.len()).map(|number: i64| PASSING | number).collect();
+        env.frame(2000, |env| {
+            for (object, tag) in host.jvmti.objects_with_tags(env, &tags)? {
+                let id = of(host, env, object) as u32;
+                // It stays: it may be locked again in the next walk.
+                host.jvmti.set_tag(object, KNOWN | i64::from(id))?;
+                if let Some(met) = passing.get((tag & !PASSING) as usize) {
+                    visit(Met { id, ..*met });
+                }
+                env.delete_local(object);
+            }
+            Ok::<(), JvmtiError>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The hash of an untagged object of a walk, given if it has none. Nothing if its mark word is a lock's.
+pub fn in_walk(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
+    match read_hash(tag, size, shift) {
+        Some(0) => give_hash(tag, size, shift),
+        hash => hash,
+    }
+}
+
+#[allow(unsafe_code, reason = "headers of objects")]
+fn read_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
+    // SAFETY: called by a visitor, with what it was given, where mark words were found to be.
+    unsafe { mark_word::hash(tag, size, shift) }
+}
+
+/// Tags an object with its id, for walks to know it by.
+pub fn tag(host: &Host, object: Object, id: ObjectId) {
+    if host.jvmti.tag(object).unwrap_or(0) == 0 {
+        let _ = host.jvmti.set_tag(object, KNOWN | id as i64);
+    }
+}
+
+#[allow(unsafe_code, reason = "headers of objects")]
+fn give_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
+    let hash = fresh_hash();
+    // SAFETY: called by a visitor, with what it was given, where mark words were found to be.
+    unsafe { mark_word::give_hash(tag, size, shift, hash) }.then_some(hash)
+}
+
+/// Gives objects ids of their own that share their hash with another, and a hash to those that have none. To be done before all are told
+/// of: archives of classes bring objects along that no walk shows before their class is used.
+pub fn part_twins(host: &Host, env: Env) -> Result<(), JvmtiError> {
+    let shift = host.shift.get().copied().flatten();
+    let (mut once, mut twice, mut kept) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
+    walk(host, env, true, |met| {
+        if !once.insert(met.id) {
+            twice.insert(met.id);
+        }
+        if met.is_tagged {
+            kept.insert(met.id);
+        }
+    })?;
+    if twice.is_empty() {
+        return Ok(());
+    }
+    let mut count = 0_i64;
+    host.jvmti.heap_objects(|object| {
+        let hash = shift.filter(|_| *object.tag == 0).and_then(|shift| object.hash(shift));
+        // One of them keeps it, unless another has it in its tag.
+        if hash.is_some_and(|hash| twice.contains(&hash) && !kept.insert(hash)) {
+            *object.tag = PASSING | count;
+            count += 1;
+        }
+    })?;
+    for first in (0..count).step_by(1000) {
+        let tags: Vec<i64> = (first..count.min(first + 1000)).map(|number| PASSING | number).collect();
+        env.frame(2000, |env| {
+            for (object, _) in host.jvmti.objects_with_tags(env, &tags)? {
+                let hash = host.hotspot.get().map_or(0, |hotspot| hotspot.identity_hash(env, object));
+                host.jvmti.set_tag(object, KNOWN | beyond(hash) as i64)?;
+                env.delete_local(object);
+            }
+            Ok::<(), JvmtiError>(())
+        })?;
+    }
+    Ok(())
+}
+
+/// The object with an id, looked for in the whole heap.
+pub fn find<'a>(host: &Host, env: Env<'a>, id: ObjectId) -> Option<Object<'a>> {
+    let shift = host.shift.get().copied().flatten();
+    let wanted = u32::try_from(id).ok().filter(|id| *id != 0)?;
+    let mut tags = vec![KNOWN | i64::from(wanted), CLASS | KNOWN | i64::from(wanted)];
+    let mut locked = 0_i64;
+    host.jvmti
+        .heap_objects(|object| {
+            if *object.tag != 0 {
+                return;
+            }
+            match shift.and_then(|shift| object.hash(shift)) {
+                Some(hash) if hash == wanted => {
+                    *object.tag = PASSING;
+                }
+                Some(_) => {}
+                None => {
+                    locked += 1;
+                    *object.tag = PASSING | locked;
+                }
+            }
+        })
+        .ok()?;
+    tags.extend((0..=locked).map(|number| PASSING | number));
+    let mut found = None;
+    for some in tags.chunks(10_000) {
+        for (object, tag) in host.jvmti.objects_with_tags(env, some).ok()? {
+            if tag & PASSING != 0 {
+                let _ = host.jvmti.set_tag(object, 0);
+            }
+            if found.is_none() && of(host, env, object) == id {
+                found = Some(object);
+            } else {
+                env.delete_local(object);
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_put_in_after_a_sweep_began_is_not_dead() {
+        let ids: Vec<ObjectId> = (1..100).collect();
+        assert!(ids.iter().all(|id| insert(*id)));
+        assert!(!insert(7));
+        let sweep = begin_sweep();
+        assert!(insert(1000));
+        let mut gone = dead(sweep, &[7, 8, 2000]);
+        gone.sort_unstable();
+        assert_eq!(gone, (1..100).filter(|id| ![7, 8].contains(id)).collect::<Vec<u32>>());
+        assert!(!insert(9), "nobody was told yet");
+        remove(&gone);
+        assert!(is_told(7) && is_told(1000) && !is_told(9));
+        let mut rest = dead(begin_sweep(), &[7]);
+        rest.sort_unstable();
+        assert_eq!(rest, [8, 1000]);
+    }
+
+    #[test]
+    fn fresh_hashes_are_not_given_twice() {
+        let hashes: FxHashSet<u32> = (0..100_000).map(|_| fresh_hash()).collect();
+        assert_eq!(hashes.len(), 100_000);
+    }
+
+    #[test]
+    fn tags_hold_ids() {
+        assert_eq!(in_tag(0), None);
+        assert_eq!(in_tag(KNOWN | CLASS | 0x9000_0001), Some(0x9000_0001));
+        assert_eq!(in_tag(PASSING | 3), None);
+    }
+}

@@ -1,0 +1,85 @@
+//! Method entries and exits, nested for each `JNIEnv`.
+//!
+//! A thread's entries that were told and whose exits were not are kept. An exit of a method that is not among them goes nowhere: it was entered
+//! before somebody looked. When a method exits below the last one, those above are gone (a virtual thread that was unmounted), and
+//! their exits are told first. So whatever the VM leaves out, what the agent sees is nested.
+
+use et_jvm::env::{Env, Object};
+use jni_sys::jmethodID;
+
+use crate::abi::{Details, MethodCall, MethodEntry2, event};
+use crate::classes;
+use crate::deliver;
+use crate::host::{Host, lock};
+use crate::objects;
+use crate::starts;
+
+use std::sync::atomic::Ordering;
+
+fn is_left_out(host: &Host, env: Env, thread: Object) -> bool {
+    let left_out = !host.tells_virtual.load(Ordering::Relaxed) && starts::is_virtual(env, thread);
+    if left_out {
+        host.left_out.virtual_threads.fetch_add(1, Ordering::Relaxed);
+    }
+    left_out
+}
+
+/// The current thread enters a method.
+pub fn entered(host: &Host, env: Env, thread: Object, id: jmethodID) {
+    let record = starts::announce(host, env);
+    if record.is_inside() || is_left_out(host, env, thread) {
+        return;
+    }
+    let Some(method) = classes::tell_of_method(host, env, id) else { return };
+    lock(&record.methods).push(id as usize);
+    if host.wants(event::METHOD_ENTRY2) {
+        let obj_id = if method.is_static {
+            0
+        } else {
+            env.frame(4, |env| match host.jvmti.receiver(env) {
+                Ok(Some(receiver)) => objects::define(host, env, receiver),
+                _ => 0,
+            })
+        };
+        let method_entry2 = MethodEntry2 { method_id: id, obj_id };
+        deliver::tell(env.raw(), event::METHOD_ENTRY2, Details { method_entry2 });
+    }
+    deliver::tell(env.raw(), event::METHOD_ENTRY, Details { method: MethodCall { method_id: id } });
+}
+
+/// The current thread leaves a method.
+pub fn left(host: &Host, env: Env, thread: Object, id: jmethodID) {
+    let record = starts::announce(host, env);
+    if record.is_inside() || is_left_out(host, env, thread) {
+        return;
+    }
+    let gone = {
+        let mut methods = lock(&record.methods);
+        match exits(&methods, id as usize) {
+            Some(kept) => methods.split_off(kept),
+            None => Vec::new(),
+        }
+    };
+    for id in gone.into_iter().rev() {
+        let method = MethodCall { method_id: id as jmethodID };
+        deliver::tell(env.raw(), event::METHOD_EXIT, Details { method });
+    }
+}
+
+/// How many of the methods on a stack stay when that one exits; none if it is not there.
+fn exits(methods: &[usize], id: usize) -> Option<usize> {
+    methods.iter().rposition(|there| *there == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn exits_take_with_them_what_is_above() {
+        assert_eq!(exits(&[1, 2, 3], 3), Some(2));
+        assert_eq!(exits(&[1, 2, 3, 2, 4], 2), Some(3));
+        assert_eq!(exits(&[1, 2], 9), None);
+        assert_eq!(exits(&[], 1), None);
+    }
+}

@@ -1,0 +1,94 @@
+//! Allocations, and the objects that other events name.
+
+use std::cell::Cell;
+
+use et_jvm::env::{Env, Object};
+use jni_sys::JNIEnv;
+
+use crate::abi::{Details, ObjAlloc, ObjectId, event};
+use crate::classes::{self, Class};
+use crate::deliver;
+use crate::host::Host;
+use crate::ids::{self, Met};
+
+/// The one arena.
+pub const ARENA: i32 = 1;
+
+thread_local! {
+    /// What the `OBJECT_ALLOC` that is under way says.
+    static UNDER_WAY: Cell<Option<ObjAlloc>> = const { Cell::new(None) };
+}
+
+fn details(class: Option<&Class>, id: ObjectId, size: u64) -> ObjAlloc {
+    let (is_array, class_id) = class.map_or((0, 0), |class| class.allocated(id));
+    ObjAlloc { arena_id: ARENA, class_id, is_array, size: i32::try_from(size).unwrap_or(i32::MAX), obj_id: id }
+}
+
+fn tell(host: &Host, env: *mut JNIEnv, class: Option<&Class>, id: ObjectId, size: u64) {
+    if let Some(class) = class {
+        classes::tell_with_elements(host, env, class);
+    }
+    let alloc = details(class, id, size);
+    let outer = UNDER_WAY.replace(Some(alloc));
+    deliver::tell_definition(env, event::OBJECT_ALLOC, Details { obj_alloc: alloc });
+    UNDER_WAY.set(outer);
+}
+
+/// The current thread has made an object.
+pub fn made(host: &Host, env: Env, object: Object, class: Object, size: u64) {
+    if let Some(id) = ids::born(host, env, object) {
+        let class = classes::of_made(host, env, class);
+        if class.as_ref().is_some_and(|class| class.name.as_c_str() == c"java.lang.Class") {
+            // Its id as a class is to be the same.
+            ids::tag(host, object, id);
+        }
+        tell(host, env.raw(), class.as_deref(), id, size);
+    }
+}
+
+/// The id of an object that an event is about to name; it is told of before if that was not done.
+pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
+    let id = ids::of(host, env, object);
+    if id != 0 && host.wants(event::OBJECT_ALLOC) && !ids::is_told(id) && ids::define(host, id, object) {
+        let size = host.jvmti.object_size(object).unwrap_or(0);
+        env.frame(4, |env| {
+            let class = env.class_of(object).and_then(|class| classes::of(host, env, class));
+            tell(host, env.raw(), class.as_deref(), id, size);
+        });
+    }
+    id
+}
+
+/// Tells of all objects that there are and were not told of.
+pub fn tell_all(host: &Host, env: Env) {
+    let mut found: Vec<Met> = Vec::new();
+    if ids::part_twins(host, env).and_then(|()| ids::walk(host, env, true, |met| found.push(met))).is_err() {
+        return;
+    }
+    for met in found {
+        if met.class != 0 && ids::insert(met.id as ObjectId) {
+            let class = classes::known(met.class as ObjectId);
+            tell(host, env.raw(), class.as_deref(), met.id as ObjectId, met.size);
+        }
+    }
+}
+
+/// Tells of an object that the agent asks for: that of the event under way, or one that is looked for in the heap.
+pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
+    if let Some(alloc) = UNDER_WAY.get().filter(|alloc| alloc.obj_id == id) {
+        deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
+        return true;
+    }
+    let mut found = None;
+    let walked = ids::walk(host, env, false, |met| {
+        if met.id as ObjectId == id {
+            found = Some(met);
+        }
+    });
+    let Some(met) = found.filter(|_| walked.is_ok()) else { return false };
+    let class = classes::known(met.class as ObjectId);
+    ids::insert(id);
+    let alloc = details(class.as_deref(), id, met.size);
+    deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
+    true
+}

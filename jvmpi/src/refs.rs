@@ -1,0 +1,118 @@
+//! Global references of JNI's: functions of ours in its table, as soon as somebody wants to know.
+#![allow(unsafe_code, reason = "functions that native code calls, with its raw pointers")]
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use et_jvm::env::{Env, JniFunctions, Object, original_functions, remember_original_functions};
+use jni_sys::{JNIEnv, jint, jobject, jweak};
+use rustc_hash::FxHashMap;
+
+use crate::abi::{Details, GlobalRefAlloc, GlobalRefFree, ObjectId, event};
+use crate::deliver;
+use crate::host::{self, Host, lock};
+use crate::objects;
+use crate::starts;
+
+/// Events that need the functions.
+pub const EVENTS: [jint; 4] = [
+    event::JNI_GLOBALREF_ALLOC,
+    event::JNI_GLOBALREF_FREE,
+    event::JNI_WEAK_GLOBALREF_ALLOC,
+    event::JNI_WEAK_GLOBALREF_FREE,
+];
+
+/// References that were seen being made, with the ids of their objects.
+static KNOWN: Mutex<Option<FxHashMap<usize, ObjectId>>> = Mutex::new(None);
+
+/// Puts the functions into the table, once.
+pub fn install(host: &Host) {
+    static DONE: AtomicBool = AtomicBool::new(false);
+    if DONE.swap(true, Ordering::AcqRel) {
+        return;
+    }
+    let changed = host.jvmti.change_jni_functions(|functions| {
+        remember_original_functions(*functions);
+        functions.NewGlobalRef = new_global;
+        functions.DeleteGlobalRef = delete_global;
+        functions.NewWeakGlobalRef = new_weak;
+        functions.DeleteWeakGlobalRef = delete_weak;
+    });
+    if let Err(error) = changed {
+        host::say(&format!("JNI's global references are not told of: {error}"));
+    }
+}
+
+/// The references to objects that were seen being made.
+pub fn by_object() -> FxHashMap<ObjectId, usize> {
+    lock(&KNOWN).iter().flatten().map(|(reference, id)| (*id, *reference)).collect()
+}
+
+fn original(env: *mut JNIEnv) -> &'static JniFunctions {
+    // SAFETY: the environment that native code calls with.
+    unsafe { original_functions(env) }
+}
+
+fn made(raw: *mut JNIEnv, reference: jobject, kind: jint) {
+    let Some(host) = host::get().filter(|host| host.wants(kind) && !reference.is_null()) else { return };
+    // SAFETY: the environment that native code calls with is that of its thread.
+    let Some(env) = (unsafe { Env::new(raw) }) else { return };
+    let tell = |env: Env| {
+        if starts::announce(host, env).is_inside() {
+            return;
+        }
+        // SAFETY: the reference that was just made.
+        let Some(object) = (unsafe { Object::new(reference) }) else { return };
+        let obj_id = objects::define(host, env, object);
+        lock(&KNOWN).get_or_insert_default().insert(reference as usize, obj_id);
+        deliver::tell(raw, kind, Details { jni_globalref_alloc: GlobalRefAlloc { obj_id, ref_id: reference } });
+    };
+    guarded(|| env.without_exception(tell));
+}
+
+fn freed(raw: *mut JNIEnv, reference: jobject, kind: jint) {
+    let was_told = lock(&KNOWN).as_mut().is_some_and(|known| known.remove(&(reference as usize)).is_some());
+    let Some(host) = host::get().filter(|host| host.wants(kind) && was_told) else { return };
+    // SAFETY: the environment that native code calls with is that of its thread.
+    let Some(env) = (unsafe { Env::new(raw) }) else { return };
+    guarded(|| {
+        env.without_exception(|env| {
+            starts::announce(host, env);
+            deliver::tell(raw, kind, Details { jni_globalref_free: GlobalRefFree { ref_id: reference } });
+        });
+    });
+}
+
+/// No panic may leave a function that C has called.
+fn guarded(body: impl FnOnce()) {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+    if let (Err(_), Some(host)) = (outcome, host::get()) {
+        host.left_out.panics.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+unsafe extern "system" fn new_global(env: *mut JNIEnv, object: jobject) -> jobject {
+    // SAFETY: the function that stood in the table, with what its caller gave.
+    let reference = unsafe { (original(env).NewGlobalRef)(env, object) };
+    made(env, reference, event::JNI_GLOBALREF_ALLOC);
+    reference
+}
+
+unsafe extern "system" fn delete_global(env: *mut JNIEnv, reference: jobject) {
+    freed(env, reference, event::JNI_GLOBALREF_FREE);
+    // SAFETY: as above.
+    unsafe { (original(env).DeleteGlobalRef)(env, reference) }
+}
+
+unsafe extern "system" fn new_weak(env: *mut JNIEnv, object: jobject) -> jweak {
+    // SAFETY: as above.
+    let reference = unsafe { (original(env).NewWeakGlobalRef)(env, object) };
+    made(env, reference, event::JNI_WEAK_GLOBALREF_ALLOC);
+    reference
+}
+
+unsafe extern "system" fn delete_weak(env: *mut JNIEnv, reference: jweak) {
+    freed(env, reference, event::JNI_WEAK_GLOBALREF_FREE);
+    // SAFETY: as above.
+    unsafe { (original(env).DeleteWeakGlobalRef)(env, reference) }
+}

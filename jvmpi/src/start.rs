@@ -1,0 +1,98 @@
+//! From `VMInit` to `JVM_INIT_DONE`: what is there already is told of, in the order in which agents need it. And the end.
+
+use std::sync::atomic::Ordering;
+
+use et_jvm::env::Env;
+use et_jvm::hotspot::HotSpot;
+
+use crate::abi::{Details, NewArena, event};
+use crate::classes;
+use crate::deliver;
+use crate::functions::ASKED;
+use crate::host::{self, Host, Phase};
+use crate::ids;
+use crate::objects;
+use crate::starts;
+use crate::sweep;
+use crate::switches;
+
+const NOTHING: Details = Details { nothing: () };
+
+/// Classes that agents must know before all others.
+const FIRST: [&std::ffi::CStr; 4] = [c"java/lang/Object", c"java/lang/Class", c"java/lang/Thread", c"java/lang/String"];
+
+/// The VM is up.
+pub fn begin(host: &'static Host, env: Env) {
+    if ASKED.load(Ordering::Relaxed) == 0 {
+        host::say(
+            "no agent has asked for the interface: load one with -Xrun<name>:<options>, or =PATH:OPTIONS behind -agentpath",
+        );
+        host.enter(Phase::Ended);
+        return;
+    }
+    let release = host.jvmti.system_property(c"java.specification.version").unwrap_or_default();
+    let Some(hotspot) = HotSpot::find(env, &release) else {
+        host::say("this VM is not HotSpot, and no event can be told");
+        host.enter(Phase::Ended);
+        return;
+    };
+    let _ = host.hotspot.set(hotspot);
+    let shift =
+        env.frame(4, |env| env.find_class(c"java/lang/Object").and_then(|class| ids::probe_shift(host, env, class)));
+    let _ = host.shift.set(shift);
+    if shift.is_none() {
+        host::say(
+            "mark words are not where they are in Java 11 to 25: heap dumps are refused, and deaths take longer to find",
+        );
+    }
+    starts::find_distance(host, env);
+    host.enter(Phase::Live);
+    let new_arena = NewArena { arena_id: objects::ARENA, arena_name: c"Java heap".as_ptr() };
+    deliver::tell(env.raw(), event::ARENA_NEW, Details { new_arena });
+    for name in FIRST {
+        classes::tell_by_name(host, env, name);
+    }
+    // Once before it is told what is linked, since this links classes, and once for what was linked meanwhile.
+    classes::find_all(host, env, true);
+    switches::apply(host, None);
+    classes::find_all(host, env, true);
+    starts::tell_all(host, env);
+    if host.is_enabled(event::OBJECT_ALLOC) {
+        // Threads have buffers from before, in which they make objects that nobody is told of.
+        let _ = host.jvmti.collect_garbage();
+        objects::tell_all(host, env);
+    }
+    if host.is_any_enabled(&[event::COMPILED_METHOD_LOAD, event::COMPILED_METHOD_UNLOAD]) {
+        let _ = host.jvmti.tell_compiled_methods();
+    }
+    if let Err(error) = sweep::start_thread(host, env) {
+        host::say(&format!("deaths are told of at the end only: {error}"));
+    }
+    deliver::tell(env.raw(), event::JVM_INIT_DONE, NOTHING);
+}
+
+/// The VM goes down.
+pub fn end(host: &'static Host, env: Env) {
+    if host.phase() != Phase::Live {
+        return;
+    }
+    sweep::vm_ends(host, env);
+    starts::announce(host, env);
+    deliver::tell(env.raw(), event::JVM_SHUT_DOWN, NOTHING);
+    host.enter(Phase::Ended);
+    let left_out = &host.left_out;
+    let counts: Vec<String> = [
+        (&left_out.gate, "batches of deaths that went on without a thread inside the agent"),
+        (&left_out.virtual_threads, "entries and exits of virtual threads (-Det.jvmpi.virtual=no)"),
+        (&left_out.objects, "references in dumps to objects that could not be identified"),
+        (&left_out.panics, "errors of our own"),
+    ]
+    .into_iter()
+    .map(|(count, what)| (count.load(Ordering::Relaxed), what))
+    .filter(|(count, _)| *count > 0)
+    .map(|(count, what)| format!("{count} {what}"))
+    .collect();
+    if !counts.is_empty() {
+        host::say(&format!("left out: {}", counts.join("; ")));
+    }
+}

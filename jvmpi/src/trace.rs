@@ -1,0 +1,89 @@
+//! `GetCallTrace`.
+#![allow(unsafe_code, reason = "writes what the agent has made room for")]
+
+use std::sync::atomic::Ordering;
+
+use et_jvm::env::{Env, Global};
+use et_jvm::profiling::RawFrame;
+use jni_sys::{JNIEnv, jint};
+
+use crate::abi::{CallFrame, CallTrace};
+use crate::classes;
+use crate::host::Host;
+use crate::records;
+
+/// Lines of native methods, and of those that nobody knows.
+const NATIVE: jint = -3;
+const UNKNOWN: jint = -1;
+
+/// More frames than that nobody gets.
+const DEEPEST: usize = 100_000;
+
+/// The frames of a thread, innermost first. While threads are held suspended no class is told of: an agent that needs a lock for it may
+/// not get it.
+pub fn frames(host: &Host, env: Env, thread: Option<Global>, depth: usize) -> Vec<CallFrame> {
+    let may_tell = host.suspended.load(Ordering::Relaxed) == 0;
+    let found = frames_quietly(host, thread, depth);
+    if !may_tell {
+        return found;
+    }
+    found
+        .into_iter()
+        .map(|frame| match classes::tell_of_method(host, env, frame.method_id) {
+            // It was not known before.
+            Some(method) if frame.lineno == UNKNOWN && method.is_native => CallFrame { lineno: NATIVE, ..frame },
+            _ => frame,
+        })
+        .collect()
+}
+
+/// As above, and no class is told of.
+pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<CallFrame> {
+    const FEW: usize = 64;
+    let mut few = [RawFrame { method: std::ptr::null_mut(), location: 0 }; FEW];
+    let mut many;
+    let room = if depth <= FEW {
+        &mut few[..depth]
+    } else {
+        many = vec![few[0]; depth.min(DEEPEST)];
+        &mut many
+    };
+    let count = host.jvmti.current_stack(thread.as_ref().map(Global::get), room).unwrap_or(0);
+    let frame = |frame: &RawFrame| {
+        let method = classes::known_method(frame.method);
+        let lineno = match method {
+            Some(method) if method.is_native => NATIVE,
+            Some(method) => method.line(frame.location),
+            None => UNKNOWN,
+        };
+        CallFrame { lineno, method_id: frame.method }
+    };
+    room[..count].iter().map(frame).collect()
+}
+
+/// Which thread a `JNIEnv` is of: `Ok(None)` is the current one.
+pub fn thread_of(env: Env, there: *mut JNIEnv) -> Result<Option<Global>, ()> {
+    if there == env.raw() || there.is_null() {
+        return Ok(None);
+    }
+    records::of_env(there).and_then(|record| record.thread()).map(Some).ok_or(())
+}
+
+/// Fills in a trace.
+///
+/// # Safety
+/// `trace` has room for so many frames.
+pub unsafe fn fill(host: &Host, env: Env, trace: *mut CallTrace, depth: jint) {
+    // SAFETY: the caller's promise.
+    let trace = unsafe { &mut *trace };
+    trace.num_frames = 0;
+    let depth = usize::try_from(depth).unwrap_or(0);
+    if depth == 0 || trace.frames.is_null() {
+        return;
+    }
+    let Ok(thread) = thread_of(env, trace.env_id) else { return };
+    let found = frames(host, env, thread, depth);
+    // SAFETY: as above; there are no more than that.
+    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), trace.frames, found.len()) };
+    trace.num_frames = found.len() as jint;
+}

@@ -1,0 +1,155 @@
+//! The options behind `-agentpath:libet_monitor.so=`: `name=value`, separated by commas.
+
+use std::path::PathBuf;
+
+use thiserror::Error;
+
+/// What a debugger may do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Debugging {
+    /// `libjdwp` is not loaded: it costs the program a little even while nobody debugs.
+    #[default]
+    Off,
+    /// It is loaded, and started when the first debugger comes.
+    On,
+    /// The program does not start before.
+    Wait,
+}
+
+/// See the module; [`docs/monitor-agent.md`] has the table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Options {
+    /// A port of loopback's; none: the first that is free of the ranges.
+    pub port: Option<u16>,
+    /// Whoever connects is trusted as if it had the token.
+    pub trusts_all: bool,
+    /// No line on standard error.
+    pub is_quiet: bool,
+    /// What monitors show; none: the program's main class or jar.
+    pub name: Option<String>,
+    /// What a debugger may do.
+    pub debugging: Debugging,
+    /// The log for the viewers of TPTP; `%p` is the process id.
+    pub xml: Option<PathBuf>,
+    /// Allocations and deaths go to the log.
+    pub heap: bool,
+    /// Which classes' objects.
+    pub filter: Option<PathBuf>,
+    /// The references between all objects go to the log when the program ends.
+    pub dumps_at_end: bool,
+}
+
+/// Why options are not understood.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum OptionError {
+    #[error("unknown option {0}: there are port, trust, quiet, name, debug, xml, heap, filter and dump")]
+    Unknown(String),
+    #[error("option {name} cannot be {value}: it is {expected}")]
+    Value { name: String, value: String, expected: &'static str },
+    #[error("option {0} has no effect without xml=FILE")]
+    NeedsXml(&'static str),
+    #[error("option filter has no effect without heap=on")]
+    NeedsHeap,
+}
+
+impl Options {
+    /// Reads what stands behind the `=`.
+    pub fn parse(text: &str) -> Result<Self, OptionError> {
+        let mut options = Self::default();
+        for part in text.split(',').filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+            let wrong = |expected: &'static str| OptionError::Value {
+                name: name.to_owned(),
+                value: if value.is_empty() { "empty".to_owned() } else { value.to_owned() },
+                expected,
+            };
+            let switch = || match value {
+                "on" => Ok(true),
+                "off" => Ok(false),
+                _ => Err(wrong("on or off")),
+            };
+            let file = || if value.is_empty() { Err(wrong("a file")) } else { Ok(Some(PathBuf::from(value))) };
+            match name {
+                "port" => options.port = Some(value.parse().map_err(|_| wrong("a port: 0 to 65535"))?),
+                "trust" => {
+                    options.trusts_all = match value {
+                        "all" => true,
+                        "token" => false,
+                        _ => return Err(wrong("token or all")),
+                    }
+                }
+                "quiet" => options.is_quiet = switch()?,
+                "name" if value.is_empty() => return Err(wrong("a name")),
+                "name" => options.name = Some(value.to_owned()),
+                "debug" => {
+                    options.debugging = match value {
+                        "off" => Debugging::Off,
+                        "on" => Debugging::On,
+                        "wait" => Debugging::Wait,
+                        _ => return Err(wrong("off, on or wait")),
+                    }
+                }
+                "xml" => options.xml = file()?,
+                "heap" => options.heap = switch()?,
+                "filter" => options.filter = file()?,
+                "dump" => {
+                    options.dumps_at_end = match value {
+                        "end" => true,
+                        "off" => false,
+                        _ => return Err(wrong("end or off")),
+                    }
+                }
+                _ => return Err(OptionError::Unknown(name.to_owned())),
+            }
+        }
+        if options.xml.is_none() {
+            for (is_given, name) in [(options.heap, "heap"), (options.dumps_at_end, "dump")] {
+                if is_given {
+                    return Err(OptionError::NeedsXml(name));
+                }
+            }
+        }
+        if options.filter.is_some() && !options.heap {
+            return Err(OptionError::NeedsHeap);
+        }
+        Ok(options)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_options_are_read() {
+        let all =
+            "port=8601,trust=all,quiet=on,name=The shop,debug=wait,xml=run-%p.trcxml,heap=on,filter=f.txt,dump=end";
+        let options = Options::parse(all).unwrap();
+        assert_eq!(
+            options,
+            Options {
+                port: Some(8601),
+                trusts_all: true,
+                is_quiet: true,
+                name: Some("The shop".to_owned()),
+                debugging: Debugging::Wait,
+                xml: Some("run-%p.trcxml".into()),
+                heap: true,
+                filter: Some("f.txt".into()),
+                dumps_at_end: true,
+            }
+        );
+        assert_eq!(Options::parse(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn messages_say_what_to_write_instead() {
+        let said = |text: &str| Options::parse(text).unwrap_err().to_string();
+        assert_eq!(said("port=80000"), "option port cannot be 80000: it is a port: 0 to 65535");
+        assert_eq!(said("debug"), "option debug cannot be empty: it is off, on or wait");
+        assert_eq!(said("heap=on"), "option heap has no effect without xml=FILE");
+        assert_eq!(said("xml=a,filter=b"), "option filter has no effect without heap=on");
+        assert!(said("prot=1").starts_with("unknown option prot: there are port, "));
+    }
+}

@@ -1,0 +1,293 @@
+//! What a monitor asks for.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use et_ddm::heap::{Walk, When};
+use et_ddm::message::{Failure, Hello};
+use et_ddm::ours::{Events, features};
+use et_ddm::packet::{Kind, NOT_IMPLEMENTED};
+use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
+
+use super::Server;
+use super::debugger::Debugger;
+use crate::task::Task;
+
+/// The version of the protocol.
+const VERSION: u32 = 1;
+/// States of threads come no more often than this.
+const LEAST_INTERVAL: Duration = Duration::from_millis(50);
+/// The token.
+const ETKN: ChunkType = ChunkType(*b"ETKN");
+/// How long chunks may be that are not compressed: u4, 0 for no compression.
+const ETZL: ChunkType = ChunkType(*b"ETZL");
+/// The reference graph.
+const ETRG: ChunkType = ChunkType(*b"ETRG");
+/// The code of a failure: the token was not shown.
+pub const NOT_ALLOWED: u32 = 5;
+
+/// A failure as a chunk.
+pub fn failure(code: u32, message: impl Into<String>) -> Chunk {
+    Message::Fail(Failure { code, message: message.into() }).chunk()
+}
+
+/// More was asked for than can be done.
+fn busy() -> Chunk {
+    failure(Failure::FAILED, "what was asked for before is still under way")
+}
+
+/// Whether a stranger may ask for it: what costs the program little, and ends nothing.
+fn is_for_all(request: &Request) -> bool {
+    match request {
+        Request::Hello { .. }
+        | Request::Features
+        | Request::ThreadEvents { .. }
+        | Request::ThreadStates { .. }
+        | Request::ThreadStatesOnce
+        | Request::HeapInfo(_)
+        | Request::HeapSegments { .. }
+        | Request::NativeSegments { .. }
+        | Request::DebuggerDetached
+        | Request::AreAllocationsKept
+        | Request::Memory
+        | Request::Events { .. } => true,
+        Request::Other(chunk) => chunk.kind == ETKN || chunk.kind == ETZL,
+        _ => false,
+    }
+}
+
+/// Equal or not, in a time that does not tell how much of it was right.
+fn is_equal(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).fold(0, |sum, (a, b)| sum | (a ^ b)) == 0
+}
+
+impl Server {
+    /// A packet has come.
+    pub(super) fn packet(&mut self, index: usize, packet: Packet) {
+        if !packet.is_ddm() {
+            if !packet.is_reply() {
+                self.debugger_packet(index, packet);
+            }
+            return;
+        }
+        let chunks = match chunk::decode(&packet.data) {
+            Ok(chunks) => chunks,
+            Err(error) => {
+                self.refuse(index, packet.id, &error.to_string());
+                return;
+            }
+        };
+        let Some(request) = self.connections[index].open_request(packet.id, chunks.len()) else {
+            self.refuse(index, packet.id, "too many requests are under way, or in the packet");
+            return;
+        };
+        for (at, chunk) in chunks.into_iter().enumerate() {
+            self.chunk(index, request, at, &chunk);
+        }
+    }
+
+    fn refuse(&mut self, index: usize, packet: u32, why: &str) {
+        let chunk = failure(Failure::MALFORMED, why);
+        self.connections[index].write(&Packet::reply(packet, 0, chunk.encode()).encode());
+    }
+
+    fn chunk(&mut self, index: usize, request: u32, at: usize, chunk: &Chunk) {
+        let is_trusted = self.connections[index].is_trusted || self.monitor.options.trusts_all;
+        let decoded = match Request::read(chunk) {
+            Ok(decoded) if is_trusted || is_for_all(&decoded) => decoded,
+            other => {
+                let reply = match other {
+                    Err(error) => failure(Failure::MALFORMED, error.to_string()),
+                    // Whether a type is known to the program is nobody's business.
+                    Ok(Request::Other(_)) => return self.connections[index].reply(request, at, None),
+                    Ok(_) => failure(NOT_ALLOWED, format!("{} is for those who have shown the token", chunk.kind)),
+                };
+                return self.connections[index].reply(request, at, Some(reply));
+            }
+        };
+        if let Some(reply) = self.answer(index, request, at, decoded) {
+            self.connections[index].reply(request, at, reply);
+        }
+    }
+
+    /// The reply; none if another thread gives it.
+    fn answer(&mut self, index: usize, request: u32, at: usize, decoded: Request) -> Option<Option<Chunk>> {
+        let connection = &mut self.connections[index];
+        let asker = connection.asker(request, at);
+        let follows = &mut connection.follows;
+        let ask = |what: Request| Task::Ask(asker.clone(), what);
+        let mut reply = None;
+        match decoded {
+            Request::Hello { .. } => {
+                let is_first = !std::mem::replace(&mut connection.has_said_hello, true);
+                reply = Some(self.hello().chunk());
+                if is_first {
+                    self.monitor.task(Task::Connected);
+                    if self.waits {
+                        self.connections[index].tell(Message::Waits(0).chunk());
+                    }
+                }
+            }
+            Request::Features => {
+                let names = [
+                    features::EVENTS,
+                    features::MEMORY,
+                    features::HISTOGRAM,
+                    features::OBJECTS,
+                    features::THREADS,
+                    features::HEAP_DUMP,
+                    features::STACKS,
+                ];
+                reply = Some(Message::Features(names.map(str::to_owned).to_vec()).chunk());
+            }
+            Request::DebuggerDetached => {
+                let is_debuggers = self.debugger.as_ref().is_some_and(|debugger| debugger.owner == connection.line.id);
+                if is_debuggers {
+                    self.debugger = None;
+                }
+                reply = Some(Message::DebuggerDetached.chunk());
+            }
+            Request::ThreadEvents { on } => {
+                follows.threads = on;
+                if on {
+                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    connection.expect_threads();
+                    // Those that start from now on are told of, before the others are listed.
+                    self.update_wanted();
+                    self.monitor.task(Task::Threads(ticket));
+                } else {
+                    self.update_wanted();
+                }
+            }
+            Request::ThreadStates { interval_ms } => {
+                let interval = Duration::from_millis(interval_ms.into()).max(LEAST_INTERVAL);
+                follows.states = (interval_ms > 0).then(|| (Instant::now(), interval));
+            }
+            Request::HeapInfo(When::Now) => {
+                self.monitor.task(ask(decoded));
+                return None;
+            }
+            Request::HeapInfo(when) => {
+                follows.heap_info = when;
+                self.update_wanted();
+            }
+            Request::HeapSegments { when, objects } => {
+                follows.objects = objects;
+                if when == Walk::Now {
+                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    self.monitor.task(Task::Segments { to: vec![(ticket, objects)], native: vec![] });
+                } else {
+                    follows.segments = when;
+                    self.update_wanted();
+                }
+            }
+            Request::NativeSegments { when } => {
+                if when == Walk::Now {
+                    let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
+                    self.monitor.task(Task::Segments { to: vec![], native: vec![ticket] });
+                } else {
+                    follows.native = when;
+                    self.update_wanted();
+                }
+            }
+            Request::Events { kinds } => {
+                follows.events = kinds;
+                self.update_wanted();
+            }
+            Request::AreAllocationsKept => reply = Some(Message::KeepsAllocations(false).chunk()),
+            Request::KeepAllocations { .. } | Request::RecentAllocations | Request::Allocations { .. } => {
+                let why = "allocations by site are known of traced programs only";
+                reply = Some(failure(Failure::UNSUPPORTED, why));
+            }
+            Request::Exit { status } => self.monitor.task(Task::Exit(status)),
+            Request::Other(chunk) => match chunk.kind {
+                ETKN if is_equal(&chunk.data, self.token.as_bytes()) => connection.trust(),
+                ETKN => reply = Some(failure(NOT_ALLOWED, "that is not the token")),
+                ETZL => match chunk.data.first_chunk::<4>() {
+                    Some(bytes) => connection.compress_above = u32::from_be_bytes(*bytes) as usize,
+                    None => reply = Some(failure(Failure::MALFORMED, "ETZL has a u4")),
+                },
+                ETRG => {
+                    let keeps_ids = chunk.data.first().is_some_and(|flag| *flag != 0);
+                    self.monitor.task(Task::Graph(asker, keeps_ids));
+                    return None;
+                }
+                _ => {
+                    self.monitor.task(Task::Program(asker, chunk));
+                    return None;
+                }
+            },
+            _ => {
+                self.monitor.task(ask(decoded));
+                return None;
+            }
+        }
+        Some(reply)
+    }
+
+    fn hello(&self) -> Message {
+        let vm = self.monitor.vm_name.get().cloned().unwrap_or_default();
+        let (pid, application) = (std::process::id(), self.monitor.name());
+        Message::Hello(Hello { version: VERSION, pid, vm, application })
+    }
+
+    /// What somebody wants to be told of.
+    pub(super) fn update_wanted(&mut self) {
+        let hub = &self.monitor.hub;
+        let all = |kinds, connection: &super::Connection| kinds | connection.follows.events;
+        hub.set_wanted(self.connections.iter().fold(0, all));
+        hub.set_wants_threads(self.connections.iter().any(|it| it.follows.threads));
+        hub.set_wants_collections(self.connections.iter().any(|it| it.follows.wants_collections()));
+        let monitors = hub.wants(Events::MONITORS);
+        if std::mem::replace(&mut self.tells_monitors, monitors) != monitors {
+            self.monitor.task(Task::MonitorEvents(monitors));
+        }
+    }
+
+    fn debugger_packet(&mut self, index: usize, packet: Packet) {
+        let connection = &mut self.connections[index];
+        let is_allowed = connection.is_trusted || self.monitor.options.trusts_all;
+        let is_ours = self.debugger.as_ref().is_none_or(|debugger| debugger.owner == connection.line.id);
+        if !is_allowed || !is_ours || self.monitor.jdwp.is_none() {
+            connection.write(&Packet::reply(packet.id, NOT_IMPLEMENTED, Vec::new()).encode());
+            return;
+        }
+        let Kind::Command { .. } = packet.kind else { return };
+        let owner = connection.line.id;
+        let debugger = self.debugger.get_or_insert_with(|| {
+            self.monitor.task(Task::StartDebugger);
+            Debugger::new(owner)
+        });
+        self.waits = false;
+        self.monitor.hub.last_debugger_packet_ms.store(crate::time::millis(), Ordering::Relaxed);
+        debugger.forward(&packet);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn strangers_may_look_and_nothing_else() {
+        assert!(is_for_all(&Request::HeapInfo(When::Now)) && is_for_all(&Request::ThreadEvents { on: true }));
+        for request in [
+            Request::Exit { status: 0 },
+            Request::DumpHeap { path: "/tmp/x".into() },
+            Request::CollectGarbage,
+            Request::Histogram { rows: 1 },
+            Request::Object(1),
+            Request::Stack { thread: 1 },
+            Request::Other(Chunk::new(ETRG, vec![])),
+            Request::Other(Chunk::new(ChunkType(*b"mine"), vec![])),
+        ] {
+            assert!(!is_for_all(&request), "{request:?}");
+        }
+    }
+
+    #[test]
+    fn tokens_are_compared_whole() {
+        assert!(is_equal(b"abc", b"abc"));
+        assert!(!is_equal(b"abc", b"abd") && !is_equal(b"abc", b"ab") && !is_equal(b"", b"a"));
+    }
+}

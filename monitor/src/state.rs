@@ -1,0 +1,127 @@
+//! What the whole process knows: the VM, the options, and where notes and tasks go.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, PoisonError};
+
+use et_jvm::env::{Env, Global, Object, Vm};
+use et_jvm::hotspot::HotSpot;
+use et_jvm::jvmti::Jvmti;
+
+use crate::filter::Filter;
+use crate::hub::Hub;
+use crate::jdwp::Jdwp;
+use crate::options::Options;
+use crate::task::Task;
+use crate::xml::XmlLog;
+
+static MONITOR: OnceLock<Monitor> = OnceLock::new();
+
+/// See the module.
+#[derive(Debug)]
+pub struct Monitor {
+    pub vm: Vm,
+    pub jvmti: Jvmti,
+    pub options: Options,
+    pub hub: Hub,
+    pub filter: Filter,
+    pub xml: Option<XmlLog>,
+    /// The debugger's side of the VM, if it was asked for.
+    pub jdwp: Option<Jdwp>,
+    /// Found when the VM is up.
+    pub hotspot: OnceLock<HotSpot>,
+    /// The VM's name and version, found at the same time: the thread that tells them must not ask.
+    pub vm_name: OnceLock<String>,
+    /// `java.lang.Class`.
+    pub classes: OnceLock<Global>,
+    /// The VM is up and has not ended.
+    is_live: AtomicBool,
+    tasks: OnceLock<Sender<Task>>,
+    name: Mutex<String>,
+}
+
+impl Monitor {
+    /// Before the VM is up.
+    pub fn new(
+        vm: Vm,
+        jvmti: Jvmti,
+        options: Options,
+        hub: Hub,
+        filter: Filter,
+        xml: Option<XmlLog>,
+        jdwp: Option<Jdwp>,
+    ) -> Self {
+        Self {
+            vm,
+            jvmti,
+            options,
+            hub,
+            filter,
+            xml,
+            jdwp,
+            hotspot: OnceLock::new(),
+            vm_name: OnceLock::new(),
+            classes: OnceLock::new(),
+            is_live: AtomicBool::new(false),
+            tasks: OnceLock::new(),
+            name: Mutex::default(),
+        }
+    }
+
+    /// Between the start of the VM and its end.
+    pub fn is_live(&self) -> bool {
+        self.is_live.load(Ordering::Acquire)
+    }
+
+    /// It has started, or ended.
+    pub fn set_live(&self, is_live: bool) {
+        self.is_live.store(is_live, Ordering::Release);
+    }
+
+    /// Where tasks go.
+    pub fn set_tasks(&self, tasks: Sender<Task>) {
+        let _ = self.tasks.set(tasks);
+    }
+
+    /// Has something done by the thread that may call the VM.
+    pub fn task(&self, task: Task) {
+        if let Some(tasks) = self.tasks.get() {
+            let _ = tasks.send(task);
+        }
+    }
+
+    /// What the program is called.
+    pub fn name(&self) -> String {
+        self.name.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Sets that.
+    pub fn set_name(&self, name: String) {
+        *self.name.lock().unwrap_or_else(PoisonError::into_inner) = name;
+    }
+
+    /// `java.lang.Class`.
+    pub fn class_of_classes<'a>(&'a self, env: Env<'a>) -> Option<Object<'a>> {
+        if let Some(class) = self.classes.get() {
+            return Some(class.get());
+        }
+        let class = env.find_class(c"java/lang/Class").and_then(|class| env.global(class))?;
+        Some(self.classes.get_or_init(|| class).get())
+    }
+}
+
+/// The agent, if it was loaded.
+pub fn get() -> Option<&'static Monitor> {
+    MONITOR.get()
+}
+
+/// Loads it, once.
+pub fn set(monitor: Monitor) -> Option<&'static Monitor> {
+    MONITOR.set(monitor).ok().and_then(|()| MONITOR.get())
+}
+
+/// One line on standard error.
+pub fn say(line: &str) {
+    eprintln!("monitor: {line}");
+}

@@ -1,0 +1,35 @@
+//! What is to be done by the thread that may call the VM.
+
+use et_ddm::heap::When;
+use et_ddm::{Chunk, Request};
+
+use crate::hub::{Asker, Ticket};
+
+/// Something to be done.
+#[derive(Debug)]
+pub enum Task {
+    /// All threads, for that connection.
+    Threads(Ticket),
+    /// States of all threads.
+    States,
+    /// What has a reply.
+    Ask(Asker, Request),
+    /// The size of the heap, for those connections, which asked for it at collections.
+    HeapInfos(Vec<(Ticket, When)>),
+    /// The heap, for those connections (with objects' ends or without), and the native heap.
+    Segments { to: Vec<(Ticket, bool)>, native: Vec<Ticket> },
+    /// The reference graph; ids are kept.
+    Graph(Asker, bool),
+    /// A chunk for the program's handlers.
+    Program(Asker, Chunk),
+    /// A monitor has said HELO.
+    Connected,
+    /// It has gone.
+    Disconnected,
+    /// Somebody wants to know of monitors, or nobody any more.
+    MonitorEvents(bool),
+    /// A debugger has come.
+    StartDebugger,
+    /// The program is to end.
+    Exit(u32),
+}

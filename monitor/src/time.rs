@@ -1,0 +1,18 @@
+//! What time it is.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Since 1970.
+pub fn now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+/// Nanoseconds since 1970: until 2554.
+pub fn nanos() -> u64 {
+    now().as_nanos() as u64
+}
+
+/// Milliseconds since 1970.
+pub fn millis() -> u64 {
+    now().as_millis() as u64
+}

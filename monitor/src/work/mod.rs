@@ -1,0 +1,128 @@
+//! What needs the VM, on one thread of the VM's, one thing after the other.
+
+mod answers;
+mod exit;
+mod graph;
+
+use std::sync::mpsc::{Sender, channel};
+
+use et_ddm::Message;
+use et_ddm::heap::{HeapInfo, When};
+use et_ddm::message::Failure;
+use et_jvm::env::Env;
+use et_jvm::jvmti::JvmtiError;
+use et_jvm::threads::agent_thread;
+
+use crate::heap;
+use crate::hub::Note;
+use crate::programs::{self, Call};
+use crate::state::{Monitor, say};
+use crate::task::Task;
+use crate::{monitors, threads};
+
+pub use graph::log as log_graph;
+
+/// Starts the thread.
+pub fn start(monitor: &'static Monitor, env: Env) -> Result<(), JvmtiError> {
+    let handlers = programs::start(monitor, env)?;
+    let (sender, receiver) = channel();
+    env.frame(8, |env| {
+        agent_thread(monitor.jvmti, env, c"ET monitor", move |env| {
+            let mut worker = Worker { monitor, handlers, tells_monitors: false };
+            for task in receiver {
+                if monitor.is_live() {
+                    env.frame(64, |env| worker.run(env, task));
+                    env.clear_exception();
+                }
+            }
+        })
+        .map(drop)
+    })?;
+    monitor.set_tasks(sender);
+    Ok(())
+}
+
+struct Worker {
+    monitor: &'static Monitor,
+    handlers: Sender<Call>,
+    tells_monitors: bool,
+}
+
+/// A failure.
+pub fn failed(code: u32, message: impl Into<String>) -> Message {
+    Message::Fail(Failure { code, message: message.into() })
+}
+
+impl Worker {
+    fn run(&mut self, env: Env, task: Task) {
+        let monitor = self.monitor;
+        match task {
+            Task::Threads(ticket) => {
+                let threads = threads::all(monitor, env).into_iter();
+                let threads = threads.map(|(id, thread)| (id, threads::name(monitor, env, thread))).collect();
+                monitor.hub.put(Note::Threads(ticket.line().clone(), threads));
+            }
+            Task::States => monitor.hub.put(Note::States(threads::states(monitor, env, false))),
+            Task::Ask(asker, request) => {
+                let reply = answers::answer(monitor, env, &request);
+                monitor.hub.reply(&asker, reply);
+            }
+            Task::HeapInfos(to) => {
+                for (ticket, reason) in to {
+                    let info = heap_info(monitor, env, reason);
+                    monitor.hub.put(Note::To(ticket.line().clone(), Message::HeapInfo(vec![info])));
+                }
+            }
+            Task::Segments { to, native } => {
+                let lines: Vec<_> = to.iter().map(|(ticket, ends)| (ticket.line().clone(), *ends)).collect();
+                if !to.is_empty()
+                    && let Err(error) = heap::send(monitor, env, &lines)
+                {
+                    say(&format!("the heap cannot be shown: {error}"));
+                }
+                native.iter().for_each(|ticket| heap::native::send(monitor, ticket.line()));
+            }
+            Task::Graph(asker, keeps_ids) => graph::send(monitor, env, &asker, keeps_ids),
+            Task::Program(asker, chunk) => _ = self.handlers.send(Call::Chunk(asker, chunk)),
+            Task::Connected => _ = self.handlers.send(Call::Connection(true)),
+            Task::Disconnected => _ = self.handlers.send(Call::Connection(false)),
+            Task::MonitorEvents(on) => self.switch_monitors(on),
+            Task::StartDebugger => {
+                let thread = monitor.jvmti.current_thread(env).ok().flatten();
+                let started = match &monitor.jdwp {
+                    Some(jdwp) => jdwp.start(env, thread),
+                    None => Err("the agent was not started with debug=on".to_owned()),
+                };
+                monitor.hub.put(Note::Debugger(started));
+            }
+            Task::Exit(status) => exit::exit(env, status),
+        }
+    }
+
+    /// The log wants them all the time.
+    fn switch_monitors(&mut self, on: bool) {
+        if self.monitor.xml.is_some() || on == self.tells_monitors {
+            return;
+        }
+        self.tells_monitors = on;
+        if let Err(error) = monitors::switch(self.monitor, on) {
+            say(&format!("monitors are not told of: {error}"));
+        }
+    }
+}
+
+/// The size of the heap.
+pub fn heap_info(monitor: &Monitor, env: Env, reason: When) -> HeapInfo {
+    let hotspot = monitor.hotspot.get();
+    let heap = hotspot.map(|hotspot| hotspot.heap_use()).unwrap_or_default();
+    let most = hotspot.and_then(|hotspot| hotspot.heap_limit()).unwrap_or(0);
+    HeapInfo {
+        heap: heap::FIRST,
+        time_ms: crate::time::millis(),
+        reason,
+        most: HeapInfo::clamped(most),
+        size: HeapInfo::clamped(heap.committed),
+        used: HeapInfo::clamped(heap.used),
+        objects: HeapInfo::clamped(heap::count(monitor, env, reason == When::EveryGc)),
+    }
+}

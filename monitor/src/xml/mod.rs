@@ -1,0 +1,132 @@
+//! A log in the trace format of TPTP's viewers; [docs/inside/trcxml.rnc] is its schema.
+//!
+//! Elements are put into a buffer by whichever thread they come from, in one order; the thread that does input and output writes them, ten times
+//! a second, or when there are many. The file always ends with its closing tag, which the next elements overwrite: after `kill -9` it is
+//! well-formed, and what is missing is the last tenth of a second.
+
+mod definitions;
+mod element;
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+pub use definitions::ClassDef;
+pub use element::Element;
+
+const END: &[u8] = b"</TRACE>\n";
+/// So many bytes are written at once, by the thread that has put the last.
+const MANY: usize = 1 << 20;
+/// What the one trace of a log is called in `traceIdRef`.
+pub const TRACE_ID: &str = "1";
+
+#[derive(Debug, Default)]
+struct Waiting {
+    text: String,
+    /// Threads and methods that are defined; objects and classes have tags.
+    threads: FxHashSet<u32>,
+    methods: FxHashMap<usize, u64>,
+}
+
+#[derive(Debug)]
+struct Written {
+    file: File,
+    /// Where the closing tag begins.
+    end: u64,
+}
+
+/// See the module.
+#[derive(Debug)]
+pub struct XmlLog {
+    waiting: Mutex<Waiting>,
+    written: Mutex<Written>,
+    has_failed: AtomicBool,
+    path: PathBuf,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl XmlLog {
+    /// Makes the file; `%p` in its name is the process id.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        let path = PathBuf::from(path.to_string_lossy().replace("%p", &std::process::id().to_string()));
+        let file = File::create(&path)?;
+        let start = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n";
+        file.write_all_at(start, 0)?;
+        file.write_all_at(END, start.len() as u64)?;
+        let written = Mutex::new(Written { file, end: start.len() as u64 });
+        Ok(Self { waiting: Mutex::default(), written, has_failed: AtomicBool::new(false), path })
+    }
+
+    /// One or more elements.
+    pub fn put(&self, elements: &str) {
+        let mut waiting = lock(&self.waiting);
+        self.put_into(&mut waiting, elements);
+    }
+
+    fn put_into(&self, waiting: &mut Waiting, elements: &str) {
+        if !self.has_failed.load(Ordering::Relaxed) {
+            waiting.text.push_str(elements);
+        }
+    }
+
+    /// Whether so much waits that it should not wait for its turn. Nobody may be asked from inside a collection's pause.
+    pub fn is_full(&self) -> bool {
+        lock(&self.waiting).text.len() >= MANY
+    }
+
+    /// Writes what waits. A message if that fails, once; nothing is written any more then.
+    pub fn flush(&self) -> Option<String> {
+        let mut written = lock(&self.written);
+        let text = std::mem::take(&mut lock(&self.waiting).text);
+        if text.is_empty() || self.has_failed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let mut bytes = text.into_bytes();
+        let length = bytes.len() as u64;
+        bytes.extend_from_slice(END);
+        match written.file.write_all_at(&bytes, written.end) {
+            Ok(()) => {
+                written.end += length;
+                None
+            }
+            Err(error) => {
+                self.has_failed.store(true, Ordering::Relaxed);
+                // What is there is made whole again.
+                let _ = written.file.set_len(written.end);
+                let _ = written.file.write_all_at(END, written.end);
+                Some(format!("cannot write {}: {error}; the log ends here", self.path.display()))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_file_is_whole_at_any_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = XmlLog::create(&folder.path().join("run-%p.trcxml")).unwrap();
+        let path = folder.path().join(format!("run-{}.trcxml", std::process::id()));
+        let text = || fs::read_to_string(&path).unwrap();
+        assert!(text().ends_with("<TRACE>\n</TRACE>\n"));
+        log.put(&Element::new("gcStart").end());
+        assert!(!text().contains("gcStart"));
+        assert_eq!(log.flush(), None);
+        assert!(text().ends_with("<TRACE>\n<gcStart/>\n</TRACE>\n"));
+        log.put(&Element::new("gcFinish").end());
+        log.flush();
+        assert!(text().ends_with("<gcStart/>\n<gcFinish/>\n</TRACE>\n"));
+    }
+}

@@ -1,0 +1,16 @@
+-- Which sites' objects never leave the method that allocated them, and could have lived on its stack?
+select
+    o.run,
+    coalesce(s.name, '(the VM or native code)') as allocated_at,
+    c.name as class_name,
+    count(*) as objects,
+    sum(o.size) as bytes,
+    count(*) filter (where not o.escaped_frame and not coalesce(o.escaped_thread, false)) as captured,
+    coalesce(sum(o.size) filter (where not o.escaped_frame and not coalesce(o.escaped_thread, false)), 0) as captured_bytes
+from objects o
+join classes c on c.run = o.run and c.class = o.class
+left join sites s on s.run = o.run and s.site = o.site
+where o.kind <> 'I'
+group by o.run, s.name, c.name
+order by captured_bytes desc, bytes desc, allocated_at, class_name, o.run
+limit /*:top*/20

@@ -1,0 +1,20 @@
+-- Which objects are stored into the most other objects?
+with stores as (
+    select run, new_target, count(distinct object) as holders, count(*) as stores
+    from updates
+    where new_target is not null
+    group by run, new_target
+)
+select
+    t.run,
+    c.name as class_name,
+    o.object,
+    t.holders,
+    t.stores,
+    coalesce(s.name, '(the VM or native code)') as allocated_at
+from stores t
+join objects o on o.run = t.run and o.object = t.new_target
+join classes c on c.run = o.run and c.class = o.class
+left join sites s on s.run = o.run and s.site = o.site
+order by t.holders desc, t.stores desc, class_name, o.object, t.run
+limit /*:top*/20

@@ -1,0 +1,16 @@
+-- Which objects are handed from one thread to another, and which of them die in another thread than their own?
+select
+    o.run,
+    c.name as class_name,
+    coalesce(s.name, '(the VM or native code)') as allocated_at,
+    count(*) as objects,
+    sum(o.size) as bytes,
+    count(distinct o.thread) as threads,
+    count(*) filter (where o.death_thread <> o.thread) as died_in_another
+from objects o
+join classes c on c.run = o.run and c.class = o.class
+left join sites s on s.run = o.run and s.site = o.site
+where o.escaped_thread
+group by o.run, c.name, s.name
+order by objects desc, bytes desc, class_name, allocated_at, o.run
+limit /*:top*/20

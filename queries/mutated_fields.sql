@@ -1,0 +1,13 @@
+-- Which fields are stored into most often, and how often does a store replace another object?
+select
+    u.run,
+    f.name as field_name,
+    count(*) as stores,
+    count(distinct u.object) as objects,
+    count(*) filter (where u.old_target is not null) as replaced,
+    count(*) filter (where u.new_target is null) as cleared
+from updates u
+join fields f on f.run = u.run and f.field = u.field
+group by u.run, f.name
+order by stores desc, replaced desc, field_name, u.run
+limit /*:top*/20

@@ -1,0 +1,16 @@
+-- Which sites allocate the most bytes, and what of it is alive at the end?
+select
+    o.run,
+    coalesce(s.name, '(the VM or native code)') as allocated_at,
+    c.name as class_name,
+    count(*) as objects,
+    sum(o.size) as bytes,
+    count(*) filter (where o.death_tick is null) as alive_objects,
+    coalesce(sum(o.size) filter (where o.death_tick is null), 0) as alive_bytes
+from objects o
+join classes c on c.run = o.run and c.class = o.class
+left join sites s on s.run = o.run and s.site = o.site
+where o.kind <> 'I'
+group by o.run, s.name, c.name
+order by bytes desc, objects desc, allocated_at, class_name, o.run
+limit /*:top*/20

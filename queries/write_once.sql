@@ -1,0 +1,14 @@
+-- Which fields are stored into once in each object, and could be final?
+with slots as (
+    select run, field, object, count(*) as stores
+    from updates
+    where field is not null and object is not null
+    group by run, field, object
+)
+select s.run, f.name as field_name, f.is_final, count(*) as objects
+from slots s
+join fields f on f.run = s.run and f.field = s.field
+group by s.run, f.name, f.is_final
+having max(s.stores) = 1
+order by objects desc, field_name, s.run
+limit /*:top*/20

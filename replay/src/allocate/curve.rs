@@ -1,0 +1,31 @@
+//! What is alive and what is in memory, over time.
+
+use super::AllocateReport;
+use crate::chart::{Chart, Series, side_by_side};
+
+/// Two charts beside each other, as SVG: bytes, and their ratio.
+pub fn draw(trace: &str, reports: &[AllocateReport]) -> String {
+    let mebi = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let (mut sizes, mut ratios) = (Vec::new(), Vec::new());
+    if let Some(first) = reports.first() {
+        let points = first.samples.iter().map(|sample| (sample.operation as f64, mebi(sample.live_bytes)));
+        sizes.push(Series { name: "alive".into(), points: points.collect() });
+        let ones = first.samples.iter().map(|sample| (sample.operation as f64, 1.0));
+        // So that allocators have the same colors in both.
+        ratios.push(Series { name: "alive".into(), points: ones.collect() });
+    }
+    for report in reports {
+        let name = &report.allocator;
+        let points = report.samples.iter().map(|sample| (sample.operation as f64, mebi(sample.footprint_bytes)));
+        sizes.push(Series { name: name.clone(), points: points.collect() });
+        let alive = report.samples.iter().filter(|sample| sample.live_bytes > 0);
+        let ratio = alive.map(|one| (one.operation as f64, one.footprint_bytes as f64 / one.live_bytes as f64));
+        ratios.push(Series { name: name.clone(), points: ratio.collect() });
+    }
+    let chart =
+        |title: String, y: &str, series, is_log| Chart { title, x: "operation".into(), y: y.into(), series, is_log };
+    side_by_side(&[
+        chart(format!("{trace}: memory"), "MiB", sizes, false),
+        chart(format!("{trace}: memory by what is alive"), "ratio", ratios, true),
+    ])
+}

@@ -1,0 +1,91 @@
+use super::*;
+use crate::simulate::{Collector, Config, simulate};
+use crate::testing::{death, node, nodes, put, reader_of};
+use proptest::prelude::*;
+use std::collections::VecDeque;
+
+fn spec(text: &str) -> CacheSpec {
+    text.parse().unwrap()
+}
+
+#[test]
+fn caches_are_read() {
+    let expected = CacheSpec { name: "l1".into(), bytes: 32 << 10, ways: 8, line: 64 };
+    assert_eq!(spec("l1=32k,8,64"), expected);
+    assert_eq!(spec("l2=1m,16,64").bytes, 1 << 20);
+    for wrong in [
+        "",
+        "l1",
+        "l1=32k",
+        "l1=32k,8",
+        "l1=32k,8,64,1",
+        "=32k,8,64",
+        "l1=0,8,64",
+        "l1=32k,0,64",
+        "l1=32k,8,60",
+        "l1=32k,7,64",
+        "l1=99999999999999999k,8,64",
+        "l1=1024m,1,1",
+    ] {
+        assert!(wrong.parse::<CacheSpec>().is_err(), "{wrong}");
+    }
+}
+
+/// A set is a queue of lines.
+fn misses(spec: &CacheSpec, addresses: &[u64]) -> u64 {
+    let mut sets = vec![VecDeque::new(); (spec.bytes / spec.line / spec.ways) as usize];
+    let count = sets.len() as u64;
+    let mut misses = 0;
+    for address in addresses {
+        let line = address / spec.line;
+        let set: &mut VecDeque<u64> = &mut sets[(line % count) as usize];
+        match set.iter().position(|&known| known == line) {
+            Some(at) => _ = set.remove(at),
+            None => misses += 1,
+        }
+        set.push_front(line);
+        set.truncate(spec.ways as usize);
+    }
+    misses
+}
+
+proptest! {
+    #[test]
+    fn levels_replace_what_was_used_least_recently(
+        ways in 1..5u64,
+        sets in 1..5u64,
+        addresses in prop::collection::vec(0..2000u64, 0..400),
+    ) {
+        let spec = CacheSpec { name: "l1".into(), bytes: ways * sets * 32, ways, line: 32 };
+        let mut level = Level::new(&spec);
+        let found = addresses.iter().filter(|&&address| !level.access(address)).count() as u64;
+        prop_assert_eq!(found, misses(&spec, &addresses));
+    }
+}
+
+/// An array that fills the first level twice is read by each collection: all of it misses there, and nothing in the second.
+#[test]
+fn misses_are_told_by_level_class_and_phase() {
+    // Of 2 KiB, 32 lines; it lies first in the heap.
+    let mut ops = vec![nodes(1, 508), node(2), put(1, 3, 2)];
+    (0..100).for_each(|_| ops.extend([node(3), death(3)]));
+    let mut reader = reader_of(&ops);
+    let tables = reader.tables().clone();
+    let mut caches = Caches::new(&[spec("l1=1k,2,64"), spec("l2=64k,4,64")], Some(4), &tables);
+    let config = Config::new(Collector::MarkSweep, 2048 + 16 + 160);
+    let done = simulate(&mut reader, &config, &mut caches).unwrap();
+    let report = caches.report("here".into(), &tables, 9);
+    let [first, second, tlb] = &report.levels[..] else { panic!("{report:?}") };
+    assert_eq!((&*first.name, &*second.name, &*tlb.name), ("l1", "l2", "tlb"));
+    let all = report.mutator_accesses + report.collector_accesses;
+    assert_eq!((first.accesses, tlb.accesses), (all, all));
+    assert_eq!(second.accesses, first.mutator_misses + first.collector_misses);
+    // 2 KiB, 16 and 160 bytes begin at a multiple of all lines and pages.
+    assert_eq!(second.mutator_misses + second.collector_misses, (2048u64 + 16 + 160).div_ceil(64));
+    assert_eq!((tlb.mutator_misses, tlb.collector_misses), (1, 0));
+    assert!(first.collector_misses >= 32 * done.full_collections, "{first:?}");
+    let classes: Vec<&str> = report.classes.iter().map(|line| &*line.name).collect();
+    assert_eq!(classes, ["Node[]", "Node"]);
+    assert_eq!(report.classes[0].misses[1], 32);
+    assert!(render(&report).contains("Node[]"));
+}

@@ -1,0 +1,166 @@
+//! Lines over a plane, as SVG.
+
+use plotters::coord::Shift;
+use plotters::coord::ranged1d::ValueFormatter;
+use plotters::prelude::*;
+
+/// A line with its points.
+#[derive(Clone, Debug)]
+pub struct Series {
+    /// What it is called.
+    pub name: String,
+    /// From left to right.
+    pub points: Vec<(f64, f64)>,
+}
+
+/// A plane with lines.
+#[derive(Clone, Debug)]
+pub struct Chart {
+    /// Above it.
+    pub title: String,
+    /// What goes to the right, and its unit.
+    pub x: String,
+    /// What goes up, and its unit.
+    pub y: String,
+    /// The lines.
+    pub series: Vec<Series>,
+    /// Whether equal distances upward are equal ratios.
+    pub is_log: bool,
+}
+
+const SIZE: (u32, u32) = (760, 460);
+/// Colors that people who see few of them can tell apart (Okabe and Ito), and two more.
+const COLORS: [RGBColor; 10] = [
+    RGBColor(0, 114, 178),
+    RGBColor(230, 159, 0),
+    RGBColor(0, 158, 115),
+    RGBColor(204, 121, 167),
+    RGBColor(86, 180, 233),
+    RGBColor(213, 94, 0),
+    RGBColor(120, 120, 120),
+    RGBColor(160, 140, 0),
+    RGBColor(0, 0, 0),
+    RGBColor(110, 60, 160),
+];
+
+/// A document with the charts in a row.
+pub fn side_by_side(charts: &[Chart]) -> String {
+    let mut text = String::new();
+    {
+        let size = (SIZE.0 * charts.len().max(1) as u32, SIZE.1);
+        let root = SVGBackend::with_string(&mut text, size).into_drawing_area();
+        let pieces = root.split_evenly((1, charts.len().max(1)));
+        // Nothing is written but a string: that does not fail.
+        let _ = root.fill(&WHITE);
+        for (chart, area) in charts.iter().zip(pieces) {
+            let _ = draw(chart, &area);
+        }
+        let _ = root.present();
+    }
+    text
+}
+
+type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
+
+fn draw<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn<B> {
+    let all =
+        || chart.series.iter().flat_map(|series| series.points.iter().copied()).filter(|point| is_shown(chart, point));
+    let range = |values: &mut dyn Iterator<Item = f64>| {
+        values.fold(None, |range: Option<(f64, f64)>, value| match range {
+            Some((least, most)) => Some((least.min(value), most.max(value))),
+            None => Some((value, value)),
+        })
+    };
+    let (left, right) = range(&mut all().map(|point| point.0)).unwrap_or((0.0, 1.0));
+    let (low, high) = range(&mut all().map(|point| point.1)).unwrap_or((0.1, 1.0));
+    let right = if right > left { right } else { left + 1.0 };
+    let mut builder = ChartBuilder::on(area);
+    builder.caption(&chart.title, ("sans-serif", 18)).margin(12).x_label_area_size(44).y_label_area_size(72);
+    if chart.is_log {
+        let range = (low * 0.8..high * 1.25).log_scale();
+        mesh(chart, builder.build_cartesian_2d(left..right, range)?)
+    } else {
+        let high = if high > 0.0 { high * 1.05 } else { 1.0 };
+        mesh(chart, builder.build_cartesian_2d(left..right, 0.0..high)?)
+    }
+}
+
+/// A logarithm has no room for nothing.
+fn is_shown(chart: &Chart, point: &(f64, f64)) -> bool {
+    point.0.is_finite() && point.1.is_finite() && (!chart.is_log || point.1 > 0.0)
+}
+
+fn mesh<'a, B, X, Y>(chart: &Chart, mut context: ChartContext<'a, B, Cartesian2d<X, Y>>) -> Drawn<B>
+where
+    B: DrawingBackend + 'a,
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
+    let label = |value: &f64| short(*value);
+    context
+        .configure_mesh()
+        .x_desc(&chart.x)
+        .y_desc(&chart.y)
+        .x_label_formatter(&label)
+        .y_label_formatter(&label)
+        .light_line_style(WHITE)
+        .draw()?;
+    for (series, color) in chart.series.iter().zip(COLORS.iter().cycle()) {
+        let shown = series.points.iter().copied().filter(|point| is_shown(chart, point));
+        let line = context.draw_series(LineSeries::new(shown, color.stroke_width(2)))?;
+        let color = *color;
+        line.label(&series.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+    }
+    context
+        .configure_series_labels()
+        .position(SeriesLabelPosition::UpperRight)
+        .background_style(WHITE.mix(0.85))
+        .border_style(BLACK.mix(0.3))
+        .draw()
+}
+
+/// In few letters: `1.5`, `200`, `3G`.
+fn short(value: f64) -> String {
+    let (value, unit) = match value.abs() {
+        large if large >= 1e9 => (value / 1e9, "G"),
+        large if large >= 1e6 => (value / 1e6, "M"),
+        large if large >= 1e4 => (value / 1e3, "k"),
+        _ => (value, ""),
+    };
+    let digits = if value.abs() >= 100.0 || value == 0.0 { 0 } else { 3 };
+    let text = format!("{value:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chart(points: Vec<(f64, f64)>, is_log: bool) -> Chart {
+        let series = vec![Series { name: "a<b".into(), points }];
+        Chart { title: "t & u".into(), x: "x".into(), y: "y".into(), series, is_log }
+    }
+
+    #[test]
+    fn whatever_the_points_it_is_a_document() {
+        for is_log in [false, true] {
+            for points in [
+                vec![],
+                vec![(1.0, 0.0)],
+                vec![(1.0, 3.0)],
+                vec![(1.0, 2.0), (2.0, 5.0)],
+                vec![(1.0, f64::NAN), (2.0, f64::INFINITY), (3.0, 1.0)],
+            ] {
+                let svg = side_by_side(&[chart(points.clone(), is_log), chart(points, is_log)]);
+                assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"), "{svg}");
+                assert!(svg.contains("t &amp; u") && !svg.contains("a<b"), "{svg}");
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_short() {
+        assert_eq!([0.0, 0.25, 1.5, 200.0, 12_000.0, 3e9].map(short), ["0", "0.25", "1.5", "200", "12k", "3G"]);
+    }
+}

@@ -1,0 +1,245 @@
+//! The command line of `et-replay`.
+
+mod allocate;
+mod cache;
+mod collect;
+mod prepare;
+mod simulate;
+
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Args, Parser, Subcommand};
+use et_names::escape::{Json, Lines, OneLine};
+use et_names::units::bytes;
+use et_trace::source::{Ending, Source};
+use serde::Serialize;
+
+use crate::collect::ChildError;
+use crate::ops::{OpsError, OpsReader};
+use crate::output::OutputError;
+use crate::prepare::{Input, PrepareError, Prepared, Wanted};
+use crate::simulate::{self as simulator, Config, SimulateError};
+
+/// All went well.
+const OK: u8 = 0;
+/// Bad input, or a heap that is too small.
+const FAILED: u8 = 1;
+/// The trace is cut off; what there is was taken.
+const CUT_OFF: u8 = 3;
+/// Events are missing in the midst of it; the others were taken.
+const DAMAGED: u8 = 4;
+/// Standard output was closed before all was written: what a shell says of a program that SIGPIPE ended.
+const CLOSED: u8 = 141;
+
+/// Replays a trace: simulated collectors, an allocator, or caches run the traced program.
+#[derive(Debug, Parser)]
+#[command(
+    name = "et-replay",
+    version,
+    after_help = "\
+Examples:
+  et-replay prepare app.ettrace -o app.ops             once for each trace: its operations, for quick replays
+  et-replay simulate app.ops --heap 2x                 the five classic schemes of collection, side by side
+  et-replay simulate app.ops --collector copying --heap 64m --events events.csv   all that a collector tells a profiler
+  et-replay simulate app.ops --min-heap                the smallest heap for each scheme
+  et-replay collect app.ops --heap 2x,3x               real collectors: time and pauses under each of MMTk's
+  et-replay allocate app.ops                           malloc at births, free at deaths: time and footprint
+  et-replay cache app.ops --collector copying          what is not in the cache, by class and site
+
+A command that is given a trace prepares it by itself, to a temporary file in the folder that TMPDIR names.
+
+Exit codes: 0 success; 1 bad input, or a heap that is too small; 2 wrong usage; 3 the trace is cut off: everything up to there was
+replayed; 4 events are missing in the middle; 141 standard output was closed."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Writes the operations of a trace: births, stores, uses, deaths, in a few bytes each
+    Prepare(prepare::PrepareArgs),
+    /// Runs the program on simulated collectors, which tell what they do to each object
+    Simulate(simulate::SimulateArgs),
+    /// Runs the program on real collectors, MMTk's, and measures time, pauses and memory
+    Collect(collect::CollectArgs),
+    /// Allocates and frees as the program did, and measures time and memory of the allocator
+    Allocate(allocate::AllocateArgs),
+    /// Simulates caches under the program and a simulated collector: misses by level, class and site
+    Cache(cache::CacheArgs),
+}
+
+/// What is replayed.
+#[derive(Debug, Args)]
+struct InputArgs {
+    /// An operations file, or a trace: a file written by the runtime, or a text of dialect et, replayer or oracle
+    input: PathBuf,
+    /// Names file that says what the ids of a text mean (written by `et-trace text --names`)
+    #[arg(long, value_name = "FILE")]
+    with_names: Option<PathBuf>,
+    /// Leave out uses of objects: receivers of methods, and witnesses
+    #[arg(long)]
+    no_touches: bool,
+    /// Neither use nor make a life table beside the trace: compute deaths for this command only
+    #[arg(long)]
+    no_lives: bool,
+}
+
+/// Why a command failed: one line.
+#[derive(Debug, thiserror::Error)]
+enum CliError {
+    #[error(transparent)]
+    Prepare(#[from] PrepareError),
+    #[error(transparent)]
+    Ops(#[from] OpsError),
+    #[error(transparent)]
+    Output(#[from] OutputError),
+    #[error(transparent)]
+    Simulate(#[from] SimulateError),
+    #[error("{error}; the smallest that works is {smallest}")]
+    TooSmall { error: SimulateError, smallest: String },
+    #[error("{path} is an operations file already", path = path.display())]
+    Prepared { path: PathBuf },
+    #[error("--events takes the events of one collector and one heap: name them with --collector and --heap")]
+    OneOnly,
+    #[error(transparent)]
+    Collect(#[from] ChildError),
+    #[error("{error}; the smallest that works is {smallest}")]
+    HeapTooSmall { error: ChildError, smallest: String },
+    #[error("{path}: a curve is a page (.html) or a drawing (.svg)", path = path.display())]
+    Drawing { path: PathBuf },
+    #[error("the replay under {allocator} failed: {why}")]
+    Child { allocator: String, why: String },
+    #[error(
+        "{library} is not in this process, though LD_PRELOAD names it: it is no library, or one for another machine"
+    )]
+    NotPreloaded { library: String },
+    #[error(transparent)]
+    Allocate(#[from] crate::allocate::AllocateError),
+    #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Temporary(io::Error),
+    #[error("cannot write to standard output: {0}")]
+    Stdout(io::Error),
+    #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
+    Events { path: PathBuf, wrong: crate::events::Violation },
+}
+
+impl CliError {
+    fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
+fn say(line: fmt::Arguments<'_>) {
+    let line = format!("et-replay: {}\n", OneLine(line));
+    let _ = io::stderr().write_all(line.as_bytes());
+}
+
+/// What the command line is made of, for its manual.
+pub fn command() -> clap::Command {
+    <Cli as clap::CommandFactory>::command()
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Arguments stand in the message as they were given: it is made of safe ones.
+            let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
+            let error = Cli::try_parse_from(safe).err().unwrap_or(error);
+            let _ = error.print();
+            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
+        }
+    };
+    let done = match &cli.command {
+        Command::Prepare(args) => prepare::run(args),
+        Command::Simulate(args) => simulate::run(args),
+        Command::Collect(args) => collect::run(args),
+        Command::Allocate(args) => allocate::run(args),
+        Command::Cache(args) => cache::run(args),
+    };
+    match done {
+        Ok(code) => ExitCode::from(code),
+        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
+        Err(error) => {
+            say(format_args!("{error}"));
+            ExitCode::from(FAILED)
+        }
+    }
+}
+
+/// Strings, numbers and lists: to make JSON of them cannot fail.
+fn print_json(value: &impl Serialize) -> Result<(), CliError> {
+    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
+}
+
+/// Text for people: what is in a trace can do no harm to a terminal.
+fn print(text: &str) -> Result<(), CliError> {
+    write_out(&Lines(text).to_string())
+}
+
+fn write_out(text: &str) -> Result<(), CliError> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+}
+
+/// Takes the operations of whatever is no operations file, to a file in its place or to a temporary one.
+fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared, u8), CliError> {
+    let wanted = Wanted { touches: !args.no_touches };
+    let (prepared, code) = match input {
+        Input::Trace(mut source) => {
+            if let Source::Trace(trace) = &mut *source
+                && !args.no_lives
+            {
+                _ = et_lives::attach(trace, None);
+            }
+            let prepared = crate::prepare::prepare(&source, wanted, file)?;
+            let code = completeness(&source, &prepared.ending);
+            (prepared, code)
+        }
+        Input::Oracle(path, text) => (crate::prepare::prepare_oracle(&path, text, file)?, OK),
+        Input::Ops(ops) => return Err(CliError::Prepared { path: ops.path().to_owned() }),
+    };
+    for note in &prepared.tables.notes {
+        say(format_args!("{}: warning: {note}", args.input.display()));
+    }
+    Ok((prepared, code))
+}
+
+/// The exit code of a trace that lacks something; what it lacks is among the notes.
+fn completeness(source: &Source, ending: &Ending) -> u8 {
+    match (source.cut_off(), ending.outcome.lost.total()) {
+        (None, 0) => OK,
+        (Some(_), 0) => CUT_OFF,
+        _ => DAMAGED,
+    }
+}
+
+/// The operations of whatever that is.
+fn open(args: &InputArgs) -> Result<(OpsReader, u8), CliError> {
+    match Input::open(&args.input, args.with_names.as_deref())? {
+        Input::Ops(ops) => Ok((*ops, OK)),
+        input => {
+            let file = tempfile::tempfile().map_err(CliError::Temporary)?;
+            let (prepared, code) = take(input, args, file)?;
+            Ok((OpsReader::of_file(&args.input, prepared.file)?, code))
+        }
+    }
+}
+
+/// Of a heap that is too small it says which is not.
+fn too_small(error: SimulateError, ops: &mut OpsReader, config: &Config) -> CliError {
+    if !matches!(error, SimulateError::TooSmall { .. }) {
+        return error.into();
+    }
+    match simulator::smallest_heap(ops, config) {
+        Ok(smallest) => CliError::TooSmall { error, smallest: bytes(smallest) },
+        Err(error) => error.into(),
+    }
+}

@@ -1,0 +1,277 @@
+//! `et-replay collect`
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use et_names::units::{bytes, counted};
+use serde::Serialize;
+
+use super::{CliError, FAILED, InputArgs, open, print, print_json, say};
+use crate::collect::{self, ChildError, CollectReport, Curve, Plan, Point, Request};
+use crate::ops::{OpsReader, Tables};
+use crate::output::{Kind, Output};
+use crate::simulate::HeapSize;
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  et-replay collect app.ops                                        all plans that collect, in three times the memory that is alive
+  et-replay collect app.ops --plan GenImmix,SemiSpace --heap 2x,3x,64m
+  et-replay collect app.ops --min-heap                             the smallest heap of each plan
+  et-replay collect app.ops --curve curves.html                    time and pauses against the size of the heap
+
+NoGC never collects: --heap does not hold for it, it gets what the program allocates.")]
+pub(super) struct CollectArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// The plans: NoGC, SemiSpace, GenCopy, MarkSweep, MarkCompact, Compressor, Immix, StickyImmix, GenImmix, ConcurrentImmix [default: all but
+    /// NoGC]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    plan: Vec<Plan>,
+    /// Bytes of the heap: 64m, or a multiple of the most that is alive at a time, 2x [default: 3x]
+    #[arg(long, value_name = "SIZES", value_delimiter = ',')]
+    heap: Vec<HeapSize>,
+    /// Bytes for young objects, of generational plans [default: MMTk's]
+    #[arg(long, value_name = "SIZE")]
+    nursery: Option<HeapSize>,
+    /// Threads that collect
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..256))]
+    gc_threads: u16,
+    /// Collect each time that so many bytes were allocated
+    #[arg(long, value_name = "SIZE")]
+    stress: Option<HeapSize>,
+    /// After each collection, check that every object is there and leads where the program stored it
+    #[arg(long)]
+    check: bool,
+    /// Search the smallest heap of each plan
+    #[arg(long, conflicts_with_all = ["heap", "curve"])]
+    min_heap: bool,
+    /// Write time and pauses in 1.25 to 6 times the smallest heap of each plan: a page (.html) or a drawing (.svg)
+    #[arg(long, value_name = "FILE", conflicts_with = "heap")]
+    curve: Option<PathBuf>,
+    /// Replace an output file of any kind, not only a curve
+    #[arg(long, requires = "curve")]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is printed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown<'a> {
+    trace: &'a str,
+    run: Option<&'a str>,
+    peak_bytes: u64,
+    peak_objects: u64,
+    alive_at_end: crate::ops::Amount,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    replays: Vec<CollectReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    smallest_heaps: Vec<Smallest>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    curves: Vec<Curve>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Smallest {
+    plan: Plan,
+    heap: u64,
+    of_peak: f64,
+}
+
+impl CollectArgs {
+    fn plans(&self) -> Vec<Plan> {
+        let collects = |plan: &Plan| *plan != Plan::NoGC;
+        if self.plan.is_empty() { Plan::ALL.into_iter().filter(collects).collect() } else { self.plan.clone() }
+    }
+
+    fn request(&self, plan: Plan, heap: u64, tables: &Tables) -> Request {
+        let bytes = |size: HeapSize| size.bytes(&tables.totals.peak);
+        Request {
+            plan,
+            heap: if plan == Plan::NoGC { all_of_it(tables) } else { heap },
+            nursery: self.nursery.map(bytes),
+            gc_threads: self.gc_threads.into(),
+            stress: self.stress.map(bytes),
+            check: self.check,
+        }
+    }
+}
+
+/// A heap in which nothing need be freed. Each thread keeps a block for itself.
+fn all_of_it(tables: &Tables) -> u64 {
+    tables.totals.allocated.bytes / 8 * 9 + (16 << 20) + ((tables.threads.len() as u64) << 16)
+}
+
+pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
+    let drawing = args.curve.as_deref().map(Drawing::of).transpose()?;
+    // Before the long work.
+    collect::find()?;
+    let output = match (&args.curve, drawing) {
+        (Some(path), Some(drawing)) => Some(Output::create(path, drawing.kind(), args.force, &[&args.input.input])?),
+        _ => None,
+    };
+    let (ops, mut code) = open(&args.input)?;
+    let tables = ops.tables().clone();
+    let mut shown = Shown {
+        trace: &tables.trace,
+        run: tables.run.as_deref(),
+        peak_bytes: tables.totals.peak.bytes,
+        peak_objects: tables.totals.peak.objects,
+        alive_at_end: tables.totals.at_end,
+        replays: Vec::new(),
+        smallest_heaps: Vec::new(),
+        curves: Vec::new(),
+    };
+    if args.min_heap || args.curve.is_some() {
+        for plan in args.plans() {
+            if plan == Plan::NoGC {
+                say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
+                continue;
+            }
+            let Some(heap) = smallest(args, &ops, plan, &tables)? else {
+                say(format_args!("{}: no heap that can be had is large enough", plan.name()));
+                code = FAILED;
+                continue;
+            };
+            let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
+            shown.smallest_heaps.push(Smallest { plan, heap, of_peak });
+            if args.curve.is_some() {
+                shown.curves.push(curve(args, &ops, plan, heap, &tables)?);
+            }
+        }
+    } else {
+        code = code.max(replays(args, &ops, &tables, &mut shown)?);
+    }
+    if let (Some(output), Some(drawing)) = (output, drawing) {
+        let text = match drawing {
+            Drawing::Page => collect::page(&tables, &shown.curves, &command_line()),
+            Drawing::Svg => collect::draw(&tables.trace, &shown.curves),
+        };
+        output.write_whole(text.as_bytes())?;
+    }
+    if args.json {
+        print_json(&shown)?
+    } else {
+        print(&text(&shown))?
+    }
+    Ok(code)
+}
+
+fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Shown<'_>) -> Result<u8, CliError> {
+    let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
+    let (plans, mut code) = (args.plans(), super::OK);
+    for &plan in &plans {
+        // The heap is no heap of its own choice.
+        let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
+        for heap in heaps {
+            let request = args.request(plan, heap.bytes(&tables.totals.peak), tables);
+            match collect::run(ops, &request) {
+                Ok(report) => {
+                    note(&report);
+                    shown.replays.push(report);
+                }
+                Err(error @ ChildError::TooSmall { .. }) => {
+                    let error = match smallest(args, ops, plan, tables)? {
+                        Some(smallest) => CliError::HeapTooSmall { error, smallest: bytes(smallest) },
+                        None => error.into(),
+                    };
+                    if plans.len() * heaps.len() == 1 {
+                        return Err(error);
+                    }
+                    // The others are no worse for it.
+                    say(format_args!("{error}"));
+                    code = FAILED;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(code)
+}
+
+/// What should not be overlooked.
+fn note(report: &CollectReport) {
+    if report.at_end.reached.is_none() {
+        say(format_args!("{}: it never collects, so there is no last collection to compare", report.plan.name()));
+    }
+    if report.grown.objects > 0 {
+        say(format_args!(
+            "{}: {} had to be larger than in the trace, by {} in all",
+            report.plan.name(),
+            counted(report.grown.objects, "object"),
+            bytes(report.grown.bytes)
+        ));
+    }
+}
+
+fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) -> Result<Option<u64>, CliError> {
+    let request = |heap| Request { check: false, ..args.request(plan, heap, tables) };
+    let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| collect::run(ops, &request(heap)))?;
+    Ok(found.map(|(heap, _)| heap))
+}
+
+fn curve(args: &CollectArgs, ops: &OpsReader, plan: Plan, smallest: u64, tables: &Tables) -> Result<Curve, CliError> {
+    let mut points = Vec::new();
+    for times in collect::TIMES {
+        let heap = (smallest as f64 * times) as u64 / 4096 * 4096;
+        match collect::run(ops, &args.request(plan, heap, tables)) {
+            Ok(report) => points.push(Point { times, report }),
+            // More memory is not always better.
+            Err(error @ ChildError::TooSmall { .. }) => say(format_args!("{error}: left out of the curve")),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(Curve { plan, smallest, points })
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Drawing {
+    Page,
+    Svg,
+}
+
+impl Drawing {
+    fn of(path: &Path) -> Result<Self, CliError> {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("html" | "htm") => Ok(Self::Page),
+            Some("svg") => Ok(Self::Svg),
+            _ => Err(CliError::Drawing { path: path.to_owned() }),
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Page => Kind::Page,
+            Self::Svg => Kind::Svg,
+        }
+    }
+}
+
+/// As it was typed, for who reads the page.
+fn command_line() -> String {
+    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    std::iter::once("et-replay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
+}
+
+fn text(shown: &Shown<'_>) -> String {
+    let mut text = format!(
+        "{}: at most {} in {} alive at a time\n\n",
+        shown.trace,
+        bytes(shown.peak_bytes),
+        counted(shown.peak_objects, "object")
+    );
+    if !shown.smallest_heaps.is_empty() {
+        text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");
+        for smallest in &shown.smallest_heaps {
+            text += &format!("{:<16} {:>14} {:>6.2}\n", smallest.plan.name(), bytes(smallest.heap), smallest.of_peak);
+        }
+        text += "\n";
+    }
+    let points = shown.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.report.clone()));
+    let replays: Vec<CollectReport> = shown.replays.iter().cloned().chain(points).collect();
+    if replays.is_empty() { text } else { text + &collect::render(&replays) }
+}

@@ -1,0 +1,85 @@
+//! Starts `et-collect`.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use thiserror::Error;
+
+use super::{CollectReport, Plan};
+use crate::ops::OpsReader;
+
+/// What the program is called.
+const PROGRAM: &str = "et-collect";
+/// It ends with this if the heap is too small.
+pub const TOO_SMALL: u8 = 5;
+/// It ends with this if a collection lost something, or kept what is dead.
+pub const CHECK_FAILED: u8 = 6;
+
+/// What to replay on.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// The collector.
+    pub plan: Plan,
+    /// Bytes of its heap.
+    pub heap: u64,
+    /// Bytes for young objects, in generational plans.
+    pub nursery: Option<u64>,
+    /// Threads that collect.
+    pub gc_threads: usize,
+    /// Whether to collect each time that so many bytes were allocated.
+    pub stress: Option<u64>,
+    /// Whether to check the heap after each collection.
+    pub check: bool,
+}
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum ChildError {
+    #[error("there is no {PROGRAM} in {folder}, the program with MMTk's collectors: cargo xtask build makes it", folder = folder.display())]
+    Missing { folder: PathBuf },
+    #[error("{said}")]
+    TooSmall { said: String },
+    #[error("{said}: this is an error in et-replay or MMTk, please report it with the operations file")]
+    Lost { said: String },
+    #[error("the replay on {plan} failed: {why}", plan = plan.name())]
+    Failed { plan: Plan, why: String },
+}
+
+/// Where it is: beside the program that runs.
+pub fn find() -> Result<PathBuf, ChildError> {
+    let own = std::env::current_exe().unwrap_or_default();
+    let folder = own.parent().map(PathBuf::from).unwrap_or_default();
+    let program = folder.join(PROGRAM);
+    if program.is_file() { Ok(program) } else { Err(ChildError::Missing { folder }) }
+}
+
+/// Replays in a process of its own: MMTk's state is one for a process.
+pub fn run(ops: &OpsReader, request: &Request) -> Result<CollectReport, ChildError> {
+    let failed = |why: String| ChildError::Failed { plan: request.plan, why };
+    let mut child = Command::new(find()?);
+    child.args(["--plan", request.plan.name(), "--heap", &request.heap.to_string()]);
+    child.args(["--gc-threads", &request.gc_threads.to_string()]);
+    if let Some(nursery) = request.nursery {
+        child.args(["--nursery", &nursery.to_string()]);
+    }
+    if let Some(stress) = request.stress {
+        child.args(["--stress", &stress.to_string()]);
+    }
+    if request.check {
+        child.arg("--check");
+    }
+    let file = ops.file().try_clone().map_err(|error| failed(error.to_string()))?;
+    let output = child.stdin(Stdio::from(file)).output().map_err(|error| failed(error.to_string()))?;
+    if output.status.success() {
+        return serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()));
+    }
+    let said = String::from_utf8_lossy(&output.stderr);
+    let said = said.lines().next_back().unwrap_or_default().trim_start_matches("et-collect: ").to_owned();
+    Err(match output.status.code() {
+        Some(code) if code == i32::from(TOO_SMALL) => ChildError::TooSmall { said },
+        Some(code) if code == i32::from(CHECK_FAILED) => ChildError::Lost { said },
+        Some(_) if !said.is_empty() => failed(said),
+        _ => failed(output.status.to_string()),
+    })
+}

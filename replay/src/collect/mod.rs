@@ -1,0 +1,17 @@
+//! Real collectors: what the program costs under each of MMTk's. The collectors are in a program of their own, `et-collect`, which is started
+//! once for each plan and heap; here is what is asked of it, and what is made of its answers.
+
+mod child;
+mod curve;
+mod page;
+mod plan;
+mod report;
+mod search;
+
+pub use child::{CHECK_FAILED, ChildError, Request, TOO_SMALL, find, run};
+pub use curve::{Curve, Point, TIMES, draw};
+pub use et_names::units::bytes;
+pub use page::page;
+pub use plan::Plan;
+pub use report::{CollectReport, Final, Lengths, Pause, render};
+pub use search::smallest_heap;

@@ -1,0 +1,54 @@
+//! What a collector tells a profiler: the five events with which every scheme of garbage collection can be told (JVMPI, "GC-independent
+//! events"). An object's id is its address: it holds until the object is deleted or moved, or its arena is deleted.
+
+mod check;
+mod csv;
+
+pub use check::{Checker, Violation};
+pub use csv::{CSV_HEADER, CsvWriter};
+
+/// An arena: a part of the heap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ArenaId(pub u32);
+
+/// One event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum Event {
+    /// An arena is made.
+    NewArena { arena: ArenaId, name: &'static str },
+    /// All objects left in it are freed.
+    DeleteArena { arena: ArenaId },
+    /// An object is allocated. The class is an index into the tables.
+    NewObject { arena: ArenaId, object: u64, class: u32, size: u64 },
+    /// An object is freed.
+    DeleteObject { arena: ArenaId, object: u64 },
+    /// An object gets another id, perhaps in another arena.
+    MoveObject { arena: ArenaId, object: u64, new_arena: ArenaId, new_object: u64 },
+}
+
+/// How many of each.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct EventCounts {
+    pub new_arena: u64,
+    pub delete_arena: u64,
+    pub new_object: u64,
+    pub delete_object: u64,
+    pub move_object: u64,
+}
+
+impl EventCounts {
+    /// One more.
+    #[inline]
+    pub fn count(&mut self, event: &Event) {
+        match event {
+            Event::NewArena { .. } => self.new_arena += 1,
+            Event::DeleteArena { .. } => self.delete_arena += 1,
+            Event::NewObject { .. } => self.new_object += 1,
+            Event::DeleteObject { .. } => self.delete_object += 1,
+            Event::MoveObject { .. } => self.move_object += 1,
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! `et-replay`; see the library.
+
+fn main() -> std::process::ExitCode {
+    et_replay::cli::main()
+}

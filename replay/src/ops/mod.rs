@@ -1,0 +1,17 @@
+//! The operations file: what a trace's objects did, in few bytes (`docs/inside/ops.md`).
+
+mod error;
+mod format;
+mod reader;
+mod tables;
+mod writer;
+
+pub use error::OpsError;
+pub use format::{HEAD, MAGIC, MOST_HANDLES, Op, VERSION};
+pub use reader::OpsReader;
+pub(crate) use reader::is_ops;
+pub use tables::{Amount, Class, ClassKind, LARGEST, Layout, Peak, Site, Tables, Totals};
+pub use writer::OpsWriter;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,287 @@
+//! Simulated collectors: the five classic schemes, as the text on JVMPI describes what each tells a profiler ("GC-independent
+//! events"). Everything is deterministic, and no memory is touched but the simulator's own: addresses are numbers.
+
+mod copying;
+mod counting;
+mod free_list;
+mod generational;
+mod mark_compact;
+mod mark_sweep;
+mod report;
+mod slots;
+mod space;
+mod world;
+
+use std::fmt;
+use std::str::FromStr;
+
+use et_names::units::bytes;
+use thiserror::Error;
+
+use crate::events::Event;
+use crate::ops::{OpsError, OpsReader, Peak};
+pub use report::{Collection, CollectionKind, Report, render};
+use world::World;
+
+/// A scheme.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Collector {
+    /// One arena; dead objects go back to the free pool.
+    MarkSweep,
+    /// One arena; live objects slide to its beginning.
+    MarkCompact,
+    /// Two arenas; live objects are copied from one to the other, and the first is deleted and made anew.
+    Copying,
+    /// An arena for young objects and one for old.
+    Generational,
+    /// One arena; an object is freed when the last reference to it goes.
+    ReferenceCounting,
+}
+
+impl Collector {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::MarkSweep, Self::MarkCompact, Self::Copying, Self::Generational, Self::ReferenceCounting];
+
+    /// As it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MarkSweep => "mark-sweep",
+            Self::MarkCompact => "mark-compact",
+            Self::Copying => "copying",
+            Self::Generational => "generational",
+            Self::ReferenceCounting => "reference-counting",
+        }
+    }
+}
+
+impl FromStr for Collector {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|collector| collector.name() == text);
+        found.ok_or_else(|| format!("there are {}", Self::ALL.map(Self::name).join(", ")))
+    }
+}
+
+/// No heap is larger: addresses are to have room.
+const MOST_HEAP: u64 = 1 << 46;
+
+/// A size, in bytes or as a multiple of the most that is alive at a time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum HeapSize {
+    /// `64m`
+    Bytes(u64),
+    /// `2x`
+    Times(f64),
+}
+
+impl HeapSize {
+    /// In bytes, a multiple of 16.
+    pub fn bytes(self, peak: &Peak) -> u64 {
+        let bytes = match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Times(times) => (peak.bytes as f64 * times) as u64,
+        };
+        bytes.min(MOST_HEAP) / 16 * 16
+    }
+}
+
+impl FromStr for HeapSize {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "a size is 64m (k, m, g) or 2x, a multiple of the most that is alive".to_owned();
+        let (number, unit) = match text.char_indices().next_back() {
+            Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit.to_ascii_lowercase()),
+            _ => (text, 'b'),
+        };
+        if unit == 'x' {
+            let times: f64 = number.parse().map_err(|_| wrong())?;
+            return if times.is_finite() && times > 0.0 { Ok(Self::Times(times)) } else { Err(wrong()) };
+        }
+        let shift = match unit {
+            'b' => 0,
+            'k' => 10,
+            'm' => 20,
+            'g' => 30,
+            _ => return Err(wrong()),
+        };
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        number
+            .checked_mul(1 << shift)
+            .filter(|&bytes| bytes > 0 && bytes <= MOST_HEAP)
+            .map(Self::Bytes)
+            .ok_or_else(wrong)
+    }
+}
+
+impl fmt::Display for HeapSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bytes(number) => f.write_str(&bytes(*number)),
+            Self::Times(times) => write!(f, "{times}x"),
+        }
+    }
+}
+
+/// What to simulate.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    /// The scheme.
+    pub collector: Collector,
+    /// Bytes of all arenas together.
+    pub heap: u64,
+    /// Bytes of the arena of young objects; a quarter of the heap, if it is not said. For the generational scheme.
+    pub nursery: Option<u64>,
+    /// Whether cycles are looked for when the heap is full. For reference counting.
+    pub backup_trace: bool,
+}
+
+impl Config {
+    /// One with the usual options.
+    pub fn new(collector: Collector, heap: u64) -> Self {
+        Self { collector, heap, nursery: None, backup_trace: false }
+    }
+}
+
+/// Why a simulation ended early.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum SimulateError {
+    #[error(transparent)]
+    Ops(#[from] OpsError),
+    /// The next object has no room, whatever is collected.
+    #[error("a heap of {heap} is too small for {collector}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
+    TooSmall { collector: Collector, heap: u64, operation: u64, wanted: u64 },
+    /// What the collector reaches is not what the operations say is alive.
+    #[error(
+        "operation {operation}: a collection reaches {reached} objects, and {alive} are alive: the operations contradict themselves"
+    )]
+    Contradiction { operation: u64, reached: u64, alive: u64 },
+    /// Whoever takes the events takes no more.
+    #[error("stopped")]
+    Stopped,
+}
+
+/// Who touches memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// The program.
+    Mutator,
+    /// The collector.
+    Collector,
+}
+
+/// Bytes that are read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub struct Access {
+    pub address: u64,
+    pub bytes: u64,
+    pub is_write: bool,
+    pub phase: Phase,
+    /// Of the object.
+    pub class: u32,
+    pub site: u32,
+}
+
+/// Who looks on.
+pub trait Observer {
+    /// Whether it wants [`access`](Self::access) at all.
+    const ACCESSES: bool = false;
+
+    /// The collector tells this during that operation, counted from 0.
+    fn event(&mut self, operation: u64, event: &Event);
+
+    /// Memory is read or written.
+    fn access(&mut self, _access: &Access) {}
+
+    /// Whether it wants more. Asked now and then.
+    fn goes_on(&self) -> bool {
+        true
+    }
+}
+
+/// One who does not.
+impl Observer for () {
+    fn event(&mut self, _operation: u64, _event: &Event) {}
+}
+
+/// There is no room.
+#[derive(Clone, Copy, Debug)]
+struct Full;
+
+/// Why an operation could not be done.
+#[derive(Clone, Copy, Debug)]
+enum Stop {
+    Full,
+    /// So many objects were reached in a full collection.
+    Contradiction(u64),
+}
+
+impl From<Full> for Stop {
+    fn from(_: Full) -> Self {
+        Self::Full
+    }
+}
+
+/// A scheme of collection.
+trait Scheme<O: Observer> {
+    /// Whether references from dead objects count until these are freed.
+    const COUNTS_THE_DEAD: bool = false;
+
+    /// Makes its arenas.
+    fn begin(&mut self, world: &mut World<'_, O>);
+
+    /// Gives a new object its address, and collects if there is none.
+    fn allocate(&mut self, world: &mut World<'_, O>, place: u32) -> Result<(), Stop>;
+
+    /// A slot of that object holds a reference to the other.
+    fn stored(&mut self, _world: &mut World<'_, O>, _origin: u32, _target: u32) {}
+
+    /// The program cannot reach the object any more.
+    fn died(&mut self, world: &mut World<'_, O>, place: u32);
+
+    /// A full collection behind the last operation.
+    fn finish(&mut self, world: &mut World<'_, O>) -> Result<(), Stop>;
+}
+
+/// Plays all operations to a collector.
+pub fn simulate<O: Observer>(ops: &mut OpsReader, config: &Config, observer: &mut O) -> Result<Report, SimulateError> {
+    match config.collector {
+        Collector::MarkSweep => world::play(ops, config, observer, mark_sweep::MarkSweep::new(config)),
+        Collector::MarkCompact => world::play(ops, config, observer, mark_compact::MarkCompact::new(config)),
+        Collector::Copying => world::play(ops, config, observer, copying::Copying::new(config)),
+        Collector::Generational => world::play(ops, config, observer, generational::Generational::new(config)),
+        Collector::ReferenceCounting => world::play(ops, config, observer, counting::Counting::new(config)),
+    }
+}
+
+/// The smallest heap that a collector gets along with, to one part in 256 or 1 KiB.
+pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, SimulateError> {
+    let peak = ops.tables().totals.peak.bytes;
+    let step = (peak / 256).max(1024);
+    let (mut too_small, mut enough) = (0, peak.max(step));
+    loop {
+        match simulate(ops, &Config { heap: enough, ..*config }, &mut ()) {
+            Ok(_) => break,
+            Err(SimulateError::TooSmall { .. }) if enough < MOST_HEAP => {
+                (too_small, enough) = (enough, enough.saturating_mul(2).min(MOST_HEAP));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    while enough - too_small > step {
+        let middle = (too_small + (enough - too_small) / 2) / 16 * 16;
+        match simulate(ops, &Config { heap: middle, ..*config }, &mut ()) {
+            Ok(_) => enough = middle,
+            Err(SimulateError::TooSmall { .. }) => too_small = middle,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(enough)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+// What all pages share: units, tabs, tables. Without it a page can still be read.
+//
+// Names out of the program only ever become text (textContent, attributes), never markup; styles are only set one by one, which the
+// page's content security policy allows.
+"use strict";
+const page = (() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const byId = (id) => document.getElementById(id);
+  const all = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+  // ---- Units, as et-trace writes them ----
+
+  const bytes = (count) => {
+    const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+    let value = count, unit = 0;
+    while (Math.abs(value) >= 1023.95 && unit + 1 < units.length) {
+      value /= 1024;
+      unit += 1;
+    }
+    return unit === 0 ? `${Math.round(value)} B` : `${value.toFixed(1)} ${units[unit]}`;
+  };
+  const number = (count) => Math.round(count).toLocaleString("en");
+  const short = (count) => {
+    const units = ["", " k", " M", " G", " T"];
+    let value = count, unit = 0;
+    while (Math.abs(value) >= 1000 && unit + 1 < units.length) {
+      value /= 1000;
+      unit += 1;
+    }
+    return `${+value.toPrecision(3)}${units[unit]}`;
+  };
+  const seconds = (value) => (value < 1 ? `${+(value * 1000).toPrecision(3)} ms` : `${+value.toPrecision(4)} s`);
+  const percent = (part, whole) => (whole > 0 ? `${((part * 100) / whole).toFixed(1)} %` : "");
+  const amount = { bytes, objects: (count) => `${number(count)} object${count === 1 ? "" : "s"}` };
+
+  const element = (name, attributes = {}, ...children) => {
+    const made = document.createElement(name);
+    for (const [key, value] of Object.entries(attributes)) {
+      made.setAttribute(key, value);
+    }
+    made.append(...children);
+    return made;
+  };
+  /** As a shell takes it. */
+  const quoted = (text) => (/^[\w\-./+,:@%=]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  const checked = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value;
+  const onChange = (name, change) =>
+    all(`input[name="${name}"]`).forEach((input) => input.addEventListener("change", change));
+
+  // ---- Pages ----
+
+  const tabs = all('[role="tab"]');
+  const panels = all('[role="tabpanel"]');
+  // What draws a page when it is first seen: a hidden page has no width.
+  const drawn = new Map();
+  const drawers = {};
+
+  const draw = (id) => {
+    if (!drawn.has(id)) {
+      drawn.set(id, true);
+      drawers[id]?.();
+    }
+  };
+
+  const show = (id, focus) => {
+    if (!panels.some((panel) => panel.id === id)) {
+      id = panels[0].id;
+    }
+    tabs.forEach((tab) => {
+      const isShown = tab.getAttribute("aria-controls") === id;
+      tab.setAttribute("aria-selected", String(isShown));
+      tab.tabIndex = isShown ? 0 : -1;
+      if (isShown && focus) {
+        tab.focus();
+      }
+    });
+    panels.forEach((panel) => panel.classList.toggle("shown", panel.id === id));
+    window.scrollTo(0, 0);
+    draw(id);
+  };
+
+  document.documentElement.classList.add("scripted");
+  tabs.forEach((tab, index) => {
+    tab.addEventListener("click", (event) => {
+      event.preventDefault();
+      history.replaceState(null, "", tab.hash);
+      show(tab.hash.slice(1), false);
+    });
+    tab.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: tabs.length - 1 }[event.key];
+      if (to !== undefined) {
+        event.preventDefault();
+        const next = tabs[(to + tabs.length) % tabs.length];
+        history.replaceState(null, "", next.hash);
+        show(next.hash.slice(1), true);
+      } else if (event.key === " ") {
+        event.preventDefault();
+        tab.click();
+      }
+    });
+  });
+  window.addEventListener("hashchange", () => show(location.hash.slice(1), false));
+  // On paper all pages stand one below the other.
+  window.addEventListener("beforeprint", () => panels.forEach((panel) => draw(panel.id)));
+
+  // ---- Tables ----
+
+  for (const table of all("table[data-table]")) {
+    const body = table.tBodies[0];
+    all("thead th", table).forEach((heading, column) => {
+      if (heading.textContent === "Command" || heading.textContent === "Course") {
+        return;
+      }
+      const isNumber = heading.classList.contains("number");
+      const button = element("button", { type: "button", class: "sort" }, ...heading.childNodes);
+      heading.replaceChildren(button);
+      button.addEventListener("click", () => {
+        const isDown = heading.getAttribute("aria-sort") === "descending" || (!isNumber && heading.getAttribute("aria-sort") !== "ascending");
+        all("thead th", table).forEach((other) => other.removeAttribute("aria-sort"));
+        heading.setAttribute("aria-sort", isDown ? "ascending" : "descending");
+        const value = (row) => (isNumber ? Number(row.cells[column].dataset.value ?? -1) : row.cells[column].textContent);
+        const order = (a, b) => (isNumber ? value(a) - value(b) : value(a).localeCompare(value(b)));
+        const rows = [...body.rows].sort((a, b) => (isDown ? order(a, b) : order(b, a)));
+        body.append(...rows);
+      });
+    });
+  }
+  for (const input of all("input[data-filter]")) {
+    input.addEventListener("input", () => {
+      const term = input.value.toLowerCase();
+      all(`table[data-table="${input.dataset.filter}"] tbody tr`).forEach((row) => {
+        const cells = [...row.cells].slice(0, -1);
+        row.hidden = term !== "" && !cells.some((cell) => cell.textContent.toLowerCase().includes(term));
+      });
+    });
+  }
+
+  // ---- All of it again when the colours or the width change ----
+
+  const again = () => {
+    for (const id of drawn.keys()) {
+      if (byId(id).classList.contains("shown")) {
+        drawers[id]?.();
+      } else {
+        drawn.delete(id);
+      }
+    }
+  };
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", again);
+  let width = window.innerWidth;
+  let waiting;
+  window.addEventListener("resize", () => {
+    if (window.innerWidth !== width) {
+      width = window.innerWidth;
+      clearTimeout(waiting);
+      waiting = setTimeout(again, 150);
+    }
+  });
+
+  return { data, byId, all, bytes, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show };
+})();

@@ -1,0 +1,147 @@
+//! What pages are put together from.
+
+use et_analysis::report::{Piece, Words};
+use maud::{Markup, html};
+
+use crate::shell::quoted;
+use crate::table::{Cell, Table};
+
+pub(crate) fn words(words: &Words) -> Markup {
+    html! {
+        @for piece in &words.0 {
+            @match piece {
+                Piece::Text(text) => (text),
+                Piece::Code(text) => code { (text) },
+                Piece::Strong(text) => strong { (text) },
+            }
+        }
+    }
+}
+
+pub(crate) fn fact(name: &str, value: &str, more: &str) -> Markup {
+    html! { div.fact { div.name { (name) } div.value { (value) } div.more { (more) } } }
+}
+
+pub(crate) fn chart(id: &str, label: &str) -> Markup {
+    html! { figure.chart { figcaption { (label) } div id=(id) {} } }
+}
+
+/// The command that prints the same.
+pub(crate) fn command_line(command: &str) -> Markup {
+    html! { p.command { "As text: " code { (command) } } }
+}
+
+/// A flame graph with what it can be told to show.
+pub(crate) struct Flame<'a> {
+    /// Names in the data, and what they are called.
+    pub graphs: &'a [(&'a str, &'a str)],
+    /// What of it, in the order of the data.
+    pub parts: &'a [String],
+}
+
+pub(crate) fn flame(flame: &Flame<'_>) -> Markup {
+    html! {
+        div.controls {
+            fieldset {
+                legend { "Graph" }
+                @for (index, (name, label)) in flame.graphs.iter().enumerate() {
+                    label { input type="radio" name="flame" value=(name) checked[index == 0]; (label) }
+                }
+            }
+            fieldset {
+                legend { "Weight" }
+                label { input type="radio" name="flame-measure" value="bytes" checked; "bytes" }
+                label { input type="radio" name="flame-measure" value="objects"; "objects" }
+            }
+            label { "Of " select id="flame-part" {
+                @for (index, part) in flame.parts.iter().enumerate() {
+                    option value=(index) { (part) }
+                }
+            } }
+            label { "Search " input type="search" id="flame-search" placeholder="part of a name"; }
+            button type="button" id="flame-reset" { "Zoom out" }
+        }
+        p id="flame-details" role="status" aria-live="polite" {}
+        div id="flame-class" {}
+        div.flame id="flame-graph" {}
+    }
+}
+
+/// A table; `command` prints it, and with `--match` the rows that are asked for.
+pub(crate) fn rows(table: &Table, command: &str) -> Markup {
+    let id = table.id();
+    let caption = format!("caption-{}-{}", table.page, table.name);
+    html! {
+        h3 id=(caption) { (table.title) }
+        p.note { (table.note) }
+        @if table.rows.is_empty() {
+            p { "Nothing." }
+        } @else {
+            @if table.rows.len() > 8 {
+                p.filter { label { "Filter " input type="search" data-filter=(id) placeholder="part of a name"; } }
+            }
+            div.scroll tabindex="0" role="region" aria-labelledby=(caption) {
+                table data-table=(id) aria-labelledby=(caption) {
+                    thead { tr {
+                        @for column in &table.columns {
+                            th scope="col" class=[column.is_number.then_some("number")] title=[(!column.help.is_empty()).then_some(column.help)] {
+                                (column.title)
+                            }
+                        }
+                        th scope="col" { "Command" }
+                    } }
+                    tbody {
+                        @for row in &table.rows {
+                            tr data-key=(Table::key(row)) {
+                                @for (index, cell) in row.iter().enumerate() {
+                                    @let is_number = table.columns.get(index).is_some_and(|column| column.is_number);
+                                    (self::cell(cell, is_number, index == 0))
+                                }
+                                td {
+                                    details.command { summary aria-label={ "Command that prints " (Table::key(row)) } { "$" }
+                                        code { (command) " --match " (quoted(&Table::key(row))) }
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        (command_line(command))
+    }
+}
+
+fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
+    let value = cell.value().filter(|_| is_number);
+    let class = is_number.then_some("number");
+    let content = match cell {
+        Cell::Name(name) => html! { code { (name) } },
+        Cell::Course(values) => course(values),
+        cell => html! { (cell.text()) },
+    };
+    match is_first {
+        true => html! { th scope="row" { (content) } },
+        false => html! { td class=[class] data-value=[value] { (content) } },
+    }
+}
+
+/// A small graph.
+fn course(values: &[u64]) -> Markup {
+    const WIDTH: f64 = 96.0;
+    const HEIGHT: f64 = 20.0;
+    let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
+    let step = WIDTH / values.len().saturating_sub(1).max(1) as f64;
+    let points: Vec<String> = values
+        .iter()
+        .enumerate()
+        .map(|(index, value)| {
+            format!("{:.1},{:.1}", index as f64 * step, HEIGHT - 1.0 - (HEIGHT - 2.0) * *value as f64 / most)
+        })
+        .collect();
+    html! {
+        svg.course viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } width=(WIDTH) height=(HEIGHT) role="img" aria-label="live bytes over time" {
+            polyline points=(points.join(" ")) fill="none" stroke="currentColor" stroke-width="1.5" {}
+        }
+    }
+}

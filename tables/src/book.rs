@@ -1,0 +1,113 @@
+//! All tables of a conversion: rows are encoded and compressed on threads of their own.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::row::{Rows, Values};
+use crate::sheet::{Part, Sheet};
+
+/// Rows of a group: an engine decides by its statistics whether to look into it, and gives groups to its threads.
+pub const GROUP: usize = 1 << 17;
+
+/// Rows to be encoded.
+struct Job {
+    sheet: Arc<Sheet>,
+    number: u64,
+    values: Vec<Values>,
+}
+
+/// Tables that are being written.
+#[derive(Debug)]
+pub struct Book {
+    folder: PathBuf,
+    sheets: Vec<Arc<Sheet>>,
+    jobs: SyncSender<Job>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Book {
+    /// In a folder, a folder for each table.
+    pub fn new(folder: &Path) -> Self {
+        let count = std::thread::available_parallelism().map_or(2, usize::from);
+        // Who fills rows waits when the threads do not keep up: memory is bounded.
+        let (jobs, receive) = sync_channel(count);
+        let receive = Arc::new(Mutex::new(receive));
+        let threads = (0..count)
+            .map(|_| {
+                let receive = Arc::clone(&receive);
+                std::thread::spawn(move || work(&receive))
+            })
+            .collect();
+        Self { folder: folder.to_owned(), sheets: Vec::new(), jobs, threads }
+    }
+
+    /// Begins a table.
+    pub fn table<R: Rows>(&mut self) -> io::Result<TableWriter<R>> {
+        let sheet = Arc::new(Sheet::new(R::TABLE, self.folder.join(R::TABLE.name))?);
+        self.sheets.push(Arc::clone(&sheet));
+        Ok(TableWriter { rows: R::default(), sheet, jobs: self.jobs.clone(), groups: 0 })
+    }
+
+    /// All tables are complete: those who wrote them are gone. Says what files there are of each.
+    pub fn finish(self) -> io::Result<Vec<(&'static str, Vec<Part>)>> {
+        drop(self.jobs);
+        for thread in self.threads {
+            if let Err(panic) = thread.join() {
+                std::panic::resume_unwind(panic);
+            }
+        }
+        self.sheets.iter().map(|sheet| Ok((sheet.table().name, sheet.finish()?))).collect()
+    }
+}
+
+fn work(jobs: &Mutex<Receiver<Job>>) {
+    loop {
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { sheet, number, values }) = job else { return };
+        sheet.add(number, values);
+    }
+}
+
+/// Writes a table, row by row.
+#[derive(Debug)]
+pub struct TableWriter<R: Rows> {
+    rows: R,
+    sheet: Arc<Sheet>,
+    jobs: SyncSender<Job>,
+    groups: u64,
+}
+
+impl<R: Rows> TableWriter<R> {
+    /// The next row.
+    #[inline]
+    pub fn push(&mut self, row: R::Row) {
+        self.rows.push(row);
+        if self.rows.len() >= GROUP {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let values = std::mem::take(&mut self.rows).values();
+        let job = Job { sheet: Arc::clone(&self.sheet), number: self.groups, values };
+        self.groups += 1;
+        // The threads are gone only if one of them has panicked, which is told at the end.
+        let _ = self.jobs.send(job);
+    }
+
+    /// Whether the disk takes no more.
+    pub fn has_failed(&self) -> bool {
+        self.sheet.has_failed()
+    }
+
+    /// That was all.
+    pub fn finish(mut self) {
+        if !self.rows.is_empty() {
+            self.hand_over();
+        }
+    }
+}

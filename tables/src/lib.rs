@@ -1,0 +1,24 @@
+//! A trace as tables: Parquet files that DuckDB, Spark and others read. `docs/tables.md`, which is generated from the code, has
+//! their columns; `docs/inside/tables.md` says how they are made.
+
+mod book;
+mod convert;
+pub mod docs;
+mod folder;
+mod meanings;
+mod object_pass;
+mod queries;
+mod record_pass;
+mod row;
+pub mod schema;
+mod sheet;
+mod sql;
+pub mod tables;
+#[cfg(test)]
+mod tests;
+mod wanted;
+
+pub use convert::{ConvertError, Converted, Converter, Options};
+pub use folder::{FolderError, Manifest, TableFile, Tables};
+pub use sql::Query;
+pub use wanted::{TableName, Wanted};

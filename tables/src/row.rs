@@ -1,0 +1,171 @@
+//! Rows of tables: each table is declared once, and its rows, its columns and its documentation come of that.
+
+use std::fmt::Debug;
+
+use bytes::Bytes;
+use parquet::data_type::ByteArray;
+
+use crate::schema::{Table, Type};
+
+/// The values of a column, those that are null left out; then levels say for each row whether it has one.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub enum Values {
+    Long(Vec<i64>, Option<Vec<i16>>),
+    Double(Vec<f64>, Option<Vec<i16>>),
+    Flag(Vec<bool>, Option<Vec<i16>>),
+    Text(Vec<ByteArray>, Option<Vec<i16>>),
+}
+
+/// A word that is known beforehand, so that each row costs no copy of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word(pub &'static str);
+
+/// What may stand in a row.
+pub trait Cell {
+    /// How rows are kept until they are written.
+    type Kept: Default + Debug + Send;
+    /// Of the column.
+    const TYPE: Type;
+    /// Of the column.
+    const IS_NULLABLE: bool;
+    /// Adds it to a column.
+    fn put(self, kept: &mut Self::Kept);
+    /// The column.
+    fn values(kept: Self::Kept) -> Values;
+}
+
+/// A column that may have nulls.
+#[derive(Debug)]
+pub struct Maybe<T> {
+    values: Vec<T>,
+    levels: Vec<i16>,
+}
+
+impl<T> Default for Maybe<T> {
+    fn default() -> Self {
+        Self { values: Vec::new(), levels: Vec::new() }
+    }
+}
+
+macro_rules! cell {
+    ($ty:ty, $kept:ty, $kind:ident, $convert:expr) => {
+        impl Cell for $ty {
+            type Kept = Vec<$kept>;
+            const TYPE: Type = Type::$kind;
+            const IS_NULLABLE: bool = false;
+
+            #[inline]
+            fn put(self, kept: &mut Self::Kept) {
+                kept.push($convert(self));
+            }
+
+            fn values(kept: Self::Kept) -> Values {
+                Values::$kind(kept, None)
+            }
+        }
+
+        impl Cell for Option<$ty> {
+            type Kept = Maybe<$kept>;
+            const TYPE: Type = Type::$kind;
+            const IS_NULLABLE: bool = true;
+
+            #[inline]
+            fn put(self, kept: &mut Self::Kept) {
+                kept.levels.push(i16::from(self.is_some()));
+                if let Some(value) = self {
+                    kept.values.push($convert(value));
+                }
+            }
+
+            fn values(kept: Self::Kept) -> Values {
+                Values::$kind(kept.values, Some(kept.levels))
+            }
+        }
+    };
+}
+
+cell!(i64, i64, Long, std::convert::identity);
+cell!(f64, f64, Double, std::convert::identity);
+cell!(bool, bool, Flag, std::convert::identity);
+cell!(String, ByteArray, Text, |text: String| ByteArray::from(text.into_bytes()));
+cell!(Word, ByteArray, Text, |word: Word| ByteArray::from(Bytes::from_static(word.0.as_bytes())));
+
+/// Rows that wait to be written.
+pub trait Rows: Default + Debug {
+    /// One of them.
+    type Row;
+    /// What they are of.
+    const TABLE: &'static Table;
+    /// One more.
+    fn push(&mut self, row: Self::Row);
+    /// How many there are.
+    fn len(&self) -> usize;
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+    /// As columns.
+    fn values(self) -> Vec<Values>;
+}
+
+/// Declares a table: `TABLE`, a `Row` and `Rows` of it.
+macro_rules! table {
+    (
+        $(#[doc = $doc:literal])+
+        $name:literal, $order:literal, $sorted_by:expr, {
+            $($(#[doc = $about:literal])+ $column:ident: $ty:ty as $packing:ident,)+
+        }
+    ) => {
+        /// The table.
+        pub const TABLE: crate::schema::Table = crate::schema::Table {
+            name: $name,
+            about: concat!($($doc),+),
+            order: $order,
+            sorted_by: $sorted_by,
+            columns: &[
+                $(crate::schema::Column {
+                    name: stringify!($column),
+                    ty: <$ty as crate::row::Cell>::TYPE,
+                    is_nullable: <$ty as crate::row::Cell>::IS_NULLABLE,
+                    packing: crate::schema::Packing::$packing,
+                    about: concat!($($about),+),
+                },)+
+            ],
+        };
+
+        $(#[doc = $doc])+
+        #[derive(Debug)]
+        pub struct Row {
+            $($(#[doc = $about])+ pub $column: $ty,)+
+        }
+
+        /// Rows that wait to be written.
+        #[derive(Debug, Default)]
+        pub struct Rows {
+            len: usize,
+            $($column: <$ty as crate::row::Cell>::Kept,)+
+        }
+
+        impl crate::row::Rows for Rows {
+            type Row = Row;
+            const TABLE: &'static crate::schema::Table = &TABLE;
+
+            #[inline]
+            fn push(&mut self, row: Row) {
+                self.len += 1;
+                $(<$ty as crate::row::Cell>::put(row.$column, &mut self.$column);)+
+            }
+
+            fn len(&self) -> usize {
+                self.len
+            }
+
+            fn values(self) -> Vec<crate::row::Values> {
+                vec![$(<$ty as crate::row::Cell>::values(self.$column)),+]
+            }
+        }
+    };
+}
+
+pub(crate) use table;

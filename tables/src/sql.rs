@@ -1,0 +1,147 @@
+//! What engines are told: a view for each table, and the questions that are asked most.
+
+use std::fmt::Write;
+
+use crate::folder::Tables;
+use crate::queries::ALL as QUERIES;
+use crate::tables::ALL;
+
+/// A question, as SQL that DuckDB and Spark understand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Query {
+    /// What it is called.
+    pub name: &'static str,
+    /// The question in a comment, and the answer.
+    pub text: &'static str,
+}
+
+impl Query {
+    /// The query of that name.
+    pub fn named(name: &str) -> Option<Self> {
+        QUERIES.iter().find(|(known, _)| *known == name).map(|(name, text)| Self { name, text })
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        QUERIES.iter().map(|(name, text)| Self { name, text })
+    }
+
+    /// What it answers.
+    pub fn question(&self) -> String {
+        let lines = self.text.lines().map_while(|line| line.strip_prefix("--"));
+        lines.map(str::trim).collect::<Vec<_>>().join(" ")
+    }
+
+    /// What can be set in it: `/*:class*/'…'` stands for `class`, with the text behind it.
+    pub fn settings(&self) -> Vec<&'static str> {
+        let mut names: Vec<&str> =
+            self.text.split(OPEN).skip(1).filter_map(|rest| rest.split_once(CLOSE).map(|(name, _)| name)).collect();
+        names.dedup();
+        names
+    }
+
+    /// The query with other values; a name that it does not have is an error.
+    pub fn with(&self, settings: &[(String, String)]) -> Result<String, String> {
+        let mut text = self.text.to_owned();
+        for (name, value) in settings {
+            let mark = format!("{OPEN}{name}{CLOSE}");
+            if !text.contains(&mark) {
+                return Err(name.clone());
+            }
+            text = set(&text, &mark, value);
+        }
+        Ok(text)
+    }
+}
+
+const OPEN: &str = "/*:";
+const CLOSE: &str = "*/";
+
+/// Puts a value behind each mark, in the place of the literal there.
+fn set(text: &str, mark: &str, value: &str) -> String {
+    let mut parts = text.split(mark);
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (literal, rest) = match part.strip_prefix('\'') {
+            Some(quoted) => match quoted.split_once('\'') {
+                Some((_, rest)) => (format!("'{}'", value.replace('\'', "''")), rest),
+                None => (String::new(), part),
+            },
+            None => {
+                let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+                (number(value), &part[end..])
+            }
+        };
+        let _ = write!(out, "{mark}{literal}{rest}");
+    }
+    out
+}
+
+/// What is no number would be SQL of the user's.
+fn number(value: &str) -> String {
+    value.parse::<i64>().map_or_else(|_| "null".to_owned(), |number| number.to_string())
+}
+
+impl Tables {
+    /// DuckDB's statements that make a view of each table. One that no run has is empty.
+    pub fn views(&self) -> String {
+        let mut out = String::new();
+        let folder = std::path::absolute(self.folder()).unwrap_or_else(|_| self.folder().to_owned());
+        for table in ALL {
+            let name = table.name;
+            if self.has(name) {
+                let pattern = format!("{}/{name}/*/*.parquet", pattern_of(&folder.to_string_lossy()));
+                let _ = writeln!(
+                    out,
+                    "create view {name} as select * from read_parquet('{}', hive_partitioning = true, \
+                     hive_types_autocast = false, union_by_name = true);",
+                    pattern.replace('\'', "''")
+                );
+            } else {
+                let columns = table.columns.iter().map(|column| (column.name, column.ty.sql()));
+                let columns: Vec<String> = columns
+                    .chain([("run", "varchar")])
+                    .map(|(name, ty)| format!("cast(null as {ty}) as {name}"))
+                    .collect();
+                let _ = writeln!(out, "create view {name} as select {} where false;", columns.join(", "));
+            }
+        }
+        out
+    }
+}
+
+/// A path as a pattern that only it matches.
+fn pattern_of(path: &str) -> String {
+    path.chars().fold(String::new(), |mut out, c| {
+        match c {
+            '*' | '?' | '[' => _ = write!(out, "[{c}]"),
+            _ => out.push(c),
+        }
+        out
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literals_are_set_and_nothing_else() {
+        let query =
+            Query { name: "q", text: "-- What?\n-- Really?\nselect /*:class*/'%', /*:top*/20 from t limit /*:top*/20" };
+        assert_eq!(query.question(), "What? Really?");
+        assert_eq!(query.settings(), ["class", "top"]);
+        let set = |name: &str, value: &str| query.with(&[(name.to_owned(), value.to_owned())]);
+        assert!(
+            set("class", "it's").unwrap().ends_with("select /*:class*/'it''s', /*:top*/20 from t limit /*:top*/20")
+        );
+        assert!(set("top", "7").unwrap().ends_with("/*:top*/7 from t limit /*:top*/7"));
+        assert!(set("top", "1; drop").unwrap().ends_with("/*:top*/null from t limit /*:top*/null"));
+        assert_eq!(set("x", "1"), Err("x".to_owned()));
+    }
+
+    #[test]
+    fn a_path_matches_only_itself() {
+        assert_eq!(pattern_of("/a*b/[c]?"), "/a[*]b/[[]c][?]");
+    }
+}

@@ -1,0 +1,20 @@
+//! Calling contexts.
+
+use crate::row::table;
+
+table! {
+    /// One row per calling context: a tree with a node for each chain of callers that there was. Context 0 is the empty stack.
+    "contexts",
+    "by number: callers before those that they call",
+    Some("context"),
+    {
+        /// Its number, in this run only.
+        context: i64 as Delta,
+        /// The context of the caller; null for context 0.
+        caller: Option<i64> as Delta,
+        /// The method on top; null for context 0.
+        method: Option<i64> as Dictionary,
+        /// Methods on the stack.
+        depth: i64 as Dictionary,
+    }
+}

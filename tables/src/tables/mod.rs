@@ -1,0 +1,34 @@
+//! The tables, one module each.
+
+pub mod allocations_by_second;
+pub mod calls;
+pub mod classes;
+pub mod collections;
+pub mod contexts;
+pub mod exceptions;
+pub mod fields;
+pub mod methods;
+pub mod objects;
+pub mod sites;
+pub mod threads;
+pub mod trace;
+pub mod updates;
+
+use crate::schema::Table;
+
+/// All of them: first what happened, then what its numbers mean.
+pub const ALL: [&Table; 13] = [
+    &objects::TABLE,
+    &updates::TABLE,
+    &calls::TABLE,
+    &allocations_by_second::TABLE,
+    &exceptions::TABLE,
+    &threads::TABLE,
+    &collections::TABLE,
+    &classes::TABLE,
+    &methods::TABLE,
+    &fields::TABLE,
+    &sites::TABLE,
+    &contexts::TABLE,
+    &trace::TABLE,
+];

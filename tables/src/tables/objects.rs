@@ -1,0 +1,54 @@
+//! Objects: the life table.
+
+use crate::row::{Word, table};
+
+table! {
+    /// One row per object, with its birth, its last use and its death.
+    "objects",
+    "those that died, in the order of their deaths; then those alive at the end, in the order of their births",
+    Some("death_tick"),
+    {
+        /// Objects in the order of their births, from 0.
+        number: i64 as Delta,
+        /// Object id, unique in the run.
+        object: i64 as Delta,
+        /// Its class.
+        class: i64 as Dictionary,
+        /// How it came to be, the letter of its record: `N` by `new`, `A` array, `V` by the VM or native code, `I` there when tracing began, `P` found later.
+        kind: Word as Dictionary,
+        /// Bytes; 0 if not known.
+        size: i64 as Dictionary,
+        /// Elements of an array; 0 for other objects.
+        length: i64 as Dictionary,
+        /// The allocation site; null if not known.
+        site: Option<i64> as Dictionary,
+        /// Methods on the stack at its allocation.
+        context: i64 as Dictionary,
+        /// The thread that allocated it; null if not known.
+        thread: Option<i64> as Dictionary,
+        /// The clock at its birth.
+        birth_tick: i64 as Delta,
+        /// Bytes allocated so far, this object included.
+        birth_bytes: i64 as Delta,
+        /// Time of its birth.
+        birth_nanos: Option<i64> as Delta,
+        /// The clock at the last record that used it.
+        last_use_tick: i64 as Delta,
+        /// The clock at its death; null if it is alive at the end, or deaths are not known.
+        death_tick: Option<i64> as Delta,
+        /// Bytes allocated before its death.
+        death_bytes: Option<i64> as Delta,
+        /// Time of its death.
+        death_nanos: Option<i64> as Delta,
+        /// The thread whose action made it unreachable.
+        death_thread: Option<i64> as Dictionary,
+        /// Methods on the stack of that thread then.
+        death_context: Option<i64> as Dictionary,
+        /// Number of the record that made it unreachable: objects with the same number died together. Null if no record did.
+        death_record: Option<i64> as Delta,
+        /// Whether another thread than its own mentioned it; null if its own is not known.
+        escaped_thread: Option<bool> as Dictionary,
+        /// Whether it outlived the method that allocated it; null if no method was running.
+        escaped_frame: Option<bool> as Dictionary,
+    }
+}

@@ -1,0 +1,260 @@
+// Opens the page of et-monitor in Chromium, as a user would, and says what is wrong with it.
+//
+//   node monitor.mjs CHROMIUM URL SCREENSHOTS LOOKED-AT OTHER
+//
+// Two programs run: the one that is looked at, and another that dies and comes back. Where something has to happen to them the script
+// prints a line and waits for one. Screenshots go to a folder. Prints one line for each finding, and fails if there is one.
+import { createInterface } from "node:readline";
+import { createRequire } from "node:module";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { chromium } from "playwright-core";
+
+const [executablePath, url, screenshots, lookedAt, other] = process.argv.slice(2);
+const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const PAGES = ["threads", "heap", "map", "monitors", "allocations", "ask"];
+const found = [];
+const check = (holds, what) => {
+  if (!holds) {
+    found.push(what);
+  }
+};
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+/** Has the test do something, and waits until it has. */
+const please = async (what) => {
+  console.log(`please ${what}`);
+  await lines.next();
+};
+
+const profile = mkdtempSync(join(tmpdir(), "et-monitor-"));
+const browser = await chromium.launchPersistentContext(profile, {
+  executablePath,
+  headless: true,
+  viewport: { width: 1400, height: 1000 },
+  colorScheme: "light",
+  reducedMotion: "reduce",
+  args: [
+    "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+    "--disable-component-update", "--disable-sync",
+  ],
+});
+
+try {
+  const page = await browser.newPage();
+  page.setDefaultTimeout(20_000);
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) {
+      found.push(`console: ${message.text()}`);
+    }
+  });
+  page.on("pageerror", (error) => found.push(`script: ${error.message}`));
+  page.on("dialog", (dialog) => {
+    found.push(`a name out of a program ran as a script: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("request", (request) => check(request.url().startsWith(url) || request.url().startsWith("data:"), `asks for ${request.url()}`));
+  await page.goto(url);
+
+  const text = (selector) => page.locator(selector).first().innerText();
+  const visit = async (id) => {
+    await page.locator(`#tab-${id}`).click();
+    await page.waitForTimeout(100);
+  };
+  const shot = (name) => page.screenshot({ path: join(screenshots, `${name}.png`) });
+  const row = (program) => page.locator("#vm-table tbody tr", { hasText: program });
+  const until = async (what, holds) => {
+    for (let at = 0; at < 200; at++) {
+      if (await holds()) {
+        return true;
+      }
+      await page.waitForTimeout(100);
+    }
+    found.push(`not within 20 s: ${what}`);
+    return false;
+  };
+  /** What axe-core finds on what is visible. Run by itself: the page's own policy lets no other script in. */
+  const accessible = async (where, rules) => {
+    const session = await browser.newCDPSession(page);
+    await session.send("Runtime.evaluate", { expression: axe });
+    const { result, exceptionDetails } = await session.send("Runtime.evaluate", {
+      expression: `axe.run(document, ${rules ? JSON.stringify({ runOnly: rules }) : "{}"}).then((all) => JSON.stringify(all.violations.map((one) =>
+        one.id + ": " + one.help + " (" + one.nodes.slice(0, 3).map((node) => node.target.join(" ") + " " + node.html.slice(0, 160)).join("; ") + ")")))`,
+      awaitPromise: true,
+      returnByValue: true,
+    });
+    check(!exceptionDetails, `axe-core failed on ${where}: ${exceptionDetails?.text}`);
+    JSON.parse(result.value ?? "[]").forEach((violation) => found.push(`${where}: ${violation}`));
+    await session.detach();
+  };
+
+  // Both programs are there; one is chosen.
+  await until("two VMs", async () => (await row(lookedAt).count()) === 1 && (await row(other).count()) === 1);
+  await row(lookedAt).locator("button").click();
+  check((await row(lookedAt).locator("button").getAttribute("aria-pressed")) === "true", "the VM that was chosen is not marked");
+
+  // Threads, and states that change before one's eyes.
+  await until("threads", async () => (await page.locator("#thread-table tbody tr").count()) > 2);
+  const states = () => page.locator("#thread-table .state").allInnerTexts();
+  const seen = new Set();
+  await until("states that change", async () => {
+    seen.add((await states()).join());
+    return seen.size > 2;
+  });
+  const painted = () => page.locator("#thread-table canvas").evaluateAll((canvases) =>
+    canvases.filter((canvas) => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data.some((byte) => byte > 0)).length);
+  await until("states drawn over time", async () => (await painted()) > 2);
+  const all = await page.locator("#thread-table tbody tr").count();
+  await page.locator("#thread-search").fill("no such thread");
+  check((await page.locator("#thread-table tbody tr").count()) === 0, "a search keeps what does not match");
+  await page.locator("#thread-search").fill("main");
+  const some = await page.locator("#thread-table tbody tr").count();
+  check(some > 0 && some <= all, `a search for main finds ${some} of ${all}`);
+  await page.locator("#thread-table tbody tr button").first().click();
+  await until("a stack", async () => (await page.locator("#thread-details li").count()) > 0);
+  await page.locator("#thread-search").fill("");
+
+  // Each page by its tab: it is the only one that is seen.
+  for (const id of PAGES) {
+    await visit(id);
+    const visible = await page.locator('[role="tabpanel"]:visible').evaluateAll((panels) => panels.map((panel) => panel.id));
+    check(visible.join() === id, `tab ${id} shows ${visible.join()}`);
+    await accessible(id);
+  }
+
+  // The heap over time.
+  await visit("heap");
+  await until("the size of the heap", async () => (await text("#heap-facts")).includes("IN USE") || (await text("#heap-facts")).includes("In use"));
+  await until("a graph of the heap", async () => (await page.locator("#chart-heap canvas").count()) === 1);
+  const before = await page.locator("#chart-heap .u-over").getAttribute("aria-label");
+  await until("a graph that grows", async () => (await page.locator("#chart-heap .u-over").getAttribute("aria-label")) !== before);
+  await shot("heap");
+
+  // The heap as a map, by mouse and by keyboard.
+  await visit("map");
+  await page.locator("#walk-objects").check();
+  for (const button of ["#walk-now", "#walk-gc"]) {
+    const said = await text("#map-says");
+    await page.locator(button).click();
+    await until(`a map after ${button}`, async () => (await text("#map-says")) !== said && (await text("#map-says")).includes("in use by"));
+  }
+  const colours = await page.locator("#map-canvas").evaluate((canvas) => {
+    const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    return new Set(new Uint32Array(data.buffer)).size;
+  });
+  check(colours > 2, `the map has ${colours} colours`);
+  await page.locator("#map-canvas").focus();
+  await page.keyboard.press("ArrowRight");
+  const cell = await text("#map-cell");
+  check(cell.startsWith("Cell 2 of"), `the arrow key leads to ${cell}`);
+  await page.keyboard.press("End");
+  check((await text("#map-cell")) !== cell, "the End key does nothing");
+  await page.locator("#map-canvas").hover({ position: { x: 5, y: 5 } });
+  check((await page.locator("#map-totals tbody tr").count()) > 2, "the legend is empty");
+  await accessible("the map");
+  await shot("map");
+
+  // What threads wait for.
+  await visit("monitors");
+  await until("contention", async () => (await page.locator("#monitor-classes tbody tr").count()) > 0);
+  await until("events", async () => (await page.locator("#monitor-events tbody tr").count()) > 0);
+  await shot("monitors");
+
+  // What it allocates, or why that is not said.
+  await visit("allocations");
+  const rates = await page.locator("#allocation-rows tbody tr").count();
+  check(rates > 0 || (await text("#allocations-says")).includes("only a traced program does"), "nothing is said of allocations");
+  await shot("allocations");
+
+  // From classes to an object.
+  await visit("ask");
+  await page.locator("#ask-form button").click();
+  await until("classes", async () => (await page.locator("#ask-answer tbody tr").count()) > 0);
+  await shot("ask");
+  const classes = page.locator("#ask-answer tbody button");
+  if ((await classes.count()) > 0) {
+    await classes.first().click();
+    await until("objects or why not", async () => !(await text("#ask-answer")).includes("classes with the most bytes"));
+  }
+  await page.locator("#ask-what").selectOption("object");
+  await page.locator("#ask-id").fill("123456789");
+  await page.locator("#ask-form button").click();
+  await until("why there is no answer", async () => (await page.locator("#ask-answer .alarm").count()) === 1);
+  // The browser says that an answer was a failure; it was meant to be.
+  const refusals = (line) => line.startsWith("console: Failed to load resource");
+  const meant = found.filter(refusals);
+  check(meant.length <= 2, `${meant.length} requests fail`);
+  found.splice(0, found.length, ...found.filter((line) => !refusals(line)));
+
+  // What can be done.
+  await page.locator("#gc").click();
+  await until("a collection", async () => (await text("#notice")).includes("has collected"));
+  await page.locator("#dump").click();
+  await until("a heap dump", async () => (await text("#notice")).includes(".hprof,"));
+  // Whichever was found first is selected: the other one is chosen.
+  const isSelected = await page.locator("#select").isDisabled();
+  if (isSelected) {
+    await row(other).locator("button").click();
+  }
+  await page.locator("#select").click();
+  await until("another VM for debuggers", async () => (await text("#notice")).includes("Debuggers find this VM"));
+  check(await page.locator("#select").isDisabled(), "what is selected can be selected again");
+  await row(other).locator("button").click();
+
+  // A VM dies and comes back.
+  await please("kill");
+  await until("a VM that has gone", async () => (await row(other).innerText()).includes("gone"));
+  check(await page.locator("#gc").isDisabled(), "a VM that has gone can be asked to collect garbage");
+  await shot("gone");
+  await please("restart");
+  await until("its next run", async () => (await row(other).innerText()).includes("runs"));
+  check((await row(other).count()) === 1, "its next run is another row");
+  await visit("threads");
+  await until("threads of its next run", async () => (await page.locator("#thread-table tbody tr").count()) > 2);
+  await shot("threads");
+
+  // In the dark, and on a small screen.
+  await row(lookedAt).locator("button").click();
+  await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+  for (const id of ["threads", "heap", "map", "monitors"]) {
+    await visit(id);
+    if (id === "map") {
+      await page.locator("#walk-now").click();
+      await until("a map in the dark", async () => (await text("#map-says")).includes("in use by"));
+    }
+    await page.waitForTimeout(1200);
+    await shot(`${id}-dark`);
+    await accessible(`${id} in the dark`, ["color-contrast"]);
+  }
+  await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+  await page.setViewportSize({ width: 420, height: 900 });
+  for (const id of ["threads", "map"]) {
+    await visit(id);
+    await page.waitForTimeout(250);
+    const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+    check(wide <= 0, `${id} is ${wide} pixels wider than a small screen`);
+    await shot(`${id}-small`);
+  }
+  await page.setViewportSize({ width: 1400, height: 1000 });
+
+  // The end of a program takes two clicks.
+  await page.locator("#exit-status").fill("7");
+  await page.locator("#exit").click();
+  await page.waitForTimeout(300);
+  check((await row(lookedAt).innerText()).includes("runs"), "one click ends a program");
+  await page.locator("#exit").click();
+  await until("its end", async () => (await row(lookedAt).innerText()).includes("gone"));
+  await please("look at its exit code");
+
+  // Without the token there is nothing.
+  const answer = await page.context().request.get(new URL("/", url).href + "0123456789abcdef0123456789abcdef/api/vms");
+  check(answer.status() === 403, `another token gets ${answer.status()}`);
+} catch (error) {
+  found.push(`broke off: ${error.message}`);
+} finally {
+  await browser.close();
+  rmSync(profile, { recursive: true, force: true });
+}
+found.forEach((line) => console.log(line));
+console.log(`${found.length} findings`);
+process.exit(found.length === 0 ? 0 : 1);

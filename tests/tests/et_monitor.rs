@@ -1,0 +1,303 @@
+//! `et-monitor` with real VMs and our agent: commands, the page in a browser, a debugger on the same connection.
+
+use std::collections::HashSet;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_tests::lab::{self, Lab};
+use serde_json::Value;
+use xtask::jdks::Jdk;
+use xtask::layout::MONITOR_LIBRARY;
+use xtask::{browser, command};
+
+const FEATURE: u32 = 17;
+/// What browsers may take a thread's name for.
+const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>";
+
+fn main() -> ExitCode {
+    let mut trials = lab::on_each_jdk("commands_ask_a_vm_that_was_attached_to", commands);
+    for feature in [17, 25] {
+        trials.push(lab::on_jdk_unless(feature, "jdb_steps_while_threads_are_shown", without_jdb, debugger));
+    }
+    trials.push(lab::on_jdk_unless(FEATURE, "a_page_with_two_vms", |_, _| browser::obstacle(), page));
+    lab::run(trials).exit_code()
+}
+
+fn without_jdb(_: &Lab, jdk: &Jdk) -> Option<String> {
+    let jdb = jdk.home.join("bin/jdb");
+    (!jdb.is_file()).then(|| format!("no jdb in {}", jdk.home.display()))
+}
+
+/// Programs and monitors of one test: they see only each other.
+struct Place<'a> {
+    lab: &'a Lab,
+    jdk: &'a Jdk,
+    folder: PathBuf,
+}
+
+/// A process that does not outlive the test.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+impl<'a> Place<'a> {
+    fn new(lab: &'a Lab, jdk: &'a Jdk, test: &str) -> Result<Self> {
+        let folder = lab.folder(jdk, test)?;
+        fs::create_dir(folder.join("run"))?;
+        let classes = folder.join("classes");
+        fs::create_dir(&classes)?;
+        let sources = ["Shop", "Mill"].map(|name| lab.layout.repo.join(format!("tests/java/live/{name}.java")));
+        let mut javac = Command::new(lab.compiler.javac().context("no javac")?);
+        command::quiet(javac.args(["-g", "--release", "11", "-d"]).arg(&classes).args(sources))?;
+        Ok(Self { lab, jdk, folder })
+    }
+
+    fn agent(&self) -> PathBuf {
+        self.lab.tools.lib().join(MONITOR_LIBRARY)
+    }
+
+    /// Starts a program, and waits until it says that it is open.
+    fn start(&self, main: &str, options: &[String]) -> Result<Running> {
+        let mut java = Command::new(self.jdk.home.join("bin/java"));
+        java.args(["-Xmx64m"]).args(options).arg("-cp").arg(self.folder.join("classes")).arg(main);
+        java.env("XDG_RUNTIME_DIR", self.folder.join("run")).current_dir(&self.folder);
+        let mut child = java.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let out = child.stdout.take().context("no output")?;
+        let running = Running(child);
+        let mut said = String::new();
+        BufReader::new(out).read_line(&mut said)?;
+        ensure!(said == "open\n", "{main} says {said:?}");
+        Ok(running)
+    }
+
+    fn et_monitor(&self, arguments: &[&str]) -> Command {
+        let mut monitor = Command::new(self.lab.tools.et_monitor());
+        // Programs of other tests are not to be found.
+        monitor.args(arguments).args(["--scan", "1"]).env("XDG_RUNTIME_DIR", self.folder.join("run"));
+        monitor.current_dir(&self.folder);
+        monitor
+    }
+
+    fn say(&self, arguments: &[&str]) -> Result<String> {
+        let output = command::quiet(&mut self.et_monitor(arguments))?;
+        Ok(String::from_utf8(output.stdout)?)
+    }
+
+    fn json(&self, arguments: &[&str]) -> Result<Value> {
+        serde_json::from_str(&self.say(arguments)?).context("no JSON")
+    }
+
+    /// The monitor with its page: its URL, and the port for debuggers.
+    fn serve(&self) -> Result<(Running, String, u16)> {
+        let debugger = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut serve = self.et_monitor(&["serve", "--port", "0", "--debugger-port", &debugger.to_string()]);
+        let mut child = serve.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+        let out = child.stdout.take().context("no output")?;
+        let running = Running(child);
+        let mut url = String::new();
+        BufReader::new(out).read_line(&mut url)?;
+        ensure!(url.starts_with("http://127.0.0.1:"), "it says {url:?}");
+        Ok((running, url.trim().to_owned(), debugger))
+    }
+}
+
+fn until<T>(what: &str, mut is: impl FnMut() -> Result<Option<T>>) -> Result<T> {
+    let begun = Instant::now();
+    loop {
+        let last = is();
+        if let Ok(Some(found)) = last {
+            return Ok(found);
+        }
+        if begun.elapsed() > Duration::from_secs(30) {
+            return Err(last.err().unwrap_or_else(|| anyhow::anyhow!("it is not so")))
+                .context(format!("{what}: not within 30 s"));
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
+}
+
+fn with_agent(place: &Place<'_>, options: &str) -> Vec<String> {
+    vec![format!("-agentpath:{}={options}", place.agent().display())]
+}
+
+fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let place = Place::new(lab, jdk, "et_monitor_commands")?;
+    let mut shop = place.start("Shop", &[])?;
+    let pid = shop.0.id().to_string();
+    let before = place.et_monitor(&["ls"]).output()?;
+    ensure!(!before.status.success(), "a VM without the agent is listed");
+    let attached = place.json(&["attach", &pid, "--json"])?;
+    ensure!(attached["port"].as_u64().is_some(), "{attached}");
+    // By its process, or by a part of its name.
+    let list = place.json(&["ls", "--json"])?;
+    let vm = &list["vms"][0];
+    ensure!(
+        vm["pid"].as_u64() == pid.parse().ok() && vm["application"].as_str().is_some_and(|it| it.contains("Shop")),
+        "{list}"
+    );
+    let threads = place.json(&["threads", "Shop", "--json"])?;
+    let state = |name: &str| {
+        let found = threads.as_array().into_iter().flatten().find(|it| it["name"] == name);
+        found.and_then(|it| Some((it["state"].as_str()?.to_owned(), it["id"].to_string())))
+    };
+    let (_, main) = state("main").context("no main thread")?;
+    ensure!(state("main").is_some_and(|it| ["sleeping", "running"].contains(&&*it.0)), "{threads}");
+    ensure!(state(HOSTILE).is_some_and(|it| ["waiting", "sleeping"].contains(&&*it.0)), "{threads}");
+    let stack = place.say(&["threads", &pid, "--thread", &main])?;
+    ensure!(stack.contains("at Shop.main(Shop.java:"), "{stack}");
+    // What the map adds up to is what the VM says of its heap.
+    let map = place.json(&["heap", &pid, "--map", "--collect", "--json"])?;
+    let (used, free, all) = (map["used"].as_u64(), map["free"].as_u64(), map["bytes"].as_u64());
+    ensure!(used.zip(free).map(|(used, free)| used + free) == all && used > Some(500_000), "{map}");
+    let heap = place.json(&["heap", &pid, "--json"])?;
+    ensure!(heap["size"].as_u64() == all, "the map has {all:?} bytes, the heap {}", heap["size"]);
+    let classes = place.say(&["heap", &pid, "--classes", "5"])?;
+    ensure!(classes.contains("byte[]"), "{classes}");
+    // From a class to an object to its class.
+    let histogram = place.json(&["heap", &pid, "--classes", "500", "--json"])?;
+    let row = histogram["rows"].as_array().into_iter().flatten().find(|it| it["name"] == "java.lang.String");
+    let class = row.and_then(|it| it["class"].as_str()).context("no strings")?;
+    let instances = place.json(&["ask", &pid, "instances", class])?;
+    let object = instances["objects"][0]["id"].as_str().context("no object")?;
+    let object = place.json(&["ask", &pid, "object", object])?;
+    ensure!(object["className"] == "java.lang.String" && object["class"] == class, "{object}");
+    place.say(&["gc", &pid])?;
+    let dump = place.say(&["dump", &pid, "shop.hprof"])?;
+    let mut start = [0; 18];
+    fs::File::open(place.folder.join("shop.hprof"))?.read_exact(&mut start)?;
+    ensure!(start.starts_with(b"JAVA PROFILE 1.0") && dump.contains("shop.hprof, "), "{dump}");
+    let again = place.et_monitor(&["dump", &pid, "shop.hprof"]).output()?;
+    ensure!(String::from_utf8_lossy(&again.stderr).contains("exists"), "a file is overwritten");
+    place.say(&["exit", &pid, "--status", "7"])?;
+    let code = shop.0.wait()?.code();
+    ensure!(code == Some(7), "the program ended with {code:?}");
+    fs::remove_dir_all(&place.folder).map_err(Into::into)
+}
+
+/// A debugger and what it has said.
+struct Jdb {
+    child: Running,
+    to: ChildStdin,
+    from: ChildStdout,
+    said: String,
+}
+
+impl Jdb {
+    fn say(&mut self, line: &str, until: &str) -> Result<&str> {
+        let begin = self.said.len();
+        if !line.is_empty() {
+            writeln!(self.to, "{line}")?;
+        }
+        while !self.said[begin..].contains(until) {
+            let mut bytes = [0; 4096];
+            match self.from.read(&mut bytes)? {
+                0 => bail!("jdb ended instead of saying {until:?}: {}", self.said),
+                count => self.said += &String::from_utf8_lossy(&bytes[..count]),
+            }
+        }
+        Ok(&self.said[begin..])
+    }
+}
+
+fn debugger(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let place = Place::new(lab, jdk, "et_monitor_debugger")?;
+    let shop = place.start("Shop", &with_agent(&place, "debug=on,quiet=on"))?;
+    let (_serving, _, port) = place.serve()?;
+    let pid = shop.0.id().to_string();
+    until("the VM", || Ok(place.say(&["ls"])?.contains(&pid).then_some(())))?;
+    let mut jdb = Command::new(jdk.home.join("bin/jdb"));
+    jdb.args(["-attach", &format!("127.0.0.1:{port}")]).env("LANG", "C");
+    let mut child = jdb.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+    let (to, from) = (child.stdin.take().context("no input")?, child.stdout.take().context("no output")?);
+    // One that waits for ever ends, and says so.
+    let (id, done) = (child.id().to_string(), Arc::new(AtomicBool::new(false)));
+    let is_done = done.clone();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_secs(60));
+        if !is_done.load(Relaxed) {
+            let _ = Command::new("kill").arg(id).status();
+        }
+    });
+    let mut jdb = Jdb { child: Running(child), to, from, said: String::new() };
+    jdb.say("", "> ")?;
+    // Threads and heap are shown all the while.
+    let states = || -> Result<String> { Ok(place.json(&["threads", &pid, "--json"])?.to_string()) };
+    jdb.say("stop in Shop.count(int)", "reakpoint")?;
+    jdb.say("", "main[1]")?;
+    ensure!(jdb.say("where", "[2] Shop.main")?.contains("[1] Shop.count"), "{}", jdb.said);
+    ensure!(states()?.contains("clerk-1"), "no threads while the program stands");
+    for _ in 0..2 {
+        jdb.say("step", "Step completed")?;
+        ensure!(place.json(&["heap", &pid, "--json"])?["used"].as_u64() > Some(0), "no heap while the program stands");
+    }
+    ensure!(jdb.say("print step", "step = ")?.contains("step = 7"), "{}", jdb.said);
+    jdb.say("clear Shop.count(int)", "emoved")?;
+    jdb.say("resume", "resumed")?;
+    let mut seen = HashSet::new();
+    until("states that change again", || {
+        seen.insert(states()?);
+        Ok((seen.len() > 1).then_some(()))
+    })?;
+    let list = place.json(&["ls", "--json"])?;
+    ensure!(list["vms"][0]["debugger"] == true && list["vms"][0]["malformed"] == 0, "{list}");
+    // It goes; the VM runs on, and another may come.
+    writeln!(jdb.to, "exit")?;
+    jdb.child.0.wait()?;
+    done.store(true, Relaxed);
+    until("the debugger's end", || Ok((place.json(&["ls", "--json"])?["vms"][0]["debugger"] == false).then_some(())))?;
+    place.say(&["exit", &pid])?;
+    drop(shop);
+    fs::remove_dir_all(&place.folder).map_err(Into::into)
+}
+
+fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let place = Place::new(lab, jdk, "et_monitor_page")?;
+    let mut shop = place.start("Shop", &with_agent(&place, "quiet=on"))?;
+    let mut mill = Some(place.start("Mill", &with_agent(&place, "quiet=on"))?);
+    let (_serving, url, _) = place.serve()?;
+    let chromium = browser::find().context("no chromium")?;
+    let script = browser::driver(&lab.layout, "report/monitor.mjs", &lab.layout.target.join("browser/monitor"))?;
+    let screenshots = lab.layout.target.join("report/monitor");
+    fs::create_dir_all(&screenshots)?;
+    let mut node = Command::new("node");
+    node.arg(script).arg(chromium).arg(&url).arg(&screenshots).args(["Shop", "Mill"]);
+    let mut node = node.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().context("cannot start node")?;
+    let (mut to, from) = (node.stdin.take().context("no input")?, node.stdout.take().context("no output")?);
+    let mut browsing = Running(node);
+    let mut said = String::new();
+    for line in BufReader::new(from).lines() {
+        let line = line?;
+        match line.strip_prefix("please ") {
+            Some("kill") => mill = None,
+            Some("restart") => mill = Some(place.start("Mill", &with_agent(&place, "quiet=on"))?),
+            Some(_) => {
+                let code = shop.0.wait()?.code();
+                ensure!(code == Some(7), "the program ended with {code:?}");
+            }
+            None => said += &format!("{line}\n"),
+        }
+        if line.starts_with("please ") {
+            writeln!(to, "done")?;
+        }
+    }
+    ensure!(browsing.0.wait()?.success(), "{said}");
+    drop(mill);
+    let dumps = |folder: &Path| -> Result<usize> {
+        Ok(fs::read_dir(folder)?.flatten().filter(|it| it.path().extension().is_some_and(|it| it == "hprof")).count())
+    };
+    ensure!(dumps(&place.folder)? == 1, "the page's heap dump is not where the monitor runs");
+    fs::remove_dir_all(&place.folder).map_err(Into::into)
+}

@@ -1,0 +1,363 @@
+//! The JVMPI host: agents in C, on JDKs as they are. One checks the rules of the interface and counts what it is told; the programs are of
+//! known counts. The example is a heap profiler.
+
+use std::fs;
+use std::io::{Read, Seek};
+use std::mem::{offset_of, size_of};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Output};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use et_jvmpi::abi;
+use et_tests::compiled;
+use et_tests::lab::{self, Lab};
+use xtask::jdks::Jdk;
+
+/// Everything that the agent can enable, with collections, dumps and samples by suspension at the same time.
+const ALL: &str = "suspend,alloc,trace,gc,dump,monitors,refs,compiled,methods";
+const COLLECTORS: [&str; 5] = ["G1", "Serial", "Parallel", "Z", "Shenandoah"];
+
+fn main() -> ExitCode {
+    let mut trials = Vec::new();
+    trials.push(lab::on_jdk_unless(17, "layouts_are_those_of_c", |_, _| None, layouts));
+    trials.extend(lab::on_each_jdk("counts", counts));
+    trials.extend(lab::on_each_jdk("waits", waits));
+    trials.extend(lab::on_each_jdk("sites", sites));
+    for feature in [17, 25] {
+        for collector in COLLECTORS {
+            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, collector);
+            trials.push(lab::on_jdk_unless(feature, &format!("all_at_once_{collector}"), missing, case));
+        }
+    }
+    for feature in [21, 25] {
+        trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));
+    }
+    trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
+    trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
+    trials.extend(lab::on_each_jdk("agents_end_the_program", profiler_exit));
+    lab::run(trials).exit_code()
+}
+
+fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
+    let option = format!("-XX:+Use{collector}GC");
+    let starts = Command::new(jdk.java()).args([&option, "-version"]).output();
+    let refused = starts.is_ok_and(|output| !output.status.success());
+    refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
+}
+
+fn cc(lab: &Lab, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
+    let repo = &lab.layout.repo;
+    let include = lab.compiler.home.join("include");
+    let mut compile = Command::new("cc");
+    compile.args(["-Wall", "-Wextra", "-Werror", "-O1"]).args(arguments);
+    for folder in [repo.join("examples/jvmpi"), include.join("linux"), include] {
+        compile.arg("-I").arg(folder);
+    }
+    let output = compile.arg(source).arg("-o").arg(to).output().context("cannot run cc")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// An agent of the tests or the example, compiled once.
+fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let source = lab.layout.repo.join(source);
+    let name = source.file_stem().context("no name")?.to_string_lossy().into_owned();
+    let folder = lab.layout.target.join("e2e/jvmpi");
+    fs::create_dir_all(&folder)?;
+    let library = folder.join(format!("lib{name}-{}.so", std::process::id()));
+    if !library.exists() {
+        cc(lab, &["-shared", "-fPIC"], &source, &library)?;
+    }
+    Ok(library)
+}
+
+/// Cargo builds it beside the tests that depend on it.
+fn host() -> Result<String> {
+    Ok(format!("-agentpath:{}", std::env::current_exe()?.with_file_name("libet_jvmpi.so").display()))
+}
+
+/// Runs a program of `tests/java/jvmpi`, for no longer than a minute and a half. What it says goes to files: a pipe that is full would stop it.
+fn java(lab: &Lab, jdk: &Jdk, options: &[String], program: &str, release: u32) -> Result<Output> {
+    let source = lab.layout.repo.join(format!("tests/java/jvmpi/{program}.java"));
+    let classes = compiled::classes(lab, &source, release)?;
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut java = Command::new(jdk.java());
+    java.args(options).arg("-cp").arg(classes).arg(program);
+    let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
+    let end = Instant::now() + Duration::from_secs(90);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            child.wait()?;
+            bail!("{program} with {options:?} does not come to an end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
+    for (file, bytes) in [(&mut stdout, &mut output.stdout), (&mut stderr, &mut output.stderr)] {
+        file.rewind()?;
+        file.read_to_end(bytes)?;
+    }
+    Ok(output)
+}
+
+/// What the conformance agent has written.
+struct Report(String);
+
+impl Report {
+    fn line(&self, start: &str) -> Result<&str> {
+        let found = self.0.lines().find_map(|line| line.strip_prefix(start)?.strip_prefix(' '));
+        found.with_context(|| format!("no {start} in {}", self.0))
+    }
+
+    fn number(&self, start: &str) -> Result<u64> {
+        Ok(self.line(start)?.parse()?)
+    }
+}
+
+/// A run with the conformance agent, which must not complain.
+fn conform(lab: &Lab, jdk: &Jdk, test: &str, options: &str, java_options: &[&str], program: &str) -> Result<Report> {
+    let file = lab.folder(jdk, &format!("jvmpi_{test}"))?.join("conform.txt");
+    let library = agent(lab, "tests/jvmpi/conform.c")?;
+    let mut all = vec![format!("{}={}:file={},{options}", host()?, library.display(), file.display())];
+    all.extend(java_options.iter().map(|option| (*option).to_owned()));
+    let release = if program == "Virtual" { 21 } else { 11 };
+    let output = java(lab, jdk, &all, program, release)?;
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{program}: {}\n{stdout}{stderr}", output.status);
+    ensure!(stderr.is_empty() && stdout.lines().count() == 1, "{program} says\n{stdout}{stderr}");
+    let report = Report(fs::read_to_string(&file).with_context(|| format!("no {}", file.display()))?);
+    ensure!(report.0.starts_with("complaints 0\n"), "{}", report.0.lines().take(22).collect::<Vec<_>>().join("\n"));
+    Ok(report)
+}
+
+fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let options = "alloc,trace,methods,entry2,monitors,refs,compiled";
+    // Java 11 warns of local references where an event comes inside a native method that has many of its own.
+    let check: &[&str] = if jdk.feature > 11 { &["-Xcheck:jni"] } else { &[] };
+    if check.is_empty() {
+        lab.not_tested("jdk11::jvmpi with -Xcheck:jni", "Java 11 warns of local references of callers");
+    }
+    let report = conform(lab, jdk, "counts", options, &[check, &["-Xmx48m"]].concat(), "Counted")?;
+    for (class, count) in [("Counted$Node", 2004), ("Counted$Thrown", 200)] {
+        ensure!(report.number(&format!("allocated {class}"))? == count, "{class}: {}", report.0);
+    }
+    let methods = [
+        ("Counted.main([Ljava/lang/String;)V", 1),
+        ("Counted.work()V", 4),
+        ("Counted.recurse(I)I", 8000),
+        ("Counted.fail(I)V", 2000),
+        ("Counted$Node.<init>(J)V", 2004),
+        ("Counted$Node.twice()J", 2000),
+        ("Counted$Thrown.<init>()V", 200),
+    ];
+    for (method, count) in methods {
+        let told = report.line(&format!("method {method}"))?;
+        ensure!(told == format!("{count} {count}"), "{method}: {told}");
+    }
+    ensure!(report.number("event 5")? > 0, "no deaths: {}", report.0);
+    ensure!(report.number("event 60")? == report.number("event 61")?, "GC_START and GC_FINISH");
+    ensure!(report.number("event 7")? > 0, "no compiled method");
+    Ok(())
+}
+
+fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, "waits", "alloc,monitors,trace", &["-Xmx48m"], "Waits")?;
+    // The VM's own threads wait as well.
+    ensure!(report.number("event 57")? >= 20 && report.number("event 58")? >= 20, "{}", report.0);
+    // The owner may have left before it can be asked who it is: then nobody is told that it has.
+    for (kind, least) in [(54, 5), (55, 5), (56, 1)] {
+        ensure!(report.number(&format!("event {kind}"))? >= least, "event {kind}: {}", report.0);
+    }
+    Ok(())
+}
+
+fn everything_at_once(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
+    let collector = format!("-XX:+Use{collector}GC");
+    // `cargo xtask jvmpi` wants more than one.
+    let runs: u32 = std::env::var("ET_JVMPI_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1);
+    (0..runs).try_for_each(|_| once(lab, jdk, &collector))
+}
+
+fn once(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
+    let report = conform(lab, jdk, &format!("all{collector}"), ALL, &[collector, "-Xmx48m"], "Counted")?;
+    ensure!(report.number("allocated Counted$Node")? == 2004, "{}", report.0);
+    ensure!(report.line("method Counted.recurse(I)I")? == "8000 8000", "{}", report.0);
+    for kind in [37, 59, 50] {
+        ensure!(report.number(&format!("requested {kind}"))? > 0, "no dump {kind}: {}", report.0);
+    }
+    Ok(())
+}
+
+fn virtual_threads(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, "virtual", "methods,alloc,trace,monitors", &[], "Virtual")?;
+    ensure!(report.line("method Virtual.deep(I)I")?.starts_with("3000 "), "{}", report.0);
+    Ok(())
+}
+
+fn instructions(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, "instructions", "steps,methods", &["-Drounds=50"], "Counted")?;
+    ensure!(report.number("event 9")? > 10_000, "{}", report.0);
+    let branches: Vec<&str> = report.line("monitor dumps")?.split(' ').collect();
+    ensure!(branches.last().is_some_and(|count| count.parse::<u64>().is_ok_and(|count| count > 1000)), "{branches:?}");
+    Ok(())
+}
+
+/// `-Xrun`, as in 1999, with the example.
+fn sites(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "jvmpi_sites")?;
+    let library = agent(lab, "examples/jvmpi/heapprof.c")?;
+    fs::copy(library, folder.join("libheapprof.so"))?;
+    let file = folder.join("sites.txt");
+    let library_path = format!("-Dsun.boot.library.path={}:{}", jdk.home.join("lib").display(), folder.display());
+    let options = [host()?, library_path, format!("-Xrunheapprof:{}", file.display())];
+    let output = java(lab, jdk, &options, "Sites", 11)?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = fs::read_to_string(&file).with_context(|| format!("no {}", file.display()))?;
+    let expected =
+        "Sites$Item live 100 (17600 bytes) made 2000 (352000 bytes)\n    Sites.item line 10\n    Sites.main line 15\n";
+    ensure!(told.contains(expected), "{told}");
+    Ok(())
+}
+
+fn profiler_exit(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let library = agent(lab, "tests/jvmpi/conform.c")?;
+    let option = format!("{}={}:file=/dev/null,alloc,methods,exit=7", host()?, library.display());
+    let output = java(lab, jdk, &[option], "Sites", 11)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(7) && output.stdout.is_empty(), "{}: {said}", output.status);
+    Ok(())
+}
+
+fn cannot_load(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let said = |option: String| -> Result<String> {
+        let output = java(lab, jdk, &[option], "Sites", 11)?;
+        Ok(String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let alone = said(host()?)?;
+    ensure!(alone.starts_with("jvmpi: no agent has asked for the interface"), "{alone}");
+    let missing = said(format!("{}=/nowhere/libnone.so:x", host()?))?;
+    ensure!(missing.starts_with("jvmpi: cannot load /nowhere/libnone.so: "), "{missing}");
+    let host_itself = std::env::current_exe()?.with_file_name("libet_jvmpi.so");
+    let none = said(format!("{}={}", host()?, host_itself.display()))?;
+    ensure!(none.contains("is no JVMPI agent: it has no JVM_OnLoad"), "{none}");
+    Ok(())
+}
+
+macro_rules! places {
+    ($all:ident, $event:literal: $($c:literal = $type:ident.$field:ident),* $(,)?) => {$(
+        $all.push((format!("offsetof(JVMPI_Event, u.{}.{}) - offsetof(JVMPI_Event, u)", $event, $c), offset_of!(abi::$type, $field)));
+    )*};
+}
+
+/// What C says of sizes and offsets.
+fn layouts(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut all: Vec<(String, usize)> = vec![
+        ("sizeof(JVMPI_Event)".to_owned(), size_of::<abi::Event>()),
+        ("offsetof(JVMPI_Event, env_id)".to_owned(), offset_of!(abi::Event, env_id)),
+        ("offsetof(JVMPI_Event, u)".to_owned(), offset_of!(abi::Event, u)),
+        ("sizeof(JVMPI_Interface)".to_owned(), size_of::<abi::Interface>()),
+        ("sizeof(JVMPI_Field)".to_owned(), size_of::<abi::Field>()),
+        ("sizeof(JVMPI_Method)".to_owned(), size_of::<abi::Method>()),
+        ("offsetof(JVMPI_Method, method_id)".to_owned(), offset_of!(abi::Method, method_id)),
+        ("offsetof(JVMPI_Method, end_lineno)".to_owned(), offset_of!(abi::Method, end_lineno)),
+        ("sizeof(JVMPI_Lineno)".to_owned(), size_of::<abi::Lineno>()),
+        ("sizeof(JVMPI_CallFrame)".to_owned(), size_of::<abi::CallFrame>()),
+        ("offsetof(JVMPI_CallFrame, method_id)".to_owned(), offset_of!(abi::CallFrame, method_id)),
+        ("sizeof(JVMPI_CallTrace)".to_owned(), size_of::<abi::CallTrace>()),
+        ("offsetof(JVMPI_CallTrace, frames)".to_owned(), offset_of!(abi::CallTrace, frames)),
+        ("sizeof(JVMPI_HeapDumpArg)".to_owned(), size_of::<abi::HeapDumpArg>()),
+    ];
+    places!(all, "class_load": "class_name" = ClassLoad.class_name, "source_name" = ClassLoad.source_name,
+        "num_interfaces" = ClassLoad.num_interfaces, "num_methods" = ClassLoad.num_methods, "methods" = ClassLoad.methods,
+        "num_static_fields" = ClassLoad.num_static_fields, "statics" = ClassLoad.statics,
+        "num_instance_fields" = ClassLoad.num_instance_fields, "instances" = ClassLoad.instances,
+        "class_id" = ClassLoad.class_id);
+    places!(all, "class_load_hook": "class_data_len" = ClassLoadHook.class_data_len,
+        "new_class_data" = ClassLoadHook.new_class_data, "new_class_data_len" = ClassLoadHook.new_class_data_len,
+        "malloc_f" = ClassLoadHook.malloc_f);
+    places!(all, "new_arena": "arena_name" = NewArena.arena_name);
+    places!(all, "obj_alloc": "class_id" = ObjAlloc.class_id, "is_array" = ObjAlloc.is_array, "size" = ObjAlloc.size,
+        "obj_id" = ObjAlloc.obj_id);
+    places!(all, "obj_move": "obj_id" = ObjMove.obj_id, "new_arena_id" = ObjMove.new_arena_id,
+        "new_obj_id" = ObjMove.new_obj_id);
+    places!(all, "gc_info": "used_object_space" = GcInfo.used_object_space,
+        "total_object_space" = GcInfo.total_object_space);
+    places!(all, "method_entry2": "obj_id" = MethodEntry2.obj_id);
+    places!(all, "compiled_method_load": "code_addr" = CompiledMethodLoad.code_addr,
+        "code_size" = CompiledMethodLoad.code_size, "lineno_table_size" = CompiledMethodLoad.lineno_table_size,
+        "lineno_table" = CompiledMethodLoad.lineno_table);
+    places!(all, "compiled_method_unload": "code_addr" = CompiledMethodUnload.code_addr);
+    places!(all, "instruction": "offset" = Instruction.offset, "u.if_info.is_true" = Instruction.branch,
+        "u.tableswitch_info.key" = Instruction.branch, "u.lookupswitch_info.chosen_pair_index" = Instruction.branch);
+    places!(all, "thread_start": "group_name" = ThreadStart.group_name, "parent_name" = ThreadStart.parent_name,
+        "thread_id" = ThreadStart.thread_id, "thread_env_id" = ThreadStart.thread_env_id);
+    places!(all, "heap_dump": "begin" = HeapDump.begin, "end" = HeapDump.end, "num_traces" = HeapDump.num_traces,
+        "traces" = HeapDump.traces);
+    places!(all, "jni_globalref_alloc": "ref_id" = GlobalRefAlloc.ref_id);
+    places!(all, "raw_monitor": "id" = RawMonitorEvent.id);
+    places!(all, "monitor_dump": "end" = MonitorDump.end, "num_traces" = MonitorDump.num_traces,
+        "traces" = MonitorDump.traces, "threads_status" = MonitorDump.threads_status);
+    places!(all, "monitor_wait": "timeout" = MonitorWait.timeout);
+    places!(all, "object_dump": "data" = ObjectDump.data);
+    macro_rules! functions {
+        ($($c:literal = $field:ident),* $(,)?) => {$(
+            all.push((format!("offsetof(JVMPI_Interface, {})", $c), offset_of!(abi::Interface, $field)));
+        )*};
+    }
+    functions!(
+        "NotifyEvent" = notify_event,
+        "EnableEvent" = enable_event,
+        "DisableEvent" = disable_event,
+        "RequestEvent" = request_event,
+        "GetCallTrace" = get_call_trace,
+        "ProfilerExit" = profiler_exit,
+        "RawMonitorCreate" = raw_monitor_create,
+        "RawMonitorEnter" = raw_monitor_enter,
+        "RawMonitorExit" = raw_monitor_exit,
+        "RawMonitorWait" = raw_monitor_wait,
+        "RawMonitorNotifyAll" = raw_monitor_notify_all,
+        "RawMonitorDestroy" = raw_monitor_destroy,
+        "GetCurrentThreadCpuTime" = get_current_thread_cpu_time,
+        "SuspendThread" = suspend_thread,
+        "ResumeThread" = resume_thread,
+        "GetThreadStatus" = get_thread_status,
+        "ThreadHasRun" = thread_has_run,
+        "CreateSystemThread" = create_system_thread,
+        "SetThreadLocalStorage" = set_thread_local_storage,
+        "GetThreadLocalStorage" = get_thread_local_storage,
+        "DisableGC" = disable_gc,
+        "EnableGC" = enable_gc,
+        "RunGC" = run_gc,
+        "GetThreadObject" = get_thread_object,
+        "GetMethodClass" = get_method_class,
+        "jobjectID2jobject" = id_to_object,
+        "jobject2jobjectID" = object_to_id,
+        "SuspendThreadList" = suspend_thread_list,
+        "ResumeThreadList" = resume_thread_list,
+    );
+    let folder = lab.folder(jdk, "jvmpi_layouts")?;
+    let (source, program) = (folder.join("layouts.c"), folder.join("layouts"));
+    let mut text = String::from("#include <stddef.h>\n#include <stdio.h>\n#include \"jvmpi.h\"\nint main(void) {\n");
+    for (expression, _) in &all {
+        text.push_str(&format!("    printf(\"%zu\\n\", (size_t)({expression}));\n"));
+    }
+    text.push_str("    return 0;\n}\n");
+    fs::write(&source, text)?;
+    cc(lab, &[], &source, &program)?;
+    let output = Command::new(&program).output()?;
+    let told = String::from_utf8(output.stdout)?;
+    ensure!(told.lines().count() == all.len(), "{told}");
+    for ((expression, ours), theirs) in all.iter().zip(told.lines()) {
+        ensure!(*ours == theirs.parse::<usize>()?, "{expression}: {theirs} in C, {ours} here");
+    }
+    Ok(())
+}

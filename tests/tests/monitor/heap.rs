@@ -1,0 +1,264 @@
+//! The heap as runs, compared with what the VM says of it.
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use et_ddm::heap::{Walk, When};
+use et_ddm::segment::{Form, Kind, Solidity};
+use et_ddm::{Message, Request};
+use et_tests::lab::{self, Lab};
+use libtest_mimic::Trial;
+use xtask::jdks::Jdk;
+
+use crate::client::{Client, Program};
+
+const COLLECTORS: [&str; 5] = ["Serial", "Parallel", "G1", "Shenandoah", "Z"];
+/// What the program makes of each kind.
+const COUNT: u64 = 400;
+
+pub fn trials() -> Vec<Trial> {
+    let mut trials = Vec::new();
+    for feature in [17, 25] {
+        for collector in COLLECTORS {
+            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
+            trials.push(lab::on_jdk_unless(feature, &format!("heap_{collector}"), missing, case));
+        }
+    }
+    trials.extend(lab::on_each_jdk("heap_of_more_than_four_gigabytes", huge));
+    trials
+}
+
+fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
+    let option = format!("-XX:+Use{collector}GC");
+    let starts = Command::new(jdk.java()).args([&option, "-version"]).output();
+    let refused = starts.is_ok_and(|output| !output.status.success());
+    refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
+}
+
+/// Bytes by what they are, and how many objects.
+#[derive(Debug, Default)]
+struct Totals {
+    bytes: BTreeMap<(String, String), u64>,
+    objects: u64,
+    heaps: u64,
+}
+
+impl Totals {
+    fn of(&self, is_it: impl Fn(&str, &str) -> bool) -> u64 {
+        self.bytes.iter().filter(|((kind, solidity), _)| is_it(kind, solidity)).map(|(_, bytes)| bytes).sum()
+    }
+}
+
+/// The heap that has been told of, up to its end.
+fn totals(client: &mut Client, native: bool) -> Result<Totals> {
+    client.until(|message| matches!(message, Message::HeapEnd { native: it, .. } if *it == native))?;
+    let mut totals = Totals::default();
+    let mut is_open = false;
+    let mut next = BTreeMap::new();
+    for message in client.told.drain(..) {
+        match message {
+            Message::HeapStart { native: it, heap } if it == native => {
+                // Another may be there already, of an earlier collection.
+                if heap <= 1 {
+                    totals = Totals::default();
+                    next.clear();
+                }
+                is_open = true;
+                totals.heaps += 1;
+            }
+            Message::HeapSegment(segment) if (segment.form == Form::Native) == native => {
+                ensure!(is_open, "a segment outside");
+                // Pieces of a stretch follow each other.
+                let expected = next.entry((segment.heap, segment.address)).or_insert(0);
+                ensure!(segment.offset == *expected, "{} instead of {expected}", segment.offset);
+                *expected += segment.units() as u32;
+                for run in &segment.runs {
+                    let bytes = u64::from(run.units) * u64::from(segment.unit);
+                    let kind = format!("{:?}", run.state.kind);
+                    let solidity = format!("{:?}", run.state.solidity);
+                    *totals.bytes.entry((kind, solidity)).or_default() += bytes;
+                    let is_object = run.state.solidity != Solidity::Free && !run.is_partial;
+                    totals.objects += u64::from(is_object && segment.form == Form::Objects);
+                }
+            }
+            Message::HeapEnd { native: it, .. } if it == native => is_open = false,
+            _ => {}
+        }
+    }
+    Ok(totals)
+}
+
+/// What `jcmd` answers.
+fn jcmd(lab: &Lab, program: &Program, command: &[&str]) -> Result<String> {
+    let output =
+        Command::new(lab.compiler.home.join("bin/jcmd")).arg(program.pid().to_string()).args(command).output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Objects and bytes of a class, in a histogram of the VM's.
+fn row(histogram: &str, class: &str) -> Result<(u64, u64)> {
+    let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let rows = histogram.lines().map(words);
+    let row = rows
+        .into_iter()
+        .find(|row| row.get(3).is_some_and(|name| name == class) || row.first().is_some_and(|name| name == class));
+    let row = row.with_context(|| format!("no {class} in {histogram}"))?;
+    let numbers: Vec<u64> = row.iter().filter_map(|word| word.parse().ok()).collect();
+    let last = numbers.len().checked_sub(2).context("no numbers")?;
+    Ok((numbers[last], numbers[last + 1]))
+}
+
+/// Bytes by kind, of the rows of a histogram of the VM's.
+fn by_kind(histogram: &str) -> BTreeMap<String, u64> {
+    let mut kinds = BTreeMap::new();
+    for line in histogram.lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [number, _, bytes, class, ..] = words[..] else { continue };
+        let (true, Ok(bytes)) = (number.ends_with(':'), bytes.parse::<u64>()) else { continue };
+        let kind = match class {
+            "[B" | "[Z" => "Array1",
+            "[C" | "[S" => "Array2",
+            "[J" | "[D" => "Array8",
+            "java.lang.Class" => "Class",
+            _ if class.starts_with('[') || class.contains("Filler") => "Array4",
+            _ => "Object",
+        };
+        *kinds.entry(kind.to_owned()).or_default() += bytes;
+    }
+    kinds
+}
+
+/// The bytes that the VM has of the heap, in all its spaces.
+fn committed(info: &str, collector: &str) -> Option<u64> {
+    let kilobytes = |line: &str, name: &str| -> Option<u64> {
+        let rest = &line[line.find(name)? + name.len()..];
+        rest.trim_start().split(['K', ' ', ',']).next()?.parse::<u64>().ok().map(|number| number << 10)
+    };
+    match collector {
+        "G1" => info.lines().find_map(|line| line.contains("garbage-first").then(|| kilobytes(line, "total"))?),
+        // What is set aside to copy to is no part of the total there.
+        "Serial" | "Parallel" => {
+            let spaces =
+                ["eden space", "from space", "to   space", "from  space", "to    space", "the space", "object space"];
+            let sizes = info.lines().filter_map(|line| {
+                let space = spaces.iter().find(|space| line.trim_start().starts_with(*space))?;
+                kilobytes(line, space)
+            });
+            let sum: u64 = info
+                .lines()
+                .filter(|line| line.to_lowercase().contains("tenured") || line.contains("ParOldGen"))
+                .filter_map(|line| kilobytes(line, "total"))
+                .sum();
+            let young: u64 = sizes.take(3).sum();
+            Some(sum + young)
+        }
+        _ => None,
+    }
+}
+
+fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
+    let option = format!("-XX:+Use{collector}GC");
+    let options = [&option, "-Xms96m", "-Xmx96m"];
+    let mut program = Program::start(lab, jdk, &format!("heap{collector}"), Some("quiet=on"), &options, "Pattern")?;
+    program.expect("ready")?;
+    let mut client = Client::new(&program)?;
+    client.tell(Request::CollectGarbage)?;
+    client.tell(Request::HeapSegments { when: Walk::Now, objects: true })?;
+    let objects = totals(&mut client, false)?;
+    client.tell(Request::HeapSegments { when: Walk::Now, objects: false })?;
+    let merged = totals(&mut client, false)?;
+    let histogram = jcmd(lab, &program, &["GC.class_histogram", "-all"])?;
+    let info = jcmd(lab, &program, &["GC.heap_info"])?;
+
+    // Each kind: as many bytes as the VM counts, but for what `jcmd` makes the VM allocate. The VM also counts what it puts into unused ends of
+    // buffers, which looks like an `int[]`, or on later releases like an array of its own.
+    let theirs = by_kind(&histogram);
+    for (kind, bytes) in &theirs {
+        let ours = objects.of(|it, solidity| it == kind && solidity != "Free");
+        ensure!(!kind.starts_with("Array") || ours >= COUNT * 10_016, "{kind}: {objects:?}");
+        let slack = if kind == "Array4" { 8 << 20 } else { bytes / 50 + (64 << 10) };
+        ensure!(bytes.abs_diff(ours) <= slack, "{kind}: {ours} of {bytes} bytes\n{histogram}");
+    }
+    // Soft is what only the reference holds, and nothing else so large.
+    let soft = objects.of(|kind, solidity| kind == "Array2" && solidity == "Soft");
+    if ["Z", "Shenandoah"].contains(&collector) {
+        let why = "full collections of Shenandoah and ZGC clear soft references";
+        lab.not_tested(&format!("jdk{}::heap_{collector}: soft references", jdk.feature), why);
+    } else {
+        ensure!((2_000_016..2_100_000).contains(&soft), "{soft} soft bytes: {objects:?}");
+    }
+    // All objects.
+    let (count, _) = row(&histogram, "Total")?;
+    let ours = objects.of(|_, solidity| solidity != "Free");
+    ensure!(objects.objects.abs_diff(count) <= count / 10, "{} of {count} objects", objects.objects);
+    // The same bytes without the ends of objects, but for what the walks themselves have made the VM allocate.
+    let others = merged.of(|_, solidity| solidity != "Free");
+    ensure!(others.abs_diff(ours) <= 8 << 20, "{others} and {ours} bytes");
+    if let Some(committed) = committed(&info, collector) {
+        let all = objects.of(|_, _| true);
+        ensure!(all == committed, "{all} of {committed} bytes of heap\n{info}");
+    }
+    let Some(Message::HeapInfo(heaps)) = client.ask(Request::HeapInfo(When::Now))? else { anyhow::bail!("no heap") };
+    let heap = heaps[0];
+    ensure!(heap.most <= 96 << 20 && heap.size <= 96 << 20 && heap.used <= heap.size, "{heap:?}");
+    ensure!(u64::from(heap.objects).abs_diff(count) <= count / 10, "{heap:?}, {count} objects");
+    let Some(Message::Histogram(ours)) = client.ask(Request::Histogram { rows: 50 })? else { anyhow::bail!("none") };
+    let items = ours.rows.iter().find(|row| row.name == "Pattern$Item");
+    if let Some(items) = items {
+        ensure!(items.objects == 500, "{items:?}");
+        let class = items.class;
+        let Some(Message::Instances(found)) = client.ask(Request::Instances { class, most: 3 })? else {
+            anyhow::bail!("none")
+        };
+        ensure!(found.total == 500 && found.objects.len() == 3, "{found:?}");
+    } else {
+        ensure!(ours.rows.len() == 50, "{ours:?}");
+    }
+
+    // At collections.
+    client.tell(Request::HeapInfo(When::NextGc))?;
+    client.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
+    client.tell(Request::NativeSegments { when: Walk::EveryGc })?;
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    client.tell(Request::CollectGarbage)?;
+    client.until(|message| matches!(message, Message::HeapInfo(heaps) if heaps[0].reason == When::NextGc))?;
+    let again = totals(&mut client, false)?;
+    ensure!(again.of(|kind, solidity| kind == "Array8" && solidity != "Free") >= COUNT * 10_016, "{again:?}");
+    client.tell(Request::NativeSegments { when: Walk::Now })?;
+    let native = totals(&mut client, true)?;
+    ensure!(
+        native.of(|kind, solidity| kind == format!("{:?}", Kind::Native) && solidity == "Hard") > 1 << 20,
+        "{native:?}"
+    );
+    // A dump by the VM itself.
+    let dump = lab.folder(jdk, &format!("monitor_dump_{collector}"))?.join("ä.hprof");
+    let path = dump.to_string_lossy().into_owned();
+    let reply = client.ask(Request::DumpHeap { path: path.clone() })?;
+    ensure!(reply == Some(Message::HeapDumped(0)), "{reply:?}");
+    ensure!(std::fs::read(&dump)?.starts_with(b"JAVA PROFILE"), "no dump");
+    let reply = client.ask(Request::DumpHeap { path })?;
+    ensure!(matches!(&reply, Some(Message::Fail(failure)) if failure.message.contains("exist")), "{reply:?}");
+    std::fs::remove_file(dump)?;
+    program.go_on()?;
+    let line = program.line()?;
+    ensure!(line.starts_with("1600 1000 "), "{line}");
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
+fn huge(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let options = ["-Xms5g", "-Xmx5g", "-XX:+UseSerialGC"];
+    let program = Program::start(lab, jdk, "huge", Some("quiet=on"), &options, "Pattern")?;
+    program.expect("ready")?;
+    let mut client = Client::new(&program)?;
+    client.tell(Request::HeapSegments { when: Walk::Now, objects: false })?;
+    // The second of two heaps ends last.
+    client.until(|message| matches!(message, Message::HeapEnd { heap: 2, .. }))?;
+    let totals = totals(&mut client, false)?;
+    let all = totals.of(|_, _| true);
+    ensure!(totals.heaps == 2 && all == 5 << 30, "{all} bytes in {} heaps", totals.heaps);
+    Ok(())
+}

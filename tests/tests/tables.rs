@@ -1,0 +1,264 @@
+//! Tables of a trace: as many rows as records, and queries that DuckDB answers as is known of the programs. With `ET_SPARK=1` Spark is
+//! asked as well, and must answer the same.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use et_tests::lab::{self, Lab};
+use et_tests::program::{self, Run};
+use serde_json::Value;
+use xtask::jdks::Jdk;
+use xtask::{command, python};
+
+/// One JDK of each way to make lambdas.
+const JDKS: [u32; 2] = [17, 25];
+
+/// Programs of all kinds of records; those that need a newer Java are left out on an older one.
+const PROGRAMS: [&str; 6] =
+    ["analyses/Lives", "Exceptions", "Updates", "facts/Collections", "threads/Threads", "deaths/OnVirtualThreads"];
+
+fn main() -> ExitCode {
+    let none = |_: &Lab, _: &Jdk| None;
+    let trials = JDKS.into_iter().map(|feature| lab::on_jdk_unless(feature, "tables", none, tables));
+    lab::run(trials.collect()).exit_code()
+}
+
+/// A folder of tables, and what DuckDB needs to be found.
+struct Tables<'a> {
+    lab: &'a Lab,
+    folder: PathBuf,
+    python: OsString,
+}
+
+impl Tables<'_> {
+    fn et_trace(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(self.lab.tools.et_trace());
+        command.args(arguments).env("PYTHONPATH", &self.python);
+        command
+    }
+
+    fn ask(&self, arguments: &[&str]) -> Result<Vec<Value>> {
+        let mut sql = self.et_trace(&["sql"]);
+        let said = command::quiet(sql.arg(&self.folder).args(arguments).arg("--json"))?;
+        serde_json::from_slice(&said.stdout).with_context(|| format!("{arguments:?}"))
+    }
+
+    /// The row of a query in which a column has that value.
+    fn row(&self, query: &str, column: &str, value: &str) -> Result<Value> {
+        let rows = self.ask(&["--query", query, "--set", "top=1000000"])?;
+        let found = rows.into_iter().find(|row| row[column] == value);
+        found.with_context(|| format!("{query}: no row of {value}"))
+    }
+}
+
+fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "tables")?;
+    let duckdb = python::fetched(&lab.layout, python::DUCKDB)?;
+    let tables =
+        Tables { lab, folder: folder.join("all.tables"), python: python::path(std::slice::from_ref(&duckdb))? };
+    let (mut runs, mut expected) = (Vec::new(), BTreeMap::new());
+    for program in PROGRAMS {
+        if program::obstacle(lab, jdk, program).is_some() {
+            continue;
+        }
+        let name = program.rsplit('/').next().unwrap_or(program);
+        let run = Run::of(lab, jdk, &format!("tables_{name}"), program)?;
+        let mut convert = tables.et_trace(&["tables"]);
+        convert.arg(&run.trace).arg("-o").arg(&tables.folder).args(["--run", name, "--label", "1.0"]);
+        let said = command::read(&mut convert)?;
+        ensure!(said.contains(&format!("run {name}, 13 tables")), "{said}");
+        expected
+            .extend(letters(lab, &run.trace)?.into_iter().map(|(letter, count)| ((name.to_owned(), letter), count)));
+        runs.push(run);
+    }
+    ensure!(runs.len() > 4, "{} programs", runs.len());
+    let counted = tables.ask(&[COUNTS])?.into_iter().map(|row| -> Result<_> {
+        let text = |column: &str| row[column].as_str().map(str::to_owned).context("no text");
+        Ok(((text("run")?, text("letter")?), row["rows"].as_u64().context("no number")?))
+    });
+    let counted: BTreeMap<_, _> = counted.collect::<Result<_>>()?;
+    ensure!(counted == expected, "rows {counted:?}, records {expected:?}");
+    for query in et_trace_queries(&tables)? {
+        let rows = tables.ask(&["--query", &query])?;
+        ensure!(!rows.is_empty() || OF_LONG_RUNS.contains(&&*query), "{query} answers nothing");
+    }
+    answers(&tables)?;
+    newer_columns(&tables)?;
+    killed(&tables, &runs[0].trace)?;
+    // It would stand in the midst of the answers to long queries.
+    let bar = tables.ask(&["select current_setting('enable_progress_bar') as is_shown"])?;
+    ensure!(bar[0]["is_shown"] == false, "{bar:?}");
+    if jdk.feature == JDKS[0] {
+        pictures(&tables, &duckdb, &folder)?;
+    }
+    if env::var_os("ET_SPARK").is_some() {
+        on_spark(&tables, duckdb)?;
+    } else {
+        lab.not_tested("queries on Spark", "it is 450 MB from PyPI: ET_SPARK=1 cargo test -p et-tests --test tables");
+    }
+    std::fs::remove_dir_all(&folder)?;
+    runs.iter().try_for_each(Run::clean)
+}
+
+/// Short programs may have nothing of that.
+const OF_LONG_RUNS: [&str; 2] = ["leaks", "tenured_garbage"];
+
+/// Rows by the letters of their records.
+const COUNTS: &str = "
+select run, 'M' as letter, count(*) as rows from calls group by run
+union all select run, left_by, count(*) from calls where left_by is not null group by run, left_by
+union all select run, 'U', count(*) from updates group by run
+union all select run, 'T', count(*) from exceptions group by run
+union all select run, 'H', count(*) from exceptions where ended = 'caught' group by run
+union all select run, kind, count(*) from objects group by run, kind
+union all select run, 'D', count(*) from objects where death_tick is not null group by run
+union all select run, 'ANPV', sum(objects) from allocations_by_second group by run
+union all select run, 'bytes', sum(bytes) from allocations_by_second group by run
+union all select run, 'total', records from trace";
+
+/// Records by their letters as `text` has them; what `summary` says is compared.
+fn letters(lab: &Lab, trace: &Path) -> Result<BTreeMap<String, u64>> {
+    let text = command::quiet(Command::new(lab.tools.et_trace()).arg("text").arg(trace))?;
+    let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+    for line in text.stdout.split(|&byte| byte == b'\n') {
+        match line.first() {
+            None | Some(b'#') => {}
+            Some(&letter) => *counts.entry(char::from(letter).to_string()).or_default() += 1,
+        }
+    }
+    counts.insert("total".to_owned(), counts.values().sum());
+    let summary = command::quiet(Command::new(lab.tools.et_trace()).args(["summary", "--json"]).arg(trace))?;
+    let summary: Value = serde_json::from_slice(&summary.stdout)?;
+    let said = summary["records"].as_object().context("no records")?;
+    let said = said.iter().filter_map(|(letter, count)| Some((letter.clone(), count.as_u64().filter(|&n| n > 0)?)));
+    let said: BTreeMap<String, u64> = said.collect();
+    ensure!(said == counts, "summary {said:?}, text {counts:?}");
+    let made = ["A", "N", "P", "V"].iter().filter_map(|letter| counts.get(*letter)).sum();
+    counts.insert("ANPV".to_owned(), made);
+    counts.insert("bytes".to_owned(), summary["allocated"]["bytes"].as_u64().context("no bytes")?);
+    Ok(counts)
+}
+
+fn et_trace_queries(tables: &Tables<'_>) -> Result<Vec<String>> {
+    let list = command::read(&mut tables.et_trace(&["sql", "--list"]))?;
+    let names: Vec<String> = list.lines().filter_map(|line| line.split(' ').next()).map(str::to_owned).collect();
+    ensure!(names.len() == 20, "{list}");
+    Ok(names)
+}
+
+/// What is known of `Lives`.
+fn answers(tables: &Tables<'_>) -> Result<()> {
+    for (query, column, value, answer) in [
+        ("captured", "class_name", "Lives$Local", [("objects", 100), ("captured", 100)]),
+        ("captured", "class_name", "Lives$Returned", [("objects", 50), ("captured", 0)]),
+        ("handed_over", "class_name", "Lives$Shared", [("objects", 10), ("threads", 1)]),
+        ("die_together", "class_name", "Lives$Box", [("times", 40), ("objects_with", 40)]),
+        ("write_once", "field_name", "Lives$Box.item", [("objects", 40), ("objects", 40)]),
+        ("classes", "class_name", "Lives$Kept", [("objects", 2000), ("alive_objects", 2000)]),
+        ("hot_methods", "method_name", "Lives.local", [("calls", 100), ("left_by_exception", 0)]),
+    ] {
+        let row = tables.row(query, column, value)?;
+        for (column, number) in answer {
+            ensure!(row[column] == number, "{query}, {column}: {row} instead of {number}");
+        }
+    }
+    let keeps = tables.ask(&["--query", "who_keeps", "--set", "class=Lives$Kept"])?;
+    ensure!(keeps.len() == 1 && keeps[0]["held_by"] == "elements of java.lang.Object[]", "{keeps:?}");
+    Ok(())
+}
+
+/// Adds a column to a table of one run, as a newer version may have: runs with and without it are asked together.
+fn newer_columns(tables: &Tables<'_>) -> Result<()> {
+    let run = &tables.ask(&["select min(run) as run, count(distinct run) as runs from sites"])?[0];
+    ensure!(run["runs"].as_u64() > Some(1), "{run}");
+    let run = run["run"].as_str().context("no run")?;
+    let file = format!("sites/run={run}/part-00000.parquet");
+    let (path, newer) = (tables.folder.join(&file), tables.folder.join("newer"));
+    let add = format!(
+        "copy (select *, 7 as added_later from read_parquet('{}', hive_partitioning = false)) to '{}' (format parquet)",
+        path.display(),
+        newer.display()
+    );
+    let mut duckdb = Command::new(xtask::packages::python()?);
+    command::quiet(
+        duckdb.args(["-c", "import duckdb, sys; duckdb.sql(sys.argv[1])", &add]).env("PYTHONPATH", &tables.python),
+    )?;
+    let older = std::fs::read(&path)?;
+    std::fs::rename(&newer, &path)?;
+    let manifest = tables.folder.join("_runs").join(format!("{run}.json"));
+    let of_older = std::fs::read(&manifest)?;
+    let mut says: Value = serde_json::from_slice(&of_older)?;
+    let files = says["files"].as_array_mut().context("no files")?;
+    let entry = files.iter_mut().find(|entry| entry["path"] == *file).context("no such file")?;
+    entry["bytes"] = path.metadata()?.len().into();
+    std::fs::write(&manifest, serde_json::to_vec(&says)?)?;
+    let rows = tables.ask(&["select run, count(*) as rows, count(added_later) as added from sites group by run"])?;
+    for row in &rows {
+        let added = if row["run"] == *run { row["rows"].clone() } else { 0.into() };
+        ensure!(row["added"] == added, "{row}");
+    }
+    for query in et_trace_queries(tables)? {
+        tables.ask(&["--query", &query])?;
+    }
+    std::fs::write(&path, older)?;
+    std::fs::write(&manifest, of_older)?;
+    Ok(())
+}
+
+/// Whoever is killed leaves nothing that is taken for tables, and nothing that the next one does not remove.
+fn killed(tables: &Tables<'_>, trace: &Path) -> Result<()> {
+    let folder = tables.folder.with_file_name("killed.tables");
+    let mut killed = 0;
+    for wait in [1, 3, 10, 30, 100] {
+        let mut convert = tables.et_trace(&["tables", "--run", "killed", "-o"]);
+        let mut convert = convert.arg(&folder).arg(trace).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
+        std::thread::sleep(Duration::from_millis(wait));
+        convert.kill()?;
+        if convert.wait()?.success() {
+            continue;
+        }
+        killed += 1;
+        let asked = tables.et_trace(&["sql"]).arg(&folder).arg("select count(*) from calls").output()?;
+        // A run that was there before is whole, or is said not to be.
+        let said = String::from_utf8_lossy(&asked.stderr);
+        let is_known = ["is no folder of tables", "not converted to its end"].iter().any(|what| said.contains(what));
+        ensure!(asked.status.success() || is_known, "{said}");
+    }
+    ensure!(killed > 0, "each was faster than that");
+    command::quiet(tables.et_trace(&["tables", "--run", "killed", "-o"]).arg(&folder).arg(trace))?;
+    let left: Vec<_> = std::fs::read_dir(&folder)?.flatten().map(|entry| entry.file_name()).collect();
+    ensure!(!left.iter().any(|name| name.to_string_lossy().starts_with('.')), "{left:?}");
+    command::quiet(tables.et_trace(&["sql", "--check"]).arg(&folder))?;
+    std::fs::remove_dir_all(&folder)?;
+    Ok(())
+}
+
+/// The notebook draws its pictures.
+fn pictures(tables: &Tables<'_>, duckdb: &Path, folder: &Path) -> Result<()> {
+    let layout = &tables.lab.layout;
+    let drawing = python::fetched(layout, python::NOTEBOOK)?;
+    let mut notebook = Command::new(xtask::packages::python()?);
+    notebook.arg(layout.repo.join("tests/tables/notebook.py")).arg(layout.repo.join("examples/notebook/trace.ipynb"));
+    notebook.env("PYTHONPATH", python::path(&[duckdb.to_owned(), drawing])?).env("MPLBACKEND", "Agg");
+    command::quiet(notebook.env("TABLES", &tables.folder).current_dir(folder))?;
+    let drawn =
+        std::fs::read_dir(folder)?.flatten().filter(|entry| entry.path().extension().is_some_and(|e| e == "png"));
+    let drawn = drawn.filter(|picture| picture.metadata().is_ok_and(|file| file.len() > 5000)).count();
+    ensure!(drawn == 5, "{drawn} pictures");
+    Ok(())
+}
+
+fn on_spark(tables: &Tables<'_>, duckdb: PathBuf) -> Result<()> {
+    let layout = &tables.lab.layout;
+    let spark = python::fetched(layout, python::SPARK)?;
+    let mut compare = Command::new(xtask::packages::python()?);
+    compare.arg(layout.repo.join("tests/tables/compare.py")).arg(&tables.folder).arg(layout.repo.join("queries"));
+    compare.env("PYTHONPATH", python::path(&[duckdb, spark])?).env("JAVA_HOME", &tables.lab.compiler.home);
+    eprint!("{}", String::from_utf8_lossy(&command::quiet(&mut compare)?.stdout));
+    Ok(())
+}

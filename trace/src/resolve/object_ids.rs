@@ -1,0 +1,126 @@
+//! From the 31-bit ids of events to the 64-bit ids of records.
+
+use et_format::event::ObjectHash;
+use rustc_hash::FxHashMap;
+
+use super::bits::IdSet;
+use crate::record::ObjectId;
+
+const RECENT: usize = 1 << 12;
+
+/// More sets are not worth their tables: a program that makes so many times two billion objects runs for days.
+const SETS: usize = 16;
+
+/// The objects met so far. The n-th allocation (from 0) with the 31-bit id `h` has the id `n << 31 | h`.
+#[derive(Debug)]
+pub struct ObjectIds {
+    /// The n-th holds the ids that were allocated more than n times. After some two billion objects ids are used again, each
+    /// about as often as any other: a bit for each is what that costs, 256 MB for the first two billion objects and as much
+    /// for the next.
+    used: Vec<IdSet>,
+    /// Number of the last allocation, of ids that are in all sets.
+    often: FxHashMap<u32, u32>,
+    /// Ids looked up lately, with the number of their last allocation: spares most walks to the sets.
+    recent: Box<[(u32, u32); RECENT]>,
+}
+
+impl Default for ObjectIds {
+    fn default() -> Self {
+        Self { used: vec![IdSet::default()], often: FxHashMap::default(), recent: Box::new([(0, 0); RECENT]) }
+    }
+}
+
+fn id(hash: ObjectHash, number: u32) -> ObjectId {
+    ObjectId(u64::from(number) << 31 | u64::from(hash.0))
+}
+
+impl ObjectIds {
+    /// The object that has this id now, if it was met.
+    #[inline]
+    pub fn current(&mut self, hash: ObjectHash) -> Option<ObjectId> {
+        let recent = &mut self.recent[hash.0 as usize % RECENT];
+        if recent.0 == hash.0 && hash.0 != 0 {
+            return Some(id(hash, recent.1));
+        }
+        let times = self.used.iter().take_while(|set| set.contains(hash.0)).count() as u32;
+        let mut number = times.checked_sub(1)?;
+        if times as usize == SETS {
+            number = self.often.get(&hash.0).copied().unwrap_or(number);
+        }
+        *recent = (hash.0, number);
+        Some(id(hash, number))
+    }
+
+    /// The id that events have for an object that is not made up.
+    pub fn hash(object: ObjectId) -> ObjectHash {
+        ObjectHash(object.0 as u32 & 0x7fff_ffff)
+    }
+
+    /// A new object with this id, and the one that had it before, if there was one: no event can name it any more.
+    #[inline]
+    pub fn allocate(&mut self, hash: ObjectHash) -> (ObjectId, Option<ObjectId>) {
+        let number = match self.used.iter_mut().position(|set| set.insert(hash.0)) {
+            Some(number) => number as u32,
+            None => self.allocate_again(hash),
+        };
+        self.recent[hash.0 as usize % RECENT] = (hash.0, number);
+        (id(hash, number), number.checked_sub(1).map(|before| id(hash, before)))
+    }
+
+    /// The number of an allocation with an id that is in all sets.
+    #[cold]
+    fn allocate_again(&mut self, hash: ObjectHash) -> u32 {
+        if self.used.len() < SETS {
+            let mut set = IdSet::default();
+            set.insert(hash.0);
+            self.used.push(set);
+            return self.used.len() as u32 - 1;
+        }
+        let number = self.often.entry(hash.0).or_insert(SETS as u32 - 1);
+        *number += 1;
+        *number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nth_use_of_an_id_is_another_object() {
+        let mut objects = ObjectIds::default();
+        let hash = ObjectHash(7);
+        assert_eq!(objects.current(hash), None);
+        assert_eq!(objects.allocate(hash), (ObjectId(7), None));
+        assert_eq!(objects.current(hash), Some(ObjectId(7)));
+        assert_eq!(objects.allocate(hash), (ObjectId(1 << 31 | 7), Some(ObjectId(7))));
+        assert_eq!(objects.current(hash), Some(ObjectId(1 << 31 | 7)));
+        assert_eq!(objects.allocate(ObjectHash(8)), (ObjectId(8), None));
+        assert_eq!(objects.current(ObjectHash(8)), Some(ObjectId(8)));
+        assert_eq!(objects.allocate(hash), (ObjectId(2 << 31 | 7), Some(ObjectId(1 << 31 | 7))));
+        assert_eq!(ObjectIds::hash(ObjectId(2 << 31 | 7)), hash);
+    }
+    /// Ids are used again as often as a program likes, and memory grows by a bit for each.
+    #[test]
+    fn ids_that_are_used_again_take_a_bit_each() {
+        let mut objects = ObjectIds::default();
+        let ids = || (1..1 << 18).map(ObjectHash);
+        for lap in 0..5u64 {
+            for hash in ids() {
+                let before = lap.checked_sub(1).map(|before| ObjectId(before << 31 | u64::from(hash.0)));
+                assert_eq!(objects.allocate(hash), (ObjectId(lap << 31 | u64::from(hash.0)), before));
+            }
+        }
+        assert!(ids().all(|hash| objects.current(hash) == Some(ObjectId(4 << 31 | u64::from(hash.0)))));
+        assert!(objects.often.is_empty());
+        let bytes: usize = objects.used.iter().map(IdSet::bytes).sum();
+        assert!(bytes <= 5 * (1 << 18) / 8 + 5 * 1024, "{bytes} bytes");
+        // One id alone may be used more often than there are sets.
+        for number in 5..40u64 {
+            let id = |number: u64| ObjectId(number << 31 | 7);
+            assert_eq!(objects.allocate(ObjectHash(7)), (id(number), Some(id(number - 1))));
+            assert_eq!(objects.current(ObjectHash(7)), Some(id(number)));
+        }
+        assert_eq!(objects.used.len(), SETS);
+    }
+}

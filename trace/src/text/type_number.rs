@@ -1,0 +1,14 @@
+//! The number of a type, for dialects that write no descriptors.
+
+use et_names::ID_LIMIT;
+
+use crate::trace::Trace;
+use crate::types::TypeId;
+
+/// The id of a type's class, or one of its own if no names table has the class (arrays have none).
+pub(crate) fn type_number(trace: &Trace, ty: TypeId) -> u64 {
+    match trace.names.classes_of(ty).first() {
+        Some(&class) => trace.names.class(class).2.0.into(),
+        None => u64::from(ID_LIMIT) + u64::from(ty.0),
+    }
+}
