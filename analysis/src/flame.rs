@@ -140,44 +140,45 @@ pub(crate) fn is_seen<P: Parts>(parts: &P, whole: &P, one_in: u64) -> bool {
     })
 }
 
-pub(crate) fn sum<'a, P: Parts + 'a>(parts: impl Iterator<Item = &'a P>) -> P {
+pub(crate) fn sum<P: Parts>(parts: impl Iterator<Item = P>) -> P {
     parts.fold(P::default(), |mut sum, parts| {
-        sum += *parts;
+        sum += parts;
         sum
     })
 }
 
-/// From the outermost method to the class. `contexts` has the caller and the label of each context but the first, which is the
+/// From the outermost method to the class. `context` has the caller and the label of each of `contexts` contexts but 0, which is the
 /// empty stack; callers are before those that they call. `leaves`: what was allocated in a context, by class.
+///
+/// A program with deep recursions has millions of contexts and a page room for thousands, so a first look gives each one
+/// number, and only what may be seen gets all of its parts.
 pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
     root: L,
-    contexts: &[(u32, L)],
+    contexts: u32,
+    context: impl Fn(u32) -> (u32, L),
     leaves: impl Iterator<Item = ((u32, L), P)> + Clone,
 ) -> Growing<L, P> {
+    let whole = sum(leaves.clone().map(|(_, parts)| parts));
+    let candidates = Candidates::of(contexts, |index| context(index).0, leaves.clone(), &whole);
     // What is above a context counts for it as well.
-    let mut inclusive = vec![P::default(); contexts.len() + 1];
-    let mut whole = P::default();
+    let mut inclusive = vec![P::default(); candidates.contexts.len()];
     for ((context, _), parts) in leaves.clone() {
-        inclusive[context as usize] += parts;
-        whole += parts;
+        inclusive[candidates.of[context as usize] as usize] += parts;
     }
     for index in (1..inclusive.len()).rev() {
         let above = inclusive[index];
-        inclusive[contexts[index - 1].0 as usize] += above;
+        inclusive[candidates.below(index, &context) as usize] += above;
     }
     let one_in = threshold(&inclusive, &whole);
     let mut growing = Growing::new(root, whole);
-    // The node that each context is told by.
+    (0..candidates.folded).for_each(|_| growing.fold());
+    // The node that each candidate is told by.
     let mut nodes = vec![0u32; inclusive.len()];
-    for (index, &(caller, label)) in (1..).zip(contexts) {
-        let parts = inclusive[index];
-        if parts.all().all(|amount| amount.objects == 0) {
-            continue;
-        }
-        let below = nodes[caller as usize];
+    for (index, parts) in inclusive.iter().enumerate().skip(1) {
+        let below = nodes[candidates.below(index, &context) as usize];
         // What is called by what is folded is not seen either: it has no more.
-        nodes[index] = if is_seen(&parts, &whole, one_in) {
-            growing.push(below, label, parts)
+        nodes[index] = if is_seen(parts, &whole, one_in) {
+            growing.push(below, context(candidates.contexts[index]).1, *parts)
         } else {
             growing.fold();
             below
@@ -185,7 +186,8 @@ pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
     }
     let mut classes: FxHashMap<(u32, L), P> = FxHashMap::default();
     for ((context, class), parts) in leaves {
-        *classes.entry((nodes[context as usize], class)).or_default() += parts;
+        let node = nodes[candidates.of[context as usize] as usize];
+        *classes.entry((node, class)).or_default() += parts;
     }
     let mut classes: Vec<_> = classes.into_iter().collect();
     classes.sort_unstable_by_key(|(key, _)| *key);
@@ -197,6 +199,60 @@ pub(crate) fn by_context<L: Copy + Eq + Ord + Hash, P: Parts>(
         }
     }
     growing
+}
+
+/// Contexts that can be seen at all, with all that can be seen.
+struct Candidates {
+    /// They in order of their numbers; the first is the empty one.
+    contexts: Vec<u32>,
+    /// For each context the candidate that is it or is next below it, by its place in `contexts`.
+    of: Vec<u32>,
+    /// Contexts in which something was allocated, here or above, and that are no candidates.
+    folded: u64,
+}
+
+impl Candidates {
+    fn of<L, P: Parts>(
+        contexts: u32,
+        caller: impl Fn(u32) -> u32,
+        leaves: impl Iterator<Item = ((u32, L), P)>,
+        whole: &P,
+    ) -> Self {
+        let mut shares = vec![0f64; (contexts as usize).max(1)];
+        for ((context, _), parts) in leaves {
+            shares[context as usize] += shares_of(&parts, whole);
+        }
+        for index in (1..contexts).rev() {
+            let above = shares[index as usize];
+            shares[caller(index) as usize] += above;
+        }
+        // No part has a larger share than all have together. A little less, for sums of floating-point numbers are not exact.
+        let least = 0.999 / SEEN as f64;
+        let mut all = Self { contexts: vec![0], of: vec![0; shares.len()], folded: 0 };
+        for index in 1..contexts {
+            let share = shares[index as usize];
+            all.of[index as usize] = if share >= least {
+                all.contexts.push(index);
+                all.contexts.len() as u32 - 1
+            } else {
+                all.folded += u64::from(share > 0.0);
+                all.of[caller(index) as usize]
+            };
+        }
+        all
+    }
+
+    /// The candidate on which another stands.
+    fn below<L>(&self, candidate: usize, context: impl Fn(u32) -> (u32, L)) -> u32 {
+        self.of[context(self.contexts[candidate]).0 as usize]
+    }
+}
+
+/// The sum of its parts' shares in all.
+fn shares_of<P: Parts>(parts: &P, whole: &P) -> f64 {
+    let share = |part: u64, whole: u64| if part == 0 { 0.0 } else { part as f64 / whole as f64 };
+    let of = |(part, whole): (Amount, Amount)| share(part.bytes, whole.bytes) + share(part.objects, whole.objects);
+    parts.all().zip(whole.all()).map(of).sum()
 }
 
 /// The share that makes no more nodes than a page can show.
@@ -215,4 +271,89 @@ fn threshold<P: Parts>(inclusive: &[P], whole: &P) -> u64 {
 /// What is not told by a name.
 pub(crate) fn root() -> FrameName {
     FrameName { name: "all".into(), kind: FrameKind::Root }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What was made, and what is alive.
+    #[derive(Clone, Copy, Debug, Default, PartialEq)]
+    struct Two([Amount; 2]);
+
+    impl AddAssign for Two {
+        fn add_assign(&mut self, other: Self) {
+            self.0.iter_mut().zip(other.0).for_each(|(sum, other)| *sum += other);
+        }
+    }
+
+    impl Parts for Two {
+        fn all(&self) -> impl Iterator<Item = Amount> {
+            self.0.into_iter()
+        }
+    }
+
+    fn amount() -> impl Strategy<Value = Amount> {
+        let some = prop_oneof![Just(0u64), 1..10u64, 1000..100_000u64];
+        some.prop_map(|objects| Amount { objects, bytes: objects * 16 })
+    }
+
+    type Leaf = ((u32, u32), Two);
+
+    /// The tree as callers of contexts 1, 2, …, and what was allocated, by context and class.
+    fn tree() -> impl Strategy<Value = (Vec<u32>, Vec<Leaf>)> {
+        (1..60usize).prop_flat_map(|contexts| {
+            let callers: Vec<_> = (0..contexts).map(|before| 0..=before as u32).collect();
+            let leaf = ((0..=contexts as u32, 1000..1003u32), [amount(), amount()].prop_map(Two));
+            (callers, prop::collection::vec(leaf, 0..80))
+        })
+    }
+
+    proptest! {
+        /// All contexts that can be seen are there with all that is above them, and nothing else but classes.
+        #[test]
+        fn all_that_can_be_seen_is_there((callers, leaves) in tree()) {
+            let context = |index: u32| (callers[index as usize - 1], index);
+            let flame = by_context(0, callers.len() as u32 + 1, context, leaves.iter().copied());
+            let whole = sum(leaves.iter().map(|(_, parts)| *parts));
+            let is_above = |mut context: u32, below: u32| {
+                while context > below {
+                    context = callers[context as usize - 1];
+                }
+                context == below
+            };
+            let mut expected: Vec<(u32, u32, Two)> = Vec::new();
+            let (mut folded, mut place_of) = (0, vec![0u32]);
+            for index in 1..=callers.len() as u32 {
+                let of_it = leaves.iter().filter(|((context, _), _)| is_above(*context, index));
+                let inclusive = sum(of_it.map(|(_, parts)| *parts));
+                let below = place_of[callers[index as usize - 1] as usize];
+                let is_there = is_seen(&inclusive, &whole, SEEN);
+                folded += u64::from(!is_there && inclusive != Two::default());
+                if is_there {
+                    expected.push((below, index, inclusive));
+                }
+                place_of.push(if is_there { expected.len() as u32 } else { below });
+            }
+            for node in 0..=expected.len() as u32 {
+                for class in 1000..1003 {
+                    let of_it = leaves.iter().filter(|((context, of), _)| place_of[*context as usize] == node && *of == class);
+                    let parts = sum(of_it.map(|(_, parts)| *parts));
+                    if is_seen(&parts, &whole, SEEN) {
+                        expected.push((node, class, parts));
+                    } else {
+                        folded += u64::from(leaves.iter().any(|((context, of), _)| place_of[*context as usize] == node && *of == class));
+                    }
+                }
+            }
+            let found: Vec<_> = (1..flame.len()).map(|at| (flame.parents[at], flame.labels[at], flame.parts[at])).collect();
+            prop_assert_eq!(found.len(), expected.len());
+            for frame in expected {
+                prop_assert!(found.contains(&frame), "{:?} is not in {:?}", frame, found);
+            }
+            prop_assert_eq!((flame.parts[0], flame.folded), (whole, folded));
+        }
+    }
 }

@@ -5,12 +5,15 @@ use std::io;
 
 use et_names::{MethodId, SiteId};
 use et_trace::Trace;
-use et_trace::model::Contexts;
+use et_trace::model::{Context, ContextId, Contexts};
 use et_trace::types::{TypeId, for_people};
 use parquet::data_type::ByteArray;
 
 use crate::maker::Named;
 use crate::table::{Column, TableWriter, Values, Written};
+
+/// Rows of a group of contexts, of which there can be millions.
+const GROUP: usize = 1 << 20;
 
 fn text(text: &str) -> ByteArray {
     text.into()
@@ -49,13 +52,27 @@ pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
 
 /// `context`, `caller`, `method`, `depth`: the tree of calling contexts, callers before those they call; 0 is the empty one.
 pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
-    let columns = vec![
-        ("context", Values::Number(contexts.iter().map(|(id, _)| id.0.into()).collect())),
-        ("caller", Values::Number(contexts.iter().map(|(_, context)| context.caller.0.into()).collect())),
-        ("method", Values::Number(contexts.iter().map(|(_, context)| context.method.0.into()).collect())),
-        ("depth", Values::Number(contexts.iter().map(|(_, context)| context.depth.into()).collect())),
-    ];
-    write("contexts", file, columns)
+    let all: Vec<(ContextId, &Context)> = contexts.iter().take(1).collect();
+    let writer = TableWriter::new("contexts", file, &context_columns(&all));
+    let mut rows = contexts.iter();
+    loop {
+        let group: Vec<(ContextId, &Context)> = rows.by_ref().take(GROUP).collect();
+        // A writer that has failed says why when it is finished.
+        if group.is_empty() || !writer.push(context_columns(&group)) {
+            return writer.finish();
+        }
+    }
+}
+
+fn context_columns(rows: &[(ContextId, &Context)]) -> Vec<Column> {
+    let column =
+        |value: fn(&(ContextId, &Context)) -> u32| Values::Number(rows.iter().map(|row| value(row).into()).collect());
+    vec![
+        ("context", column(|(id, _)| id.0)),
+        ("caller", column(|(_, context)| context.caller.0)),
+        ("method", column(|(_, context)| context.method.0)),
+        ("depth", column(|(_, context)| context.depth)),
+    ]
 }
 
 /// `method`, `name`: the methods of contexts and sites by their ids.

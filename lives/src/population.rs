@@ -95,12 +95,9 @@ fn contexts(file: File) -> io::Result<Contexts> {
         let column = |name| table.numbers(group, name);
         for (caller, method) in column("caller")?.into_iter().zip(column("method")?) {
             let (caller, method) = (number32(caller)?, number32(method)?);
-            if caller as usize >= contexts.len() {
-                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
-            }
             // The empty one is there already.
-            if method != 0 {
-                contexts.call(ContextId(caller), MethodId(method));
+            if method != 0 && contexts.append(ContextId(caller), MethodId(method)).is_none() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
             }
         }
     }

@@ -60,12 +60,18 @@ impl Differ {
             })
             .collect();
         let method = |name: u32| (self.kinds.get(&name).copied().unwrap_or(FrameKind::Library), name);
-        let stacks: Vec<(u32, (FrameKind, u32))> =
-            self.keys.chains().iter().map(|&(caller, name)| (caller, method(name))).collect();
+        // The chains are those of all contexts but the empty one.
+        let chains = self.keys.chains();
+        let context = |index: u32| {
+            let (caller, name) = chains[index as usize - 1];
+            (caller, method(name))
+        };
         let leaves = leaves.iter().map(|&((context, class), sides)| ((context, (FrameKind::Class, class)), sides));
-        flame::by_context((FrameKind::Root, 0), &stacks, leaves).finish(|(kind, name)| match kind {
-            FrameKind::Root => flame::root(),
-            kind => FrameName { name: self.keys.text(name).to_owned(), kind },
+        flame::by_context((FrameKind::Root, 0), chains.len() as u32 + 1, context, leaves).finish(|(kind, name)| {
+            match kind {
+                FrameKind::Root => flame::root(),
+                kind => FrameName { name: self.keys.text(name).to_owned(), kind },
+            }
         })
     }
 }

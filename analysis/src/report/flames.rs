@@ -26,10 +26,12 @@ pub(super) fn by_context(
     contexts: &Contexts,
     name: impl FnMut(Label) -> FrameName,
 ) -> Flame {
-    let stacks: Vec<(u32, Label)> =
-        contexts.iter().skip(1).map(|(_, context)| (context.caller.0, Label::Method(context.method))).collect();
+    let stack = |index: u32| {
+        let context = contexts.get(ContextId(index));
+        (context.caller.0, Label::Method(context.method))
+    };
     let leaves = places.iter().map(|((context, _, class), weights)| ((context.0, Label::Class(*class)), *weights));
-    flame::by_context(Label::Root, &stacks, leaves).finish(name)
+    flame::by_context(Label::Root, contexts.len() as u32, stack, leaves).finish(name)
 }
 
 /// From the site to its callers, innermost first.
@@ -39,18 +41,18 @@ pub(super) fn by_site(
     method_of: impl Fn(SiteId) -> Option<MethodId>,
     name: impl FnMut(Label) -> FrameName,
 ) -> Flame {
-    let whole = sum(places.values());
+    let whole = sum(places.values().copied());
     let mut growing = Growing::new(Label::Root, whole);
     // Level by level: each place stands on a node, and has a caller to go on with. Where a node is too small, what stands on
     // it goes no further, so that what is kept shrinks from level to level.
-    let mut level: Vec<(u32, Label, ContextId, Weights)> = places
+    let mut level: Vec<(u32, Label, ContextId, &Weights)> = places
         .iter()
         .map(|(&(context, site, class), weights)| {
             // The method that a site is in is on top of its context, and the site says it.
             let top = (context != ContextId::EMPTY).then(|| contexts.get(context));
             let is_on_top = top.is_some_and(|top| method_of(site) == Some(top.method));
             let from = top.filter(|_| is_on_top).map_or(context, |top| top.caller);
-            (0, Label::Site(site, class), from, *weights)
+            (0, Label::Site(site, class), from, weights)
         })
         .collect();
     for _ in 0..CALLERS {
@@ -59,7 +61,7 @@ pub(super) fn by_site(
         }
         let mut nodes: FxHashMap<(u32, Label), Weights> = FxHashMap::default();
         for (parent, label, _, weights) in &level {
-            *nodes.entry((*parent, *label)).or_default() += *weights;
+            *nodes.entry((*parent, *label)).or_default() += **weights;
         }
         let mut numbers: FxHashMap<(u32, Label), u32> = FxHashMap::default();
         let mut sorted: Vec<_> = nodes.into_iter().collect();

@@ -30,7 +30,8 @@ const MOST: usize = 1 << 24;
 #[derive(Debug)]
 pub struct Contexts {
     all: Vec<Context>,
-    /// The child that was asked for last of each node: mostly the next that is asked for.
+    /// The child that was asked for last of each node: mostly the next that is asked for. A tree that was read has none of
+    /// this and of `children` before it is called: who only looks at it does not pay for what finds nodes.
     recent: Vec<ContextId>,
     children: FxHashMap<(ContextId, MethodId), ContextId>,
     most: usize,
@@ -59,14 +60,32 @@ impl Contexts {
     /// The context in which `caller` has called `method`.
     #[inline]
     pub fn call(&mut self, caller: ContextId, method: MethodId) -> ContextId {
-        let recent = self.recent[caller.0 as usize];
-        if recent != ContextId::EMPTY && self.all[recent.0 as usize].method == method {
-            return recent;
+        match self.recent.get(caller.0 as usize) {
+            Some(&recent) if recent != ContextId::EMPTY && self.all[recent.0 as usize].method == method => recent,
+            _ => self.look_up(caller, method),
         }
-        self.look_up(caller, method)
+    }
+
+    /// A node more, as a tree that was kept tells it: nodes in order of their numbers, callers before those they call, none twice.
+    /// `None`: its caller is not there.
+    pub fn append(&mut self, caller: ContextId, method: MethodId) -> Option<ContextId> {
+        let depth = self.all.get(caller.0 as usize)?.depth + 1;
+        self.all.push(Context { caller, method, depth });
+        Some(ContextId(self.all.len() as u32 - 1))
+    }
+
+    /// Nodes that were appended are to be found.
+    fn index(&mut self) {
+        let known = self.recent.len();
+        let appended = self.all.iter().enumerate().skip(known);
+        self.children.extend(appended.map(|(id, node)| ((node.caller, node.method), ContextId(id as u32))));
+        self.recent.resize(self.all.len(), ContextId::EMPTY);
     }
 
     fn look_up(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+        if self.recent.len() < self.all.len() {
+            self.index();
+        }
         let all = &mut self.all;
         let recent = &mut self.recent;
         if all.len() >= self.most {
@@ -149,6 +168,20 @@ mod tests {
                 prop_assert_eq!(a.0 == b.0, a.1 == b.1);
             }
         }
+    }
+
+    #[test]
+    fn a_tree_that_was_kept_goes_on() {
+        let mut kept = Contexts::default();
+        let two = call_all(&mut kept, &[1, 2]);
+        let mut read = Contexts::default();
+        for (_, node) in kept.iter().skip(1) {
+            read.append(node.caller, node.method).unwrap();
+        }
+        assert_eq!(read.append(ContextId(9), MethodId(1)), None);
+        assert_eq!(call_all(&mut read, &[1, 2]), two, "what is there is found");
+        assert_eq!(call_all(&mut read, &[1, 3]), ContextId(3), "what is new comes after it");
+        assert_eq!(read.get(two), kept.get(two));
     }
 
     #[test]
