@@ -203,7 +203,10 @@ fn diff_of_compilers(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let trace = folder.join(name).with_extension("ettrace");
         let mut javac = Command::new(java.java());
         javac.args(java.options(&trace)).args(["-m", "jdk.compiler/com.sun.tools.javac.Main", "-proc:none", "-d"]);
-        command::quiet(javac.arg(folder.join(name)).args(flags).arg(&source).current_dir(&folder))?;
+        // Always the same folder, for a path of another length takes another number of bytes, and empty each time.
+        let classes = folder.join("classes");
+        command::quiet(javac.arg(&classes).args(flags).arg(&source).current_dir(&folder))?;
+        fs::remove_dir_all(&classes)?;
         Ok(trace)
     };
     let (before, same) = (compiled("before", &[])?, compiled("same", &[])?);

@@ -1,5 +1,5 @@
 //! Tables of a trace: as many rows as records, and queries that DuckDB answers as is known of the programs. With `ET_SPARK=1` Spark is
-//! asked as well, and must answer the same.
+//! asked as well, and must answer the same. With `ET_TABLES=all` most programs of the tests are asked about, not six.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -21,6 +21,20 @@ const JDKS: [u32; 2] = [17, 25];
 /// Programs of all kinds of records; those that need a newer Java are left out on an older one.
 const PROGRAMS: [&str; 6] =
     ["analyses/Lives", "Exceptions", "Updates", "facts/Collections", "threads/Threads", "deaths/OnVirtualThreads"];
+/// Folders whose programs run without arguments: what `ET_TABLES=all` takes besides.
+const FOLDERS: [&str; 5] = ["", "analyses", "deaths", "semantics", "threads"];
+
+fn programs(lab: &Lab) -> Result<Vec<String>> {
+    let mut programs: Vec<String> = PROGRAMS.map(str::to_owned).to_vec();
+    if env::var_os("ET_TABLES").is_some_and(|which| which == "all") {
+        for folder in FOLDERS {
+            programs.extend(
+                program::in_folder(&lab.layout, folder)?.into_iter().filter(|name| !PROGRAMS.contains(&&**name)),
+            );
+        }
+    }
+    Ok(programs)
+}
 
 fn main() -> ExitCode {
     let none = |_: &Lab, _: &Jdk| None;
@@ -62,18 +76,17 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let tables =
         Tables { lab, folder: folder.join("all.tables"), python: python::path(std::slice::from_ref(&duckdb))? };
     let (mut runs, mut expected) = (Vec::new(), BTreeMap::new());
-    for program in PROGRAMS {
-        if program::obstacle(lab, jdk, program).is_some() {
+    for program in programs(lab)? {
+        if program::obstacle(lab, jdk, &program).is_some() {
             continue;
         }
-        let name = program.rsplit('/').next().unwrap_or(program);
-        let run = Run::of(lab, jdk, &format!("tables_{name}"), program)?;
+        let name = program.replace('/', "-");
+        let run = Run::of(lab, jdk, &format!("tables_{name}"), &program)?;
         let mut convert = tables.et_trace(&["tables"]);
-        convert.arg(&run.trace).arg("-o").arg(&tables.folder).args(["--run", name, "--label", "1.0"]);
+        convert.arg(&run.trace).arg("-o").arg(&tables.folder).args(["--run", &name, "--label", "1.0"]);
         let said = command::read(&mut convert)?;
         ensure!(said.contains(&format!("run {name}, 13 tables")), "{said}");
-        expected
-            .extend(letters(lab, &run.trace)?.into_iter().map(|(letter, count)| ((name.to_owned(), letter), count)));
+        expected.extend(letters(lab, &run.trace)?.into_iter().map(|(letter, count)| ((name.clone(), letter), count)));
         runs.push(run);
     }
     ensure!(runs.len() > 4, "{} programs", runs.len());
@@ -87,6 +100,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let rows = tables.ask(&["--query", &query])?;
         ensure!(!rows.is_empty() || OF_LONG_RUNS.contains(&&*query), "{query} answers nothing");
     }
+    by_command(&tables)?;
     answers(&tables)?;
     newer_columns(&tables)?;
     killed(&tables, &runs[0].trace)?;
@@ -103,6 +117,39 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     std::fs::remove_dir_all(&folder)?;
     runs.iter().try_for_each(Run::clean)
+}
+
+/// DuckDB's command answers each query as its Python module does, to the last digit that a double has in common.
+fn by_command(tables: &Tables<'_>) -> Result<()> {
+    let command = python::fetched(&tables.lab.layout, python::DUCKDB_COMMAND)?.join("duckdb_cli");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = env::join_paths([command].into_iter().chain(env::split_paths(&path)))?;
+    for query in et_trace_queries(tables)? {
+        let arguments = ["--query", &query, "--set", "top=1000000"];
+        let expected = tables.ask(&arguments)?;
+        let mut sql = tables.et_trace(&["sql"]);
+        let said = command::quiet(sql.env("PATH", &path).arg(&tables.folder).args(arguments).arg("--json"))?;
+        let note = String::from_utf8_lossy(&said.stderr);
+        ensure!(note.contains("the command duckdb"), "{query}: {note}");
+        let found: Vec<Value> = serde_json::from_slice(&said.stdout).with_context(|| query.clone())?;
+        ensure!(sorted(&found) == sorted(&expected), "{query}: the command {found:?}, the module {expected:?}");
+    }
+    Ok(())
+}
+
+/// Rows in an order of their own: queries order them by what they are about, and ties are told in any order.
+fn sorted(rows: &[Value]) -> Vec<String> {
+    let rounded = |value: &Value| match value.as_f64() {
+        Some(number) => format!("{number:.9e}"),
+        None => value.to_string(),
+    };
+    let row = |row: &Value| match row.as_object() {
+        Some(cells) => cells.iter().map(|(name, value)| format!("{name}: {} ", rounded(value))).collect(),
+        None => row.to_string(),
+    };
+    let mut rows: Vec<String> = rows.iter().map(row).collect();
+    rows.sort_unstable();
+    rows
 }
 
 /// Short programs may have nothing of that.

@@ -13,7 +13,9 @@ use crate::{command, packages};
 
 /// Runs the queries of tables.
 pub const DUCKDB: &[&str] = &["duckdb==2.0.0"];
-/// Runs them as well. 450 MB, so only where it is asked for.
+/// DuckDB's command, which runs them as well.
+pub const DUCKDB_COMMAND: &[&str] = &["duckdb-cli==1.5.6"];
+/// Spark runs them, too. 450 MB, so only where it is asked for.
 pub const SPARK: &[&str] = &["pyspark==4.3.0"];
 /// What the notebook uses besides DuckDB. 260 MB, unpacked.
 pub const NOTEBOOK: &[&str] = &["pandas==3.1.1", "matplotlib==3.11.2"];
