@@ -75,6 +75,11 @@ impl Graph {
         self.heap.len()
     }
 
+    /// What takes memory until the next look for the dead.
+    pub fn pending(&self) -> usize {
+        self.heap.len() + self.weak_drops.len() + self.cleared_before.len()
+    }
+
     /// The next step, with the bits of its last mentions.
     #[inline]
     pub fn step(&mut self, number: u64, step: &Step, last: u8) {

@@ -35,6 +35,11 @@ struct Window {
     found: Found,
 }
 
+/// A look for the dead follows all references of what is alive, so there is one only when a quarter more was taken down than was alive
+/// at the last look: each object costs the same, however large the heap is, and no more is in memory than that. But the dead are
+/// needed while steps are played behind: there are at least so many windows.
+const WINDOWS: u64 = 16;
+
 /// What a replay comes to.
 #[derive(Clone, Copy, Debug)]
 pub enum Played<'a> {
@@ -122,7 +127,8 @@ impl Recording {
         let mut graph = Graph::default();
         let mut most = 0;
         let mut steps = Vec::new();
-        let mut first = 0;
+        // The first piece of the window, and how many objects were alive before it.
+        let (mut first, mut alive) = (0, 0);
         for piece in 0..self.spool.pieces() {
             self.spool.read(piece, &mut steps)?;
             let last = self.last.read(piece)?;
@@ -131,11 +137,11 @@ impl Recording {
                 graph.step(number, step, last);
             }
             most = most.max(graph.alive());
-            let end = self.spool.first(piece + 1);
-            let enough = self.spool.limits().window_steps.max(graph.alive() as u64);
-            if end - self.spool.first(first) >= enough || piece + 1 == self.spool.pieces() {
+            let steps = self.spool.first(piece + 1) - self.spool.first(first);
+            let is_worth_it = graph.pending() >= alive + alive / 4 || steps >= self.spool.steps() / WINDOWS;
+            if steps >= self.spool.limits().window_steps && is_worth_it || piece + 1 == self.spool.pieces() {
                 let window = Window { pieces: first..piece + 1, found: graph.collect() };
-                first = piece + 1;
+                (first, alive) = (piece + 1, graph.alive());
                 if windows.send(window).is_err() {
                     return Ok((most, Vec::new()));
                 }
