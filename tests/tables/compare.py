@@ -1,9 +1,10 @@
 """Asks DuckDB and Spark the same questions, and compares the answers: compare.py TABLES QUERIES [SQL of more questions…].
 
-Spark runs in local mode, with one session for all. Exits with 1 if answers differ; prints a line for each question."""
+Spark runs in local mode, with one session for all, or as SPARK_MASTER says (local-cluster[2,1,1024]: two executors with a core each). Exits with 1 if answers differ; prints a line for each question."""
 
 import decimal
 import math
+import os
 import pathlib
 import re
 import sys
@@ -17,7 +18,7 @@ queries = sorted(pathlib.Path(sys.argv[2]).glob("*.sql"))
 names = sorted(folder.name for folder in tables.iterdir() if folder.is_dir() and folder.name[0] not in "._")
 
 spark = (
-    SparkSession.builder.master("local[2]")
+    SparkSession.builder.master(os.environ.get("SPARK_MASTER", "local[2]"))
     .config("spark.ui.enabled", "false")
     .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "4")
