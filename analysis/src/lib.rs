@@ -3,6 +3,7 @@
 mod amount;
 pub mod compare;
 pub mod connectivity;
+pub mod contention;
 pub mod correlation;
 pub mod diff;
 pub mod escape;

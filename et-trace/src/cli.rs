@@ -61,6 +61,7 @@ Examples:
   et-trace report app.ettrace -o report.html   a page with graphs, for a browser
   et-trace text app.ettrace --names app.names  every record, and what its ids mean
   et-trace text app.ettrace --dialect oracle   allocations and frees for an allocator replay
+  et-trace text app.ettrace --dialect tptp     XML for the viewers of Eclipse TPTP
   et-trace validate app.ettrace                check the trace's invariants
   zcat app.trace.gz | et-trace summary -       texts are read as well
   et-trace compare-deaths app.ettrace          compare deaths with those reported by the collector
@@ -246,6 +247,8 @@ enum DialectArg {
     Replayer,
     /// CSV of allocations and frees
     Oracle,
+    /// XML for the viewers of Eclipse TPTP
+    Tptp,
 }
 
 impl From<DialectArg> for Dialect {
@@ -254,6 +257,7 @@ impl From<DialectArg> for Dialect {
             DialectArg::Et => Self::Et,
             DialectArg::Replayer => Self::Replayer,
             DialectArg::Oracle => Self::Oracle,
+            DialectArg::Tptp => Self::Tptp,
         }
     }
 }
@@ -327,6 +331,8 @@ pub(crate) enum CliError {
     Output(#[from] OutputError),
     #[error("{path} is a text: it has no names to write", path = path.display())]
     NoNames { path: PathBuf },
+    #[error("{path} is a text: dialect tptp needs the times and names of a trace written by the runtime", path = path.display())]
+    NoTimes { path: PathBuf },
     #[error("{path} is a text: --json is for traces written by the runtime", path = path.display())]
     NoSizes { path: PathBuf },
     #[error("{path} is a text: only a trace written by the runtime has collector records", path = path.display())]
@@ -545,6 +551,10 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     if args.names.is_some() && matches!(source, Source::Text(_)) {
         return Err(CliError::NoNames { path: input.clone() });
     }
+    let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
+    if dialect == Dialect::Tptp && matches!(source, Source::Text(_)) {
+        return Err(CliError::NoTimes { path: input.clone() });
+    }
     if let (Some(names), Some(output)) = (&args.names, &args.output)
         && std::path::absolute(names).ok() == std::path::absolute(output).ok()
     {
@@ -555,7 +565,6 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let names = args.names.as_deref().map(|path| create(path, Kind::Names, &[input])).transpose()?;
     let taken: Vec<&Path> = std::iter::once(input).chain(&args.names).map(PathBuf::as_path).collect();
     let mut output = args.output.as_deref().map(|path| create(path, Kind::Text, &taken)).transpose()?;
-    let (dialect, reading) = (args.dialect.into(), args.input.reading(args.clock));
     let holders = if args.holders { Holders::Always } else { Holders::default() };
     let written = match &mut output {
         Some(file) => text_writer::write_with(&source, dialect, reading, holders, file),
@@ -564,6 +573,7 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
     let (ending, used) = match written {
         Ok(done) => done,
         Err(TextError::Read(error)) => return Err(error.into()),
+        Err(TextError::NoTrace) => return Err(CliError::NoTimes { path: input.clone() }),
         Err(TextError::Write(source)) => {
             return Err(match &output {
                 Some(file) => file.error(source).into(),

@@ -45,11 +45,14 @@ impl output::Kind for Kind {
 
     fn is_at(self, path: &Path) -> io::Result<bool> {
         let mut start = Vec::new();
-        File::open(path)?.take(64).read_to_end(&mut start)?;
+        File::open(path)?.take(128).read_to_end(&mut start)?;
+        let is_xml = || start.windows(starts::TPTP.len()).any(|text| text == starts::TPTP.as_bytes());
         let starts_with = |text: &str| start.starts_with(text.as_bytes());
         Ok(start.is_empty()
             || match self {
-                Self::Text => starts_with(starts::TEXT) || starts_with(starts::ORACLE),
+                Self::Text => {
+                    starts_with(starts::TEXT) || starts_with(starts::ORACLE) || (starts_with("<?xml") && is_xml())
+                }
                 Self::Names => starts_with(starts::NAMES),
                 // An empty file is nobody's loss.
                 Self::Profile => false,

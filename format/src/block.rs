@@ -39,6 +39,7 @@ pub enum BlockKind {
     DynamicClasses = 10,
     Progress = 11,
     Collector = 12,
+    Monitors = 13,
     End = 15,
 }
 
@@ -46,7 +47,7 @@ impl BlockKind {
     /// The kind with this number.
     pub fn from_u8(number: u8) -> Option<Self> {
         use BlockKind::*;
-        const ALL: [BlockKind; 13] = [
+        const ALL: [BlockKind; 14] = [
             Meta,
             Names,
             Events,
@@ -59,6 +60,7 @@ impl BlockKind {
             DynamicClasses,
             Progress,
             Collector,
+            Monitors,
             End,
         ];
         ALL.into_iter().find(|kind| *kind as u8 == number)

@@ -10,6 +10,7 @@ pub mod event;
 mod fields;
 mod initial;
 mod json;
+mod monitors;
 pub mod packing;
 pub mod progress;
 mod records;
@@ -23,6 +24,7 @@ pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BL
 pub use codec::{BlockPacker, BlockUnpacker, NewBlock, packed_len, write_block};
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 pub use json::{ArrayLayout, End, Jvm, Meta, Packing, Problem, decode_json, encode_json};
+pub use monitors::{MonitorEvent, MonitorPlace, MonitorRecord};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
 
 use progress::RunId;
@@ -30,8 +32,8 @@ use progress::RunId;
 /// First bytes of a trace.
 pub use et_names::TRACE_MAGIC as FILE_MAGIC;
 /// Format version that this crate writes. 2 differs from 1 in that blocks of events may tell when they happened, 3 from 2 in
-/// that an entry may tell that the method was left as well.
-pub const VERSION: u16 = 3;
+/// that an entry may tell that the method was left as well, 4 from 3 in that there may be blocks of monitors.
+pub const VERSION: u16 = 4;
 /// The first of the versions that it reads.
 pub const OLDEST_VERSION: u16 = 1;
 /// Bytes of the file header.

@@ -105,6 +105,11 @@ impl Vm {
         NonNull::new(raw).map(Self)
     }
 
+    /// For functions of C.
+    pub fn raw(self) -> *mut JavaVM {
+        self.0.as_ptr()
+    }
+
     /// An interface of the VM by version; null if it has none.
     pub fn interface(self, version: jint) -> *mut c_void {
         let mut found = std::ptr::null_mut();

@@ -140,6 +140,13 @@ impl Jvmti {
         Ok(self.vec(lines, count))
     }
 
+    /// The line of an instruction of a method, if it is known.
+    pub fn line_at(self, method: MethodId, location: jlong) -> Option<u32> {
+        let lines = self.lines(method).ok().filter(|_| location >= 0)?;
+        let before = lines.iter().filter(|line| line.start <= location);
+        before.max_by_key(|line| line.start).and_then(|line| u32::try_from(line.line).ok())
+    }
+
     /// The instructions of a method.
     pub fn bytecodes(self, method: MethodId) -> Result<Vec<u8>> {
         let (mut count, mut code) = (0, ptr::null_mut());

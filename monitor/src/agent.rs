@@ -14,7 +14,7 @@ use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use crate::filter::Filter;
 use crate::hub::{Hub, Note};
 use crate::jdwp::Jdwp;
-use crate::options::{Debugging, Options};
+use crate::options::{Debugging, FilterOption, Options};
 use crate::start;
 use crate::state::{self, Monitor, say};
 use crate::xml::XmlLog;
@@ -57,9 +57,9 @@ impl Events {
         }
     }
 
-    fn collection(&self, name: &str, what: Happened) {
+    fn collection(&self, what: Happened) {
         if self.monitor.is_live() {
-            profile::collection(self.monitor, name);
+            profile::collection(self.monitor, matches!(what, Happened::GcFinish { .. }));
             if self.monitor.hub.wants(Kinds::COLLECTIONS) {
                 self.monitor.hub.put(Note::Event(Event { time_ns: time::nanos(), what }));
             }
@@ -116,14 +116,14 @@ impl Listener for Events {
 
     fn garbage_collection_start(&self) {
         self.pause_began.store(time::nanos(), Ordering::Relaxed);
-        self.collection("gcStart", Happened::GcStart);
+        self.collection(Happened::GcStart);
     }
 
     fn garbage_collection_finish(&self) {
         let pause_ns = time::nanos().saturating_sub(self.pause_began.load(Ordering::Relaxed));
         self.monitor.hub.collections.fetch_add(1, Ordering::Relaxed);
         self.monitor.hub.pauses_ns.fetch_add(pause_ns, Ordering::Relaxed);
-        self.collection("gcFinish", Happened::GcFinish { pause_ns });
+        self.collection(Happened::GcFinish { pause_ns });
         if self.monitor.hub.wants_collections() {
             self.monitor.hub.put(Note::Collected);
         }
@@ -137,7 +137,11 @@ impl Listener for Events {
 }
 
 fn filter(options: &Options) -> Result<Filter, String> {
-    let Some(path) = &options.filter else { return Ok(Filter::default()) };
+    let path = match &options.filter {
+        None => return Ok(Filter::default()),
+        Some(FilterOption::Lines(lines)) => return Filter::parse(lines).map_err(|error| format!("filter: {error}")),
+        Some(FilterOption::File(path)) => path,
+    };
     let text = std::fs::read_to_string(path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
     Filter::parse(&text).map_err(|error| format!("{}: {error}", path.display()))
 }

@@ -1,11 +1,11 @@
 //! Classes: their names, and whether the filter includes them, which is decided once for each.
 
 use et_jvm::env::{Env, MethodId, Object};
+use et_trcxml::ClassDef;
 
 use crate::filter;
 use crate::state::Monitor;
 use crate::tags::{self, ClassTag};
-use crate::xml::ClassDef;
 
 const STATIC: i32 = et_jvm::jvmti::STATIC;
 
@@ -92,14 +92,7 @@ pub fn place(monitor: &Monitor, env: Env, method: MethodId, location: i64) -> Pl
             class: class.map_or_else(String::new, |class| name(monitor, class)),
             method: jvmti.method_name(method).map_or_else(|_| "?".to_owned(), |member| member.name),
             file: file.map(|file| et_jvm::from_modified_utf8(&file)),
-            line: if location < 0 { -2 } else { line(monitor, method, location).unwrap_or(-1) },
+            line: if location < 0 { -2 } else { jvmti.line_at(method, location).map_or(-1, |line| line as i32) },
         }
     })
-}
-
-/// The line of an instruction.
-pub fn line(monitor: &Monitor, method: MethodId, location: i64) -> Option<i32> {
-    let lines = monitor.jvmti.lines(method).ok()?;
-    let before = lines.iter().filter(|line| line.start <= location);
-    before.max_by_key(|line| line.start).map(|line| line.line)
 }

@@ -112,6 +112,8 @@ pub enum Note {
     Threads(Arc<Line>, Vec<(u32, String)>),
     /// States of all threads.
     States(Vec<ThreadStatus>),
+    /// What was allocated: the data of a chunk.
+    Allocations(Vec<u8>),
     /// A collection is over.
     Collected,
     /// `libjdwp` listens at this port, or why it does not.

@@ -14,6 +14,7 @@
 //! No lock that a callback of a collection takes is held while the VM is called.
 
 mod agent;
+mod allocations;
 mod classes;
 mod discovery;
 mod filter;

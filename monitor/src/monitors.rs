@@ -9,7 +9,7 @@ use et_jvm::jvmti::{EventKind, JvmtiError};
 
 use crate::hub::Note;
 use crate::state::Monitor;
-use crate::xml::Element;
+use crate::xml::XmlLog;
 use crate::{classes, ids, threads, time};
 
 /// What the current thread has begun.
@@ -53,11 +53,9 @@ fn tell(monitor: &Monitor, what: impl FnOnce() -> Happened) {
     }
 }
 
-fn log(monitor: &Monitor, name: &str, thread: u32, object: u64, rest: impl FnOnce(Element) -> Element) {
-    if let Some(xml) = monitor.xml.as_ref().filter(|_| thread != 0 && object != 0) {
-        let element = Element::new(name).number("threadIdRef", thread).time(time::now()).number("objIdRef", object);
-        xml.put(&rest(element).end());
-    }
+/// The log, if there is one and it has numbers for both.
+fn log(monitor: &Monitor, thread: u32, object: u64) -> Option<&XmlLog> {
+    monitor.xml.as_ref().filter(|_| thread != 0 && object != 0)
 }
 
 /// The current thread wants a monitor that another has.
@@ -80,7 +78,9 @@ pub fn contended_enter(monitor: &Monitor, env: Env, thread: Object, object: Obje
         thread,
         owner: owner.unwrap_or(0),
     });
-    log(monitor, "monContendedEnter", thread, id, |element| element.maybe("threadOwner", owner));
+    if let Some(xml) = log(monitor, thread, id) {
+        xml.put(&et_trcxml::contended_enter(thread, time::now(), id, owner));
+    }
 }
 
 /// It has got it.
@@ -95,19 +95,24 @@ pub fn contended_entered(monitor: &Monitor, env: Env, thread: Object, object: Ob
         owner: begun.map_or(0, |begun| begun.owner),
         waited_ns: begun.map_or(0, |begun| now.duration_since(begun.since).as_nanos() as u64),
     });
-    log(monitor, "monContendedEntered", thread, id, |element| element);
+    if let Some(xml) = log(monitor, thread, id) {
+        xml.put(&et_trcxml::contended_entered(thread, time::now(), id));
+    }
 }
 
 /// The current thread is about to wait; 0: without a limit.
 pub fn wait(monitor: &Monitor, env: Env, thread: Object, object: Object, timeout: i64) {
     let (thread, id) = begin(monitor, env, thread, object);
+    let timeout_ms = timeout.max(0) as u64;
     tell(monitor, || Happened::Wait {
         monitor: id,
         class: classes::name_of_object(monitor, env, object),
         thread,
-        timeout_ms: timeout.max(0) as u64,
+        timeout_ms,
     });
-    log(monitor, "monWait", thread, id, |element| element.number("timeout", timeout));
+    if let Some(xml) = log(monitor, thread, id) {
+        xml.put(&et_trcxml::wait(thread, time::now(), id, timeout_ms));
+    }
     WAITS.set(Some(Begun { since: Instant::now(), thread, monitor: id, owner: 0 }));
 }
 
@@ -124,5 +129,7 @@ pub fn waited(monitor: &Monitor, env: Env, thread: Object, object: Object, is_ti
         waited_ns: waited.as_nanos() as u64,
         timed_out: is_timed_out,
     });
-    log(monitor, "monWaited", thread, id, |element| element.number("timeout", waited.as_millis()));
+    if let Some(xml) = log(monitor, thread, id) {
+        xml.put(&et_trcxml::waited(thread, time::now(), id, waited.as_millis() as u64));
+    }
 }

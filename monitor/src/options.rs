@@ -16,9 +16,48 @@ pub enum Debugging {
     Wait,
 }
 
+/// Which classes' objects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilterOption {
+    /// A filter file.
+    File(PathBuf),
+    /// Its lines, with `;` between them.
+    Lines(String),
+}
+
+impl FilterOption {
+    /// What has a mode in it is no name of a file.
+    fn read(value: &str) -> Self {
+        let has_mode = |line: &str| line.trim_end().ends_with("INCLUDE") || line.trim_end().ends_with("EXCLUDE");
+        if value.split(';').any(has_mode) { Self::Lines(value.replace(';', "\n")) } else { Self::File(value.into()) }
+    }
+}
+
+/// The parts between commas; `\\,` is a comma within one.
+fn parts(text: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        let escaped =
+            (character == '\\').then(|| characters.clone().next()).flatten().filter(|next| ",\\".contains(*next));
+        let last = parts.len() - 1;
+        match escaped {
+            Some(escaped) => {
+                characters.next();
+                parts[last].push(escaped);
+            }
+            None if character == ',' => parts.push(String::new()),
+            None => parts[last].push(character),
+        }
+    }
+    parts
+}
+
 /// See the module; [`docs/monitor-agent.md`] has the table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
+    /// Nobody can connect: the agent only writes its log.
+    pub is_deaf: bool,
     /// A port of loopback's; none: the first that is free of the ranges.
     pub port: Option<u16>,
     /// Whoever connects is trusted as if it had the token.
@@ -34,7 +73,7 @@ pub struct Options {
     /// Allocations and deaths go to the log.
     pub heap: bool,
     /// Which classes' objects.
-    pub filter: Option<PathBuf>,
+    pub filter: Option<FilterOption>,
     /// The references between all objects go to the log when the program ends.
     pub dumps_at_end: bool,
 }
@@ -43,7 +82,7 @@ pub struct Options {
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub enum OptionError {
-    #[error("unknown option {0}: there are port, trust, quiet, name, debug, xml, heap, filter and dump")]
+    #[error("unknown option {0}: there are listen, port, trust, quiet, name, debug, xml, heap, filter and dump")]
     Unknown(String),
     #[error("option {name} cannot be {value}: it is {expected}")]
     Value { name: String, value: String, expected: &'static str },
@@ -51,14 +90,17 @@ pub enum OptionError {
     NeedsXml(&'static str),
     #[error("option filter has no effect without heap=on")]
     NeedsHeap,
+    #[error("option listen=off needs a log: xml=FILE")]
+    NeedsLog,
 }
 
 impl Options {
     /// Reads what stands behind the `=`.
     pub fn parse(text: &str) -> Result<Self, OptionError> {
         let mut options = Self::default();
-        for part in text.split(',').filter(|part| !part.is_empty()) {
-            let (name, value) = part.split_once('=').unwrap_or((part, ""));
+        let parts = parts(text);
+        for part in parts.iter().filter(|part| !part.is_empty()) {
+            let (name, value) = part.split_once('=').unwrap_or((part.as_str(), ""));
             let wrong = |expected: &'static str| OptionError::Value {
                 name: name.to_owned(),
                 value: if value.is_empty() { "empty".to_owned() } else { value.to_owned() },
@@ -71,6 +113,7 @@ impl Options {
             };
             let file = || if value.is_empty() { Err(wrong("a file")) } else { Ok(Some(PathBuf::from(value))) };
             match name {
+                "listen" => options.is_deaf = !switch()?,
                 "port" => options.port = Some(value.parse().map_err(|_| wrong("a port: 0 to 65535"))?),
                 "trust" => {
                     options.trusts_all = match value {
@@ -92,7 +135,8 @@ impl Options {
                 }
                 "xml" => options.xml = file()?,
                 "heap" => options.heap = switch()?,
-                "filter" => options.filter = file()?,
+                "filter" if value.is_empty() => return Err(wrong("a file, or lines with ; between them")),
+                "filter" => options.filter = Some(FilterOption::read(value)),
                 "dump" => {
                     options.dumps_at_end = match value {
                         "end" => true,
@@ -102,6 +146,9 @@ impl Options {
                 }
                 _ => return Err(OptionError::Unknown(name.to_owned())),
             }
+        }
+        if options.is_deaf && options.xml.is_none() {
+            return Err(OptionError::NeedsLog);
         }
         if options.xml.is_none() {
             for (is_given, name) in [(options.heap, "heap"), (options.dumps_at_end, "dump")] {
@@ -123,12 +170,12 @@ mod tests {
 
     #[test]
     fn all_options_are_read() {
-        let all =
-            "port=8601,trust=all,quiet=on,name=The shop,debug=wait,xml=run-%p.trcxml,heap=on,filter=f.txt,dump=end";
+        let all = "listen=on,port=8601,trust=all,quiet=on,name=The shop,debug=wait,xml=run-%p.trcxml,heap=on,filter=f.txt,dump=end";
         let options = Options::parse(all).unwrap();
         assert_eq!(
             options,
             Options {
+                is_deaf: false,
                 port: Some(8601),
                 trusts_all: true,
                 is_quiet: true,
@@ -136,11 +183,20 @@ mod tests {
                 debugging: Debugging::Wait,
                 xml: Some("run-%p.trcxml".into()),
                 heap: true,
-                filter: Some("f.txt".into()),
+                filter: Some(FilterOption::File("f.txt".into())),
                 dumps_at_end: true,
             }
         );
         assert_eq!(Options::parse(""), Ok(Options::default()));
+    }
+
+    #[test]
+    fn commas_and_lines_may_be_in_values() {
+        let options = Options::parse("listen=off,xml=a\\,b\\\\c\\d,heap=on,filter=a.* INCLUDE; * * EXCLUDE").unwrap();
+        assert_eq!(options.xml, Some("a,b\\c\\d".into()));
+        assert_eq!(options.filter, Some(FilterOption::Lines("a.* INCLUDE\n * * EXCLUDE".into())));
+        assert!(options.is_deaf);
+        assert_eq!(Options::parse("listen=off").unwrap_err().to_string(), "option listen=off needs a log: xml=FILE");
     }
 
     #[test]
@@ -150,6 +206,6 @@ mod tests {
         assert_eq!(said("debug"), "option debug cannot be empty: it is off, on or wait");
         assert_eq!(said("heap=on"), "option heap has no effect without xml=FILE");
         assert_eq!(said("xml=a,filter=b"), "option filter has no effect without heap=on");
-        assert!(said("prot=1").starts_with("unknown option prot: there are port, "));
+        assert!(said("prot=1").starts_with("unknown option prot: there are listen, port, "));
     }
 }

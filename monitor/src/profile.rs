@@ -8,9 +8,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use et_jvm::env::{Env, MethodId, Object};
 use et_jvm::jvmti::{EventKind, JvmtiError};
 use et_jvm::profiling::RawFrame;
+use et_trcxml::ObjectAlloc;
 
 use crate::state::{Monitor, say};
-use crate::xml::{Element, XmlLog};
+use crate::xml::XmlLog;
 use crate::{classes, ids, tags, threads, time};
 
 static IS_ON: AtomicBool = AtomicBool::new(false);
@@ -68,8 +69,7 @@ pub fn allocated(monitor: &Monitor, env: Env, object: Object, class: Object, siz
             _ => None,
         };
         let method = frame.map(|frame| method_of(monitor, xml, env, MethodId(frame.method)));
-        let line = frame.filter(|frame| frame.location >= 0);
-        let line = line.and_then(|frame| classes::line(monitor, MethodId(frame.method), frame.location));
+        let line = frame.and_then(|frame| monitor.jvmti.line_at(MethodId(frame.method), frame.location));
         let _one = tags::tagging();
         // Java code may have got hold of it before, and entered its monitor.
         if ids::known(monitor, object) != 0 {
@@ -77,16 +77,8 @@ pub fn allocated(monitor: &Monitor, env: Env, object: Object, class: Object, siz
         }
         let id = tags::fresh();
         let is_array = monitor.jvmti.class_signature(class).is_ok_and(|name| name.starts_with('['));
-        let element = Element::new("objAlloc")
-            .maybe("threadIdRef", thread)
-            .time(time::now())
-            .number("objId", id)
-            .number("size", size)
-            .number("isArray", is_array)
-            .number("classIdRef", tag.id)
-            .maybe("methodIdRef", method)
-            .maybe("lineNumber", line);
-        xml.put(&element.end());
+        let (at, size, class) = (time::now(), Some(size), tag.id);
+        xml.put(&ObjectAlloc { thread, at, object: id, size, is_array, class, method, line }.element());
         let _ = monitor.jvmti.set_tag(object, id as i64);
     });
     if xml.is_full()
@@ -116,13 +108,14 @@ fn method_of(monitor: &Monitor, xml: &XmlLog, env: Env, method: MethodId) -> u64
 /// An object that had a tag is gone. Inside a collection's pause, or soon after.
 pub fn freed(monitor: &Monitor, tag: i64) {
     if let Some(xml) = &monitor.xml {
-        xml.put(&Element::new("objFree").number("objIdRef", tags::of_tag(tag)).time(time::now()).end());
+        xml.put(&et_trcxml::object_free(tags::of_tag(tag), time::now()));
     }
 }
 
-/// A collection starts, or is over. Inside its pause.
-pub fn collection(monitor: &Monitor, name: &str) {
+/// A collection starts, or is over. Inside its pause, in which nothing can be asked.
+pub fn collection(monitor: &Monitor, is_over: bool) {
     if let Some(xml) = &monitor.xml {
-        xml.put(&Element::new(name).time(time::now()).end());
+        let at = time::now();
+        xml.put(&if is_over { et_trcxml::gc_finish(at, None) } else { et_trcxml::gc_start(at) });
     }
 }

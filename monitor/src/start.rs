@@ -1,5 +1,6 @@
 //! The VM is up, and the VM goes down.
 
+use std::net::TcpListener;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -42,11 +43,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     let _ = monitor.vm_name.set(format!("{name} v{version}"));
     let command = jvmti.system_property(c"sun.java.command").unwrap_or_default();
     monitor.set_name(monitor.options.name.clone().unwrap_or_else(|| program_name(&command)));
-    let listener = serve::listen(monitor.options.port).map_err(|error| match monitor.options.port {
-        Some(port) => format!("cannot listen on 127.0.0.1:{port}: {error}"),
-        None => format!("cannot listen on 127.0.0.1: {error}"),
-    })?;
-    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    let listener = if monitor.options.is_deaf { None } else { Some(listen(monitor.options.port)?) };
     let token = discovery::new_token().map_err(|error| format!("cannot read /dev/urandom: {error}"))?;
     if let Some(xml) = &monitor.xml {
         let options = std::env::var("JAVA_TOOL_OPTIONS").unwrap_or_default();
@@ -56,6 +53,9 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     monitor.set_live(true);
     programs::find(monitor, env);
     events(monitor, env)?;
+    let Some((listener, port)) = listener else {
+        return serve::start(monitor, None, token, false).map_err(|error| format!("cannot start a thread: {error}"));
+    };
     let waits = monitor.options.debugging == Debugging::Wait;
     let entry = Entry {
         port,
@@ -64,7 +64,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
         java: jvmti.system_property(c"java.version").unwrap_or_default(),
         is_debuggable: monitor.jdwp.is_some(),
     };
-    serve::start(monitor, listener, token, waits).map_err(|error| format!("cannot start a thread: {error}"))?;
+    serve::start(monitor, Some(listener), token, waits).map_err(|error| format!("cannot start a thread: {error}"))?;
     let folder = discovery::folder();
     match Published::new(&folder, &entry) {
         Ok(published) => *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(published),
@@ -78,6 +78,16 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
         wait(monitor);
     }
     Ok(())
+}
+
+/// Where monitors connect.
+fn listen(port: Option<u16>) -> Result<(TcpListener, u16), String> {
+    let listener = serve::listen(port).map_err(|error| match port {
+        Some(port) => format!("cannot listen on 127.0.0.1:{port}: {error}"),
+        None => format!("cannot listen on 127.0.0.1: {error}"),
+    })?;
+    let port = listener.local_addr().map_err(|error| error.to_string())?.port();
+    Ok((listener, port))
 }
 
 /// The program's main class, or its jar.

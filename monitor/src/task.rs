@@ -20,6 +20,8 @@ pub enum Task {
     Segments { to: Vec<(Ticket, bool)>, native: Vec<Ticket> },
     /// The reference graph; ids are kept.
     Graph(Asker, bool),
+    /// What was allocated, in so many rows.
+    Allocations(u32),
     /// A chunk for the program's handlers.
     Program(Asker, Chunk),
     /// A monitor has said HELO.

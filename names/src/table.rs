@@ -399,6 +399,13 @@ impl NamesTable {
         SiteId(self.artifact.base + index)
     }
 
+    /// `java.util.HashMap.put`, for people, of the method at `index`.
+    pub fn method_text(&self, index: u32) -> Option<String> {
+        let method = self.methods.get(index as usize)?;
+        let class = self.str(self.classes.get(method.class as usize)?.name).replace('/', ".");
+        Some(format!("{class}.{}", self.str(method.name)))
+    }
+
     /// Indexes of the methods of the class at `index`.
     pub fn methods_of(&self, index: u32) -> std::ops::Range<usize> {
         let next = self.classes.get(index as usize + 1).map_or(self.methods.len(), |class| class.first_method as usize);

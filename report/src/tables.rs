@@ -1,5 +1,7 @@
 //! All tables of a report.
 
+mod monitors;
+
 use et_analysis::report::{LifeLine, Page, Report};
 use et_analysis::summary::{Amount, Origin};
 
@@ -14,6 +16,9 @@ pub fn tables(report: &Report) -> Vec<Table> {
         tables.push(exceptions(report));
     }
     tables.extend([threads(report), gcs(report)]);
+    if let Some(contention) = &report.summary.contention {
+        tables.extend(monitors::tables(contention));
+    }
     tables
 }
 

@@ -118,6 +118,7 @@ struct Found {
     lost: Lost,
     warnings: Vec<String>,
     has_collections: bool,
+    has_monitors: bool,
     has_exceptions: bool,
 }
 
@@ -177,6 +178,9 @@ fn fill(
     }
     if wanted.has(&tables::collections::TABLE) {
         found.has_collections = meanings::collections(book, source).map_err(fail)?;
+    }
+    if wanted.has(&tables::monitors::TABLE) {
+        found.has_monitors = meanings::monitors(book, source).map_err(fail)?;
     }
     if wanted.has(&tables::classes::TABLE) {
         meanings::classes(book, source, &types, &met.classes).map_err(fail)?;
@@ -281,6 +285,16 @@ fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) 
     if !found.has_collections && options.wanted.has(&tables::collections::TABLE) {
         let why = if matches!(source, Source::Text(_)) { "a text has none" } else { "there was none during the run" };
         say(&["collections"], why);
+    }
+    if !found.has_monitors && options.wanted.has(&tables::monitors::TABLE) {
+        let is_on =
+            |trace: &et_trace::Trace| trace.file.meta().options.get("monitors").is_some_and(|value| value == "on");
+        let why = match source {
+            Source::Text(_) => "a text has none",
+            Source::Trace(trace) if is_on(trace) => "no thread had to wait",
+            Source::Trace(_) => "they were not asked for (-Det.monitors=on)",
+        };
+        say(&["monitors"], why);
     }
     if !source.naming().is_known() {
         say(

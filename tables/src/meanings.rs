@@ -4,6 +4,7 @@ use std::io;
 
 use et_format::{GcRecord, class_flags};
 use et_names::{FieldId, MethodId, SiteId};
+use et_trace::blocked::{self, Cause, site};
 use et_trace::model::{ContextId, Contexts};
 use et_trace::record::ThreadId;
 use et_trace::resolve::ExtraField;
@@ -12,7 +13,8 @@ use et_trace::types::{TypeId, Types, for_people};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::{Book, TableWriter};
-use crate::tables::{classes, collections, contexts, fields, methods, sites, threads};
+use crate::row::Word;
+use crate::tables::{classes, collections, contexts, fields, methods, monitors, sites, threads};
 
 /// Threads from here up are stacks of virtual threads.
 const FIRST_VIRTUAL: u32 = 1 << 31;
@@ -209,6 +211,33 @@ pub fn collections(book: &mut Book, source: &Source) -> io::Result<bool> {
             pause_nanos: gc.finish_nanos.saturating_sub(gc.start_nanos).cast_signed(),
             heap_used_bytes: known(gc.heap_used),
             heap_committed_bytes: known(gc.heap_committed),
+        });
+    }
+    writer.finish();
+    Ok(!all.is_empty())
+}
+
+/// Contention and waits; says whether there are any.
+pub fn monitors(book: &mut Book, source: &Source) -> io::Result<bool> {
+    let mut writer: TableWriter<monitors::Rows> = book.table()?;
+    let all = source.trace().map(|trace| blocked::all(&trace.monitors).all).unwrap_or_default();
+    for (number, blocked) in (0..).zip(&all) {
+        let (kind, owner, wait) = match blocked.cause {
+            Cause::Contention { owner } => ("contended", Some(owner).filter(|owner| *owner != 0), None),
+            Cause::Wait { timeout_millis, is_timed_out } => ("wait", None, Some((timeout_millis, is_timed_out))),
+        };
+        writer.push(monitors::Row {
+            number,
+            kind: Word(kind),
+            thread: blocked.thread.into(),
+            owner: owner.map(i64::from),
+            object: blocked.object.0.into(),
+            class: for_people(&blocked.place.monitor_class),
+            site: site(&blocked.place),
+            begin_nanos: blocked.begin_nanos.cast_signed(),
+            end_nanos: blocked.end_nanos.map(u64::cast_signed),
+            timeout_millis: wait.map(|(millis, _)| millis.cast_signed()),
+            is_timed_out: wait.filter(|_| blocked.end_nanos.is_some()).map(|(_, is_timed_out)| is_timed_out),
         });
     }
     writer.finish();

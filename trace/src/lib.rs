@@ -23,6 +23,7 @@
 pub mod file;
 
 pub mod batch;
+pub mod blocked;
 pub mod classes;
 mod dynamic;
 pub mod lifetimes;

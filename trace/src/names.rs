@@ -316,13 +316,8 @@ impl Names {
 
     /// `java.util.HashMap.put` for people; `method 12` if the id is not known.
     pub fn method_text(&self, id: MethodId) -> String {
-        match self.method(id) {
-            Some((table, method)) => {
-                let class = table.str(table.classes[method.class as usize].name).replace('/', ".");
-                format!("{class}.{}", table.str(method.name))
-            }
-            None => format!("method {:x}", id.0),
-        }
+        let text = self.find_method(id).and_then(|(table, index)| table.names.method_text(index as u32));
+        text.unwrap_or_else(|| format!("method {:x}", id.0))
     }
 
     /// `java.util.HashMap.put:123` for people.

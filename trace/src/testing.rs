@@ -6,8 +6,8 @@ use et_format::event::{Event, ObjectHash, Ticket, encode};
 use et_format::progress::{Progress, RunId};
 use et_format::{
     ArrayLayout, BlockKind, BlockPacker, ClassRecord, Codec, End, GcRecord, InitialFrame, InitialObject,
-    InitialReferences, Jvm, Meta, NewBlock, Problem, ThreadRecord, Wall, encode_json, file_header, thread_flags,
-    write_block,
+    InitialReferences, Jvm, Meta, MonitorRecord, NewBlock, Problem, ThreadRecord, Wall, encode_json, file_header,
+    thread_flags, write_block,
 };
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames,
@@ -160,6 +160,14 @@ impl TraceBuilder {
         let mut raw = Vec::new();
         record.encode(&mut raw);
         self.block(BlockKind::Gcs, 0, Ticket(0), &raw);
+        self
+    }
+
+    /// A `Monitors` block.
+    pub fn monitors(&mut self, records: &[MonitorRecord]) -> &mut Self {
+        let mut raw = Vec::new();
+        records.iter().for_each(|record| record.encode(&mut raw));
+        self.block(BlockKind::Monitors, 0, Ticket(0), &raw);
         self
     }
 

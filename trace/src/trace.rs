@@ -8,7 +8,8 @@ use et_format::dynamic::DynamicClass;
 use et_format::event::{ObjectHash, Ticket};
 use et_format::progress::OVERFLOWS;
 use et_format::{
-    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, Problem, ThreadRecord, thread_flags,
+    BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, MonitorRecord, Problem, ThreadRecord,
+    thread_flags,
 };
 use et_names::{EventSet, MethodId, NamesTable};
 use rustc_hash::FxHashMap;
@@ -60,6 +61,8 @@ pub struct Trace {
     /// In order of their indexes.
     pub threads: Vec<Thread>,
     pub gcs: Vec<GcRecord>,
+    /// In order of their tickets; none without `monitors=on`.
+    pub monitors: Vec<MonitorRecord>,
     pub problems: Vec<Problem>,
     /// What all classes of the run have hooks for.
     pub events: EventSet,
@@ -91,6 +94,9 @@ impl Trace {
         names.set_origins(&origins);
         let threads = threads(all(&file, BlockKind::Threads, ThreadRecord::decode_block)?, &file, &names, &types);
         let gcs = all(&file, BlockKind::Gcs, GcRecord::decode_block)?;
+        let mut monitors = all(&file, BlockKind::Monitors, MonitorRecord::decode_block)?;
+        // Threads put them as they come to it.
+        monitors.sort_by_key(|record| record.ticket);
         let mut problems = file.problems()?;
         // At a proper end the runtime says it itself.
         let overflows = file.last_known().map_or(0, |progress| progress.overflows);
@@ -98,7 +104,7 @@ impl Trace {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
-        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, problems, events })
+        Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, events })
     }
 
     /// Calls `visit` for each initial object.

@@ -14,6 +14,9 @@ impl Summary {
         self.shortfalls.truncate(top);
         self.not_instrumented.top.truncate(top);
         cut_packages(&mut self.packages, top);
+        if let Some(contention) = &mut self.contention {
+            contention.cut(top);
+        }
         if let Some(lifetimes) = &mut self.lifetimes {
             lifetimes.classes.truncate(top);
             lifetimes.sites.truncate(top);

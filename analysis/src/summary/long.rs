@@ -17,6 +17,9 @@ pub fn render_long(summary: &Summary) -> String {
     lifetimes(&mut out, summary);
     threads(&mut out, summary);
     collections(&mut out, summary);
+    if let Some(contention) = &summary.contention {
+        contention.render(&mut out);
+    }
     not_seen(&mut out, summary);
     records(&mut out, summary);
     out

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 pub use crate::amount::Amount;
+use crate::contention::{Contention, contention};
 
 use et_names::SiteId;
 use rustc_hash::{FxHashMap, FxHashSet};
@@ -264,6 +265,9 @@ pub struct Summary {
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
+    /// Of runs with `monitors=on`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
     /// What became of classes defined at run time; `None` if they were not looked at. Last known if the trace is
     /// cut off.
     pub dynamic: Option<DynamicCounts>,
@@ -461,6 +465,7 @@ fn add_trace(
             heap_committed_bytes: gc.heap_committed,
         })
         .collect();
+    summary.contention = contention(trace, top);
     summary.dynamic = end.and_then(|end| end.dynamic).or(last.and_then(|last| last.dynamic));
     summary.not_instrumented = not_instrumented(trace, by_type, top);
     summary.problems.clone_from(&trace.problems);

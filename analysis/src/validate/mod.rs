@@ -2,6 +2,7 @@
 //! its own: nothing that the resolver believes is taken over.
 
 mod checker;
+mod monitors;
 mod objects;
 #[cfg(test)]
 mod tests;
@@ -98,6 +99,7 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
             "{records} of methods, sites and classes whose names were not in the trace yet when it was cut off"
         ));
     }
+    monitors::check(trace, |violation| report.add(violation));
     for overlap in trace.names.overlaps() {
         report.add(format!(
             "artifacts {} and {} use the same ids: instrument one of them again with another --id-base",

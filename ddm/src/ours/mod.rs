@@ -22,11 +22,13 @@ mod allocations;
 mod answers;
 mod events;
 mod memory;
+mod source;
 
 pub use allocations::{Allocations, Site};
 pub use answers::{ClassInfo, Instance, Instances, MonitorUsage, ObjectInfo, ThreadInfo};
 pub use events::{Event, Events, Happened};
 pub use memory::{Histogram, HistogramRow, Memory, MemoryInfo};
+pub use source::{AllocationSource, Put, TAKE_SOURCE, TakeSource};
 
 use crate::chunk::ChunkType;
 

@@ -38,6 +38,8 @@ pub struct Follows {
     pub threads: bool,
     /// When states of threads are due again, and the interval.
     pub states: Option<(Instant, Duration)>,
+    /// How often it wants to know what is allocated, and the most rows.
+    pub allocations: Option<(Duration, u32)>,
     pub heap_info: When,
     pub segments: Walk,
     pub objects: bool,

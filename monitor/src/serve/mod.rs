@@ -34,7 +34,8 @@ const IDLE: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 struct Server {
     monitor: &'static Monitor,
-    listener: TcpListener,
+    /// None: nobody can connect.
+    listener: Option<TcpListener>,
     token: String,
     connections: Vec<Connection>,
     next_line: u64,
@@ -43,6 +44,10 @@ struct Server {
     states_asked: bool,
     /// Contention and waits are told of.
     tells_monitors: bool,
+    /// What is allocated is counted, and told again then.
+    allocations_due: Option<Instant>,
+    /// A task that asks for that is under way.
+    allocations_asked: bool,
     /// The program waits for a debugger.
     waits: bool,
     has_ended: bool,
@@ -64,7 +69,7 @@ struct Flags {
 }
 
 /// Starts the thread.
-pub fn start(monitor: &'static Monitor, listener: TcpListener, token: String, waits: bool) -> io::Result<()> {
+pub fn start(monitor: &'static Monitor, listener: Option<TcpListener>, token: String, waits: bool) -> io::Result<()> {
     let mut server = Server {
         monitor,
         listener,
@@ -74,6 +79,8 @@ pub fn start(monitor: &'static Monitor, listener: TcpListener, token: String, wa
         debugger: None,
         states_asked: false,
         tells_monitors: false,
+        allocations_due: None,
+        allocations_asked: false,
         waits,
         has_ended: false,
     };
@@ -132,10 +139,8 @@ impl Server {
     }
 
     fn wait(&self) -> io::Result<Ready> {
-        let mut descriptors = vec![
-            PollFd::from_borrowed_fd(self.monitor.hub.descriptor(), PollFlags::IN),
-            PollFd::new(&self.listener, PollFlags::IN),
-        ];
+        let mut descriptors = vec![PollFd::from_borrowed_fd(self.monitor.hub.descriptor(), PollFlags::IN)];
+        descriptors.extend(self.listener.iter().map(|listener| PollFd::new(listener, PollFlags::IN)));
         let is_full = self.debugger.as_ref().is_some_and(Debugger::is_full);
         for connection in &self.connections {
             let is_debuggers = self.debugger.as_ref().is_some_and(|debugger| debugger.owner == connection.line.id);
@@ -163,7 +168,7 @@ impl Server {
             Flags { reads: found.intersects(PollFlags::IN | broken), writes: found.contains(PollFlags::OUT) }
         };
         let mut found = descriptors[1..].iter().map(flags);
-        let listener = found.next().unwrap_or_default().reads;
+        let listener = self.listener.is_some() && found.next().unwrap_or_default().reads;
         let connections = found.by_ref().take(self.connections.len()).collect();
         Ok(Ready { listener, connections, debugger: found.next().unwrap_or_default() })
     }
@@ -174,11 +179,12 @@ impl Server {
         let states = self.connections.iter().filter_map(|it| it.follows.states).map(|(due, _)| due);
         let states = if self.states_asked { None } else { states.min() };
         let idle = if self.connections.is_empty() && self.monitor.xml.is_none() { IDLE } else { TICK };
-        states.map_or(idle, |due| due.saturating_duration_since(now).min(idle))
+        let allocations = self.allocations_due.filter(|_| !self.allocations_asked);
+        states.into_iter().chain(allocations).min().map_or(idle, |due| due.saturating_duration_since(now).min(idle))
     }
 
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.listener.accept() {
+        while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
             let now = Instant::now();
             if self.connections.len() >= MOST_CONNECTIONS {
                 let silent = |connection: &Connection| connection.silent_for(now).is_some_and(|time| time > GRACE);
@@ -231,6 +237,11 @@ impl Server {
         if !self.states_asked && self.connections.iter().any(is_due) {
             self.states_asked = true;
             self.monitor.task(Task::States);
+        }
+        if !self.allocations_asked && self.allocations_due.is_some_and(|due| due <= now) {
+            self.allocations_asked = true;
+            let rows = self.connections.iter().filter_map(|it| it.follows.allocations).map(|(_, rows)| rows).max();
+            self.monitor.task(Task::Allocations(rows.unwrap_or(0)));
         }
         if let Some(xml) = &self.monitor.xml
             && let Some(why) = xml.flush()

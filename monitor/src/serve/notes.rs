@@ -68,6 +68,7 @@ impl Server {
                 let (now, states) = (Instant::now(), ThreadStatuses { layout: Layout::Of2007, threads });
                 self.connections.iter_mut().for_each(|connection| connection.states(now, &states));
             }
+            Note::Allocations(data) => self.allocations(data),
             Note::Collected => self.collected(),
             Note::Debugger(found) => self.debugger_ready(found),
             Note::Name(name) => {

@@ -11,12 +11,17 @@ use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
 
 use super::Server;
 use super::debugger::Debugger;
+use crate::allocations;
 use crate::task::Task;
 
 /// The version of the protocol.
 const VERSION: u32 = 1;
 /// States of threads come no more often than this.
 const LEAST_INTERVAL: Duration = Duration::from_millis(50);
+/// And what is allocated no more often than this.
+const LEAST_ALLOCATIONS: Duration = Duration::from_millis(100);
+/// Rows of a report.
+const MOST_ROWS: u32 = 10_000;
 /// The token.
 const ETKN: ChunkType = ChunkType(*b"ETKN");
 /// How long chunks may be that are not compressed: u4, 0 for no compression.
@@ -138,7 +143,9 @@ impl Server {
                     features::HEAP_DUMP,
                     features::STACKS,
                 ];
-                reply = Some(Message::Features(names.map(str::to_owned).to_vec()).chunk());
+                let mut names = names.map(str::to_owned).to_vec();
+                names.extend(allocations::are_known().then(|| features::ALLOCATIONS.to_owned()));
+                reply = Some(Message::Features(names).chunk());
             }
             Request::DebuggerDetached => {
                 let is_debuggers = self.debugger.as_ref().is_some_and(|debugger| debugger.owner == connection.line.id);
@@ -195,6 +202,11 @@ impl Server {
                 self.update_wanted();
             }
             Request::AreAllocationsKept => reply = Some(Message::KeepsAllocations(false).chunk()),
+            Request::Allocations { interval_ms, rows } if allocations::are_known() => {
+                let interval = Duration::from_millis(interval_ms.into()).max(LEAST_ALLOCATIONS);
+                follows.allocations = (interval_ms > 0).then_some((interval, rows.min(MOST_ROWS)));
+                self.update_wanted();
+            }
             Request::KeepAllocations { .. } | Request::RecentAllocations | Request::Allocations { .. } => {
                 let why = "allocations by site are known of traced programs only";
                 reply = Some(failure(Failure::UNSUPPORTED, why));
@@ -238,10 +250,39 @@ impl Server {
         hub.set_wanted(self.connections.iter().fold(0, all));
         hub.set_wants_threads(self.connections.iter().any(|it| it.follows.threads));
         hub.set_wants_collections(self.connections.iter().any(|it| it.follows.wants_collections()));
-        let monitors = hub.wants(Events::MONITORS);
+        self.update_allocations();
+        let monitors = self.monitor.hub.wants(Events::MONITORS);
         if std::mem::replace(&mut self.tells_monitors, monitors) != monitors {
             self.monitor.task(Task::MonitorEvents(monitors));
         }
+    }
+
+    /// Counting costs a little, so it is done only while somebody looks.
+    fn update_allocations(&mut self) {
+        let wanted =
+            self.connections.iter().filter_map(|it| it.follows.allocations).map(|(interval, _)| interval).min();
+        let was_on = self.allocations_due.is_some();
+        if wanted.is_some() != was_on {
+            allocations::switch(wanted.is_some());
+        }
+        let next = wanted.map(|interval| Instant::now() + interval);
+        // Somebody who comes later does not put it off for others.
+        self.allocations_due = match (self.allocations_due, next) {
+            (Some(due), Some(next)) => Some(due.min(next)),
+            (_, next) => next,
+        };
+    }
+
+    /// A report goes to all who want one; the next is due in a while.
+    pub(super) fn allocations(&mut self, data: Vec<u8>) {
+        self.allocations_asked = false;
+        let chunk = Chunk::new(ChunkType::ETAL, data);
+        let wants = |it: &&mut super::Connection| it.follows.allocations.is_some() && !it.is_slow();
+        for connection in self.connections.iter_mut().filter(wants).filter(|_| !chunk.data.is_empty()) {
+            connection.tell(chunk.clone());
+        }
+        let intervals = self.connections.iter().filter_map(|it| it.follows.allocations).map(|(interval, _)| interval);
+        self.allocations_due = intervals.min().map(|interval| Instant::now() + interval);
     }
 
     fn debugger_packet(&mut self, index: usize, packet: Packet) {

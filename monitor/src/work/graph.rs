@@ -9,12 +9,13 @@ use et_ddm::wire::Writer;
 use et_ddm::{Chunk, ChunkType, Message};
 use et_jvm::env::Env;
 use et_jvm::jvmti::JvmtiError;
+use et_trcxml::Element;
 
 use super::failed;
 use crate::hub::{Asker, Note};
 use crate::state::Monitor;
 use crate::tags::{self, ClassTag};
-use crate::xml::{Element, XmlLog};
+use crate::xml::XmlLog;
 use crate::{classes, time};
 
 const ETRG: ChunkType = ChunkType(*b"ETRG");

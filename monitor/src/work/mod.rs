@@ -13,6 +13,7 @@ use et_jvm::env::Env;
 use et_jvm::jvmti::JvmtiError;
 use et_jvm::threads::agent_thread;
 
+use crate::allocations;
 use crate::heap;
 use crate::hub::Note;
 use crate::programs::{self, Call};
@@ -83,6 +84,9 @@ impl Worker {
                 native.iter().for_each(|ticket| heap::native::send(monitor, ticket.line()));
             }
             Task::Graph(asker, keeps_ids) => graph::send(monitor, env, &asker, keeps_ids),
+            Task::Allocations(rows) => {
+                monitor.hub.put(Note::Allocations(allocations::report(rows).unwrap_or_default()));
+            }
             Task::Program(asker, chunk) => _ = self.handlers.send(Call::Chunk(asker, chunk)),
             Task::Connected => _ = self.handlers.send(Call::Connection(true)),
             Task::Disconnected => _ = self.handlers.send(Call::Connection(false)),

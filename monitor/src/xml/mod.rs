@@ -1,11 +1,10 @@
-//! A log in the trace format of TPTP's viewers; [docs/inside/trcxml.rnc] is its schema.
+//! A log in the trace format of TPTP's viewers; `docs/trcxml.xsd` is its schema.
 //!
 //! Elements are put into a buffer by whichever thread they come from, in one order; the thread that does input and output writes them, ten times
 //! a second, or when there are many. The file always ends with its closing tag, which the next elements overwrite: after `kill -9` it is
 //! well-formed, and what is missing is the last tenth of a second.
 
 mod definitions;
-mod element;
 
 use std::fs::File;
 use std::io;
@@ -14,16 +13,11 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use et_trcxml::{END, START};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-pub use definitions::ClassDef;
-pub use element::Element;
-
-const END: &[u8] = b"</TRACE>\n";
 /// So many bytes are written at once, by the thread that has put the last.
 const MANY: usize = 1 << 20;
-/// What the one trace of a log is called in `traceIdRef`.
-pub const TRACE_ID: &str = "1";
 
 #[derive(Debug, Default)]
 struct Waiting {
@@ -58,10 +52,8 @@ impl XmlLog {
     pub fn create(path: &Path) -> io::Result<Self> {
         let path = PathBuf::from(path.to_string_lossy().replace("%p", &std::process::id().to_string()));
         let file = File::create(&path)?;
-        let start = b"<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n";
-        file.write_all_at(start, 0)?;
-        file.write_all_at(END, start.len() as u64)?;
-        let written = Mutex::new(Written { file, end: start.len() as u64 });
+        file.write_all_at(format!("{START}{END}").as_bytes(), 0)?;
+        let written = Mutex::new(Written { file, end: START.len() as u64 });
         Ok(Self { waiting: Mutex::default(), written, has_failed: AtomicBool::new(false), path })
     }
 
@@ -91,26 +83,46 @@ impl XmlLog {
         }
         let mut bytes = text.into_bytes();
         let length = bytes.len() as u64;
-        bytes.extend_from_slice(END);
-        match written.file.write_all_at(&bytes, written.end) {
-            Ok(()) => {
+        bytes.extend_from_slice(END.as_bytes());
+        let (done, failed) = write_at(&written.file, &bytes, written.end);
+        match failed {
+            None => {
                 written.end += length;
                 None
             }
-            Err(error) => {
+            Some(error) => {
                 self.has_failed.store(true, Ordering::Relaxed);
-                // What is there is made whole again.
+                // Elements that are there are kept, where there is room for the end behind them.
+                let room = done.saturating_sub(END.len()).min(length as usize);
+                let whole = bytes[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+                written.end += whole as u64;
                 let _ = written.file.set_len(written.end);
-                let _ = written.file.write_all_at(END, written.end);
+                let _ = written.file.write_all_at(END.as_bytes(), written.end);
                 Some(format!("cannot write {}: {error}; the log ends here", self.path.display()))
             }
         }
     }
 }
 
+/// Writes as much as goes: how much that was, and why it was not all.
+fn write_at(file: &File, bytes: &[u8], at: u64) -> (usize, Option<io::Error>) {
+    let mut done = 0;
+    while done < bytes.len() {
+        match file.write_at(&bytes[done..], at + done as u64) {
+            Ok(0) => return (done, Some(io::ErrorKind::WriteZero.into())),
+            Ok(count) => done += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return (done, Some(error)),
+        }
+    }
+    (done, None)
+}
+
 #[cfg(test)]
 mod tests {
     use std::fs;
+
+    use et_trcxml::Element;
 
     use super::*;
 

@@ -8,6 +8,7 @@ pub mod contexts;
 pub mod exceptions;
 pub mod fields;
 pub mod methods;
+pub mod monitors;
 pub mod objects;
 pub mod sites;
 pub mod threads;
@@ -17,7 +18,7 @@ pub mod updates;
 use crate::schema::Table;
 
 /// All of them: first what happened, then what its numbers mean.
-pub const ALL: [&Table; 13] = [
+pub const ALL: [&Table; 14] = [
     &objects::TABLE,
     &updates::TABLE,
     &calls::TABLE,
@@ -25,6 +26,7 @@ pub const ALL: [&Table; 13] = [
     &exceptions::TABLE,
     &threads::TABLE,
     &collections::TABLE,
+    &monitors::TABLE,
     &classes::TABLE,
     &methods::TABLE,
     &fields::TABLE,

@@ -12,8 +12,8 @@ use et_format::dynamic::DynamicClass;
 use et_format::event::{self, Event, Ticket};
 use et_format::progress::RunId;
 use et_format::{
-    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, Problem, ThreadRecord, Wall,
-    decode_json,
+    BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, MonitorRecord, Problem,
+    ThreadRecord, Wall, decode_json,
 };
 use et_names::NamesTable;
 use rustc_hash::FxHashSet;
@@ -154,6 +154,7 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
         BlockKind::DynamicClasses => DynamicClass::decode_block(records).is_ok(),
         BlockKind::Threads => ThreadRecord::decode_block(records).is_ok(),
         BlockKind::Gcs => GcRecord::decode_block(records).is_ok(),
+        BlockKind::Monitors => MonitorRecord::decode_block(records).is_ok(),
         BlockKind::InitialObjects => InitialObject::decode_block(records).is_ok(),
         BlockKind::InitialReferences => InitialReferences::decode_block(records).is_ok(),
         // Not kept in journals.
@@ -163,7 +164,10 @@ pub fn is_whole(kind: BlockKind, records: &[u8]) -> bool {
 
 /// Kinds of which the writer puts all waiting records into one block.
 pub fn is_merged(kind: BlockKind) -> bool {
-    matches!(kind, BlockKind::Classes | BlockKind::DynamicClasses | BlockKind::Threads | BlockKind::Gcs)
+    matches!(
+        kind,
+        BlockKind::Classes | BlockKind::DynamicClasses | BlockKind::Threads | BlockKind::Gcs | BlockKind::Monitors
+    )
 }
 
 /// The chunks that are not `written` yet, by thread and in their order; how many could not be read.

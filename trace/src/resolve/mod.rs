@@ -32,7 +32,7 @@ use et_format::{InitialSlot, Wall, class_flags};
 
 use fields::Fields;
 use last_stores::LastStores;
-use object_ids::ObjectIds;
+pub(crate) use object_ids::ObjectIds;
 use recent::Recent;
 use sizes::ArraySizes;
 use thread::{Action, Shared, Subject, ThreadSource};

@@ -10,9 +10,11 @@ pub enum Dialect {
     Replayer,
     /// CSV of allocations and frees.
     Oracle,
+    /// XML for the viewers of TPTP.
+    Tptp,
 }
 
-/// Whether a text has lines on what holds objects although no record says so. Dialect oracle never has.
+/// Whether a text has lines on what holds objects although no record says so. Dialects oracle and tptp never have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Holders {
     /// Where deaths are to be worked out of the text: it has none of its own.

@@ -1,9 +1,11 @@
 //! What texts and names files say at their beginning.
 
-/// How texts begin, but for those of dialect oracle.
+/// How texts begin, but for those of dialects oracle and tptp.
 pub const TEXT: &str = "# Elephant Tracks, dialect ";
 /// How the first line of dialect oracle begins.
 pub const ORACLE: &str = "timestamp,event_type,";
+/// The comment that is the first in a text of dialect tptp. Logs of `libet_monitor.so` have none.
+pub const TPTP: &str = "Elephant Tracks, dialect tptp";
 /// How a names file begins.
 pub const NAMES: &str = "# Elephant Tracks, names";
 /// Follows there if ids are decimal, as they are in a text of dialect `replayer`.

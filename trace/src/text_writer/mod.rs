@@ -2,6 +2,7 @@
 
 mod oracle;
 mod replayer;
+mod tptp;
 mod type_numbers;
 
 use std::io::{self, Write};
@@ -27,6 +28,9 @@ pub enum TextError {
     /// The trace cannot be read.
     #[error(transparent)]
     Read(#[from] SourceError),
+    /// A text has no times, no threads' names and no methods' signatures.
+    #[error("dialect tptp is written of a trace of the runtime only")]
+    NoTrace,
     /// The output cannot be written.
     #[error("cannot write: {0}")]
     Write(#[from] io::Error),
@@ -100,6 +104,7 @@ pub fn write_with<W: Write>(
 ) -> Result<(Ending, Option<NamesUse>), TextError> {
     let mut lines = Lines { out, lines: Vec::with_capacity(FLUSH_AT + 256) };
     let trace = source.trace();
+    let reading = Reading { places: reading.places || dialect == Dialect::Tptp, ..reading };
     let mut used = trace.map(|trace| NamesUse::new(trace, dialect != Dialect::Et));
     // Deaths are to be worked out of a text that has none, if they can be.
     let can_be_known = source.deaths(Deaths::Trace) == Deaths::Trace;
@@ -133,8 +138,25 @@ pub fn write_with<W: Write>(
                 }
             })?
         }
+        Dialect::Tptp => {
+            let trace = trace.ok_or(TextError::NoTrace)?;
+            let mut writer = tptp::Writer::new(trace, numbers);
+            writer.begin(&mut lines.lines);
+            let output = Output { lines: &mut lines, used: &mut used };
+            let ending = each(source, reading, false, output, |out, told, at| {
+                if let Told::Record(record) = told {
+                    writer.push(out, record, at);
+                }
+            })?;
+            writer.end(&mut lines.lines);
+            for comment in closing_comments(source, &ending, source.deaths(reading.deaths)) {
+                lines.lines.extend_from_slice(et_trcxml::comment(&comment).as_bytes());
+            }
+            lines.lines.extend_from_slice(et_trcxml::END.as_bytes());
+            ending
+        }
     };
-    if dialect != Dialect::Oracle {
+    if matches!(dialect, Dialect::Et | Dialect::Replayer) {
         for comment in closing_comments(source, &ending, source.deaths(reading.deaths)) {
             lines.comment(&comment);
         }

@@ -264,3 +264,57 @@ fn comments_of_others_do_not_fill_the_memory() {
     assert!((1..=4 << 20).contains(&kept), "{kept} bytes");
     assert!(ending.warnings.iter().any(|warning| warning.contains("comments are left out")), "{:?}", ending.warnings);
 }
+
+/// What a viewer of TPTP gets of it.
+#[test]
+fn dialect_tptp_defines_before_it_uses() {
+    let mut builder = TraceBuilder::new();
+    let mut item = class("shop/Item", "java/lang/Object", &["<init> ()V", "static <main> ()V"])
+        .with_fields(&["next Lshop/Item;", "static root Lshop/Item;"])
+        .with_sites(&[(1, "Lshop/Item;", 7), (1, "[J", 8)]);
+    item.source_file = "Item.java".into();
+    item.interfaces = vec!["java/lang/Cloneable".into()];
+    builder.names(&table("app", 1, &[item]));
+    builder.class(&ClassRecord {
+        ticket: Ticket(1),
+        class: ObjectHash(10),
+        instance_size: 16,
+        signature: "Lshop/Item;".into(),
+        ..ClassRecord::default()
+    });
+    builder.first_thread(1, "main <&\"> -- \n", Vec::new());
+    let second = |ticket| et_format::ThreadRecord::Start {
+        ticket: Ticket(ticket),
+        thread: 2,
+        object: ObjectHash::NULL,
+        flags: 0,
+        name: "second".into(),
+        frames: Vec::new(),
+    };
+    builder.threads(&[second(3), et_format::ThreadRecord::End { ticket: Ticket(5), thread: 2 }]);
+    builder.initial_objects(&[InitialObject { object: ObjectHash(30), class: ObjectHash(10), size: 16, length: -1 }]);
+    let gc = et_format::GcRecord {
+        start: Ticket(4),
+        finish: Ticket(4),
+        start_nanos: 1_500_000_000,
+        finish_nanos: 1_500_250_000,
+        heap_used: 1 << 20,
+        heap_committed: 8 << 20,
+    };
+    builder.gc(&gc);
+    let wall = |seconds: u64| et_format::Wall { begin: et_format::Nanos(seconds * 1_000_000_000), end: None };
+    let new = |object| Event::New { site: SiteId(1), object: ObjectHash(object), class: ObjectHash(10), known: false };
+    builder.timed_events(1, 2, wall(1), &[Event::Entry { method: MethodId(2) }, new(20)]);
+    builder.timed_events(2, 4, wall(1), &[Event::Entry { method: MethodId(2) }, Event::Exit { method: MethodId(2) }]);
+    builder.timed_events(1, 6, wall(2), &[new(21), Event::Exit { method: MethodId(2) }]);
+    builder.problem("a --> b", 1);
+    let cut = builder.without_end();
+    let source = Source::from(Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap());
+    insta::assert_snapshot!(text(&source, Dialect::Tptp, Deaths::Trace, Holders::default()));
+    // Where it stops is said by what is missing.
+    let cut = TraceFile::from_bytes(cut, None).unwrap();
+    let without = text(&Source::from(Trace::from_file(cut).unwrap()), Dialect::Tptp, Deaths::None, Holders::default());
+    assert!(without.ends_with("-->\n</TRACE>\n") && !without.contains("<traceEnd"), "{without}");
+    let error = write(&TextTrace::from_text("M 1 0 1\n", None).into(), Dialect::Tptp, Reading::default(), Vec::new());
+    assert!(matches!(error, Err(super::TextError::NoTrace)));
+}

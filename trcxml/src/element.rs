@@ -39,7 +39,7 @@ impl Element {
         self
     }
 
-    /// An attribute that may be missing.
+    /// A number that may be missing.
     pub fn maybe(self, name: &str, value: Option<impl Display>) -> Self {
         match value {
             Some(value) => self.number(name, value),
@@ -71,6 +71,24 @@ fn escape(value: &str, out: &mut String) {
     }
 }
 
+/// A line for people, whatever is in it.
+pub fn comment(text: &str) -> String {
+    let mut line = String::from("<!-- ");
+    let mut before = ' ';
+    for character in text.chars() {
+        // Two hyphens would be the end of it.
+        if character == '-' && before == '-' {
+            line.push(' ');
+        }
+        match character {
+            '\0'..='\x1f' | '\u{fffe}' | '\u{ffff}' => line.push('\u{fffd}'),
+            _ => line.push(character),
+        }
+        before = character;
+    }
+    line + " -->\n"
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -84,5 +102,10 @@ mod tests {
         let expected = "<threadStart threadId=\"3\" time=\"1500.000042\" \
             threadName=\"a&lt;b&gt; &amp; &quot;c&quot;&#10;\u{fffd}\u{fffd}ä𝄞\"/>\n";
         assert_eq!(element.end(), expected);
+    }
+
+    #[test]
+    fn comments_end_where_they_should() {
+        assert_eq!(comment("a --> b\n---"), "<!-- a - -> b\u{fffd}- - - -->\n");
     }
 }

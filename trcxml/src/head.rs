@@ -1,0 +1,67 @@
+//! Where a log comes from, and where it ends.
+
+use std::time::Duration;
+
+use crate::Element;
+
+/// What a log begins with.
+pub const START: &str = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<TRACE>\n";
+/// What it ends with.
+pub const END: &str = "</TRACE>\n";
+/// What the one trace of a log is called in `traceIdRef`.
+pub const TRACE_ID: &str = "1";
+
+/// All that comes before the first event.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// Ids that nobody else has, of the machine, the process and the profiler.
+    pub ids: [&'a str; 3],
+    /// The machine's name and address, if they are known.
+    pub host: Option<(&'a str, &'a str)>,
+    /// The program.
+    pub program: &'a str,
+    /// Its process.
+    pub pid: u32,
+    /// What the profiler is called.
+    pub profiler: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// With what options it ran.
+    pub parameters: &'a str,
+    /// When it began.
+    pub at: Duration,
+}
+
+impl Head<'_> {
+    /// The elements.
+    pub fn elements(&self) -> String {
+        let [node, process, agent] = self.ids;
+        let mut element = Element::new("node").text("nodeId", node);
+        if let Some((name, address)) = self.host {
+            element = element.text("hostname", name).text("ipaddress", address);
+        }
+        let mut text = element.number("timezone", 0).time(self.at).end();
+        text += &Element::new("processCreate")
+            .text("processId", process)
+            .text("name", self.program)
+            .number("pid", self.pid)
+            .text("nodeIdRef", node)
+            .time(self.at)
+            .end();
+        text += &Element::new("agentCreate")
+            .text("agentId", agent)
+            .text("version", self.version)
+            .text("processIdRef", process)
+            .text("agentName", self.profiler)
+            .text("agentType", "Profiler")
+            .time(self.at)
+            .text("agentParameters", self.parameters)
+            .end();
+        text + &Element::new("traceStart").text("traceId", TRACE_ID).text("agentIdRef", agent).time(self.at).end()
+    }
+}
+
+/// The program has ended.
+pub fn trace_end(at: Duration) -> String {
+    Element::new("traceEnd").text("traceIdRef", TRACE_ID).time(at).end()
+}

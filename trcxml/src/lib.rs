@@ -1,0 +1,15 @@
+//! The trace format of TPTP's viewers (`docs/trcxml.xsd` is its schema): what each element is called and has. Whoever writes a log keeps
+//! each definition before its first use.
+
+mod definitions;
+mod element;
+mod events;
+mod head;
+
+pub use definitions::{ClassDef, MethodDef, ThreadStart, object_def};
+pub use element::{Element, comment};
+pub use events::{
+    Call, HeapSizes, ObjectAlloc, call, contended_enter, contended_entered, gc_finish, gc_start, object_free,
+    thread_end, wait, waited,
+};
+pub use head::{END, Head, START, TRACE_ID, trace_end};
