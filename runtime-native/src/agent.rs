@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::early::{self, Early};
+use crate::live;
+use crate::monitors;
 use crate::options::{Options, PROPERTY_PREFIX, Sources, Target, VARIABLE};
 use crate::patience::Patience;
 use crate::report::say;
@@ -92,12 +94,18 @@ fn load(vm: Vm, agent: &str) -> Result<(), String> {
     if options.collector.is_some() {
         capabilities.extend([Capability::TagObjects, Capability::ObjectFreeEvents]);
     }
+    if options.monitors {
+        capabilities.extend(monitors::CAPABILITIES);
+    }
     jvmti
         .add_capabilities(&capabilities)
         .and_then(|()| jvmti.listen(&UNTIL_THE_VM_IS_UP))
         .and_then(|()| jvmti.set_event(EventKind::VmInit, true))
         .and_then(|()| jvmti.set_event(EventKind::VmDeath, true))
         .map_err(|error| error.to_string())?;
+    if let Some(wanted) = &options.live {
+        live::load(vm, wanted)?;
+    }
     // At last: what fails before leaves no empty file behind.
     let patience = Arc::new(Patience::new(options.patience));
     let sink = try_sink(&options, &patience)?;

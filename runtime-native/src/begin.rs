@@ -7,7 +7,7 @@ use thiserror::Error;
 
 use crate::buffers::BufferError;
 use crate::tracer::Tracer;
-use crate::{compiled, heap};
+use crate::{compiled, heap, monitors};
 
 /// Why a run is not traced.
 #[derive(Debug, Error)]
@@ -69,7 +69,10 @@ pub fn record_what_exists(
             .queue
             .problem("objects that existed at the start and share their id with another", found.shared_ids as u64);
     }
-    for kind in EVENTS {
+    if tracer.tells_monitors {
+        monitors::prepare(env);
+    }
+    for kind in events(tracer) {
         jvmti.set_event(kind, true)?;
     }
     if tracer.collector.is_some() {
@@ -102,7 +105,11 @@ pub fn while_others_stand_still(tracer: &Tracer, env: Env, own: &[Global], body:
 }
 
 /// Events that the run needs from here on.
-pub const EVENTS: [EventKind; 6] = [
+pub fn events(tracer: &Tracer) -> impl Iterator<Item = EventKind> {
+    EVENTS.into_iter().chain(monitors::EVENTS.into_iter().filter(|_| tracer.tells_monitors))
+}
+
+const EVENTS: [EventKind; 6] = [
     EventKind::ThreadStart,
     EventKind::ThreadEnd,
     EventKind::ClassFileLoadHook,

@@ -21,10 +21,12 @@ pub mod jni_table;
 pub mod journal;
 pub mod layout;
 pub mod line;
+pub mod live;
 pub mod live_threads;
 #[cfg(all(test, loom))]
 mod loom_models;
 pub mod mirrors;
+pub mod monitors;
 pub mod names;
 pub mod natives;
 pub mod options;

@@ -34,6 +34,11 @@ impl Threads {
         (index, true)
     }
 
+    /// The index of the thread with this object, if it has one.
+    pub fn known(&self, object: u32) -> Option<ThreadIndex> {
+        self.lock().live.get(&object).copied()
+    }
+
     /// The thread with this object has no name yet.
     pub fn is_nameless(&self, object: u32) {
         self.lock().nameless.insert(object);

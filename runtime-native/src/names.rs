@@ -9,6 +9,7 @@ use et_format::BlockKind;
 use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
 use zip::ZipArchive;
 
+use crate::live::rates;
 use crate::pages;
 use crate::queue::Queue;
 use crate::report::say;
@@ -36,7 +37,7 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
     let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new() };
     if let Ok(bytes) = read_at_once(&places.java_home.join(PATH_IN_JDK)) {
         // Unread: it is large, and the ids of JDKs overlap with nobody's.
-        queue.block(BlockKind::Names, bytes);
+        copy(queue, bytes);
     }
     let mut done = HashSet::new();
     let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();
@@ -65,6 +66,13 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
             waiting.extend(jar.class_path);
         }
     }
+}
+
+fn copy(queue: &Queue, bytes: Vec<u8>) {
+    if let Some(rates) = rates::get() {
+        rates.names(&bytes);
+    }
+    queue.block(BlockKind::Names, bytes);
 }
 
 /// A large file.
@@ -144,7 +152,7 @@ impl Tables<'_> {
             }
         }
         self.blocks.push((block, name));
-        self.queue.block(BlockKind::Names, bytes);
+        copy(self.queue, bytes);
     }
 }
 

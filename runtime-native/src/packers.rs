@@ -16,6 +16,7 @@ use et_format::{BlockKind, BlockPacker, Codec, NewBlock, Packing};
 use crate::buffers::Buffers;
 use crate::cpu_time;
 use crate::line::Packed;
+use crate::live::rates;
 use crate::pool::FullChunk;
 use crate::queue::{Job, Queue};
 
@@ -207,6 +208,9 @@ fn pack(packer: &mut BlockPacker, buffers: &Buffers, chunk: &FullChunk) -> Packe
     let mut packed = Packed { event_bytes: events.len() as u64, ..Packed::default() };
     if events.is_empty() {
         return packed;
+    }
+    if let Some(rates) = rates::get() {
+        rates.count(&events);
     }
     let first_ticket = match event::decode(&events) {
         Ok(Some((Event::Ticket(ticket), _))) => ticket,

@@ -10,11 +10,12 @@ use std::time::{Duration, Instant};
 use et_format::collector::Collected;
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::Ticket;
-use et_format::{BlockKind, ClassRecord, GcRecord, Problem, ThreadRecord, encode_json};
+use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, ThreadRecord, encode_json};
 use et_names::NamesTable;
 
 use crate::journal::Journal;
 use crate::line::{Done, Line, Packed, Task};
+use crate::live::rates;
 use crate::pool::FullChunk;
 use crate::sync::{Condvar, Mutex, MutexGuard};
 
@@ -43,6 +44,7 @@ struct Waiting {
     classes: Vec<u8>,
     dynamic_classes: Vec<u8>,
     threads: Vec<u8>,
+    monitors: Vec<u8>,
     gcs: Vec<GcRecord>,
     chunks: Line,
     /// Threads that wait for chunks to pack, other than the writer.
@@ -171,12 +173,18 @@ impl Queue {
 
     /// A class record.
     pub fn class(&self, record: &ClassRecord) {
+        if let Some(rates) = rates::get() {
+            rates.class(record);
+        }
         self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
     }
 
     /// The names table of a class made at run time.
     pub fn names(&self, table: &NamesTable) {
         let raw = table.encode();
+        if let Some(rates) = rates::get() {
+            rates.names(&raw);
+        }
         self.add(|waiting| {
             waiting.keep(BlockKind::Names, &raw);
             waiting.names.push(raw);
@@ -191,6 +199,11 @@ impl Queue {
     /// A thread record.
     pub fn thread(&self, record: &ThreadRecord) {
         self.record(BlockKind::Threads, |raw| record.encode(raw), |waiting| &mut waiting.threads);
+    }
+
+    /// A thread wants a monitor, or has waited for one.
+    pub fn monitor(&self, record: &MonitorRecord) {
+        self.record(BlockKind::Monitors, |raw| record.encode(raw), |waiting| &mut waiting.monitors);
     }
 
     /// A collection that has just finished; the writer asks for the use of the heap.
@@ -351,6 +364,7 @@ impl Queue {
                 classes: std::mem::take(&mut waiting.classes),
                 dynamic_classes: std::mem::take(&mut waiting.dynamic_classes),
                 threads: std::mem::take(&mut waiting.threads),
+                monitors: std::mem::take(&mut waiting.monitors),
                 gcs: std::mem::take(&mut waiting.gcs),
                 packed,
                 job: task.map(|task| self.job_of(task)),
@@ -396,6 +410,7 @@ pub struct Work<'a> {
     pub classes: Vec<u8>,
     pub dynamic_classes: Vec<u8>,
     pub threads: Vec<u8>,
+    pub monitors: Vec<u8>,
     pub gcs: Vec<GcRecord>,
     pub packed: Vec<Done>,
     pub job: Option<Job<'a>>,
@@ -409,6 +424,7 @@ impl Work<'_> {
             && self.classes.is_empty()
             && self.dynamic_classes.is_empty()
             && self.threads.is_empty()
+            && self.monitors.is_empty()
             && self.gcs.is_empty()
             && self.packed.is_empty()
             && self.job.is_none()

@@ -18,6 +18,7 @@ use crate::id_supply;
 use crate::ids::{self, Scheme};
 use crate::jni_table;
 use crate::layout;
+use crate::live::rates;
 use crate::mirrors;
 use crate::names::{self, Places};
 use crate::natives::classes;
@@ -117,6 +118,7 @@ pub fn run(
         dynamic,
         early,
         collector,
+        tells_monitors: options.monitors,
         ids,
         start,
         patience,
@@ -143,6 +145,9 @@ pub fn run(
     let hash_shift = proxy.probe_hash_shift(env);
     let scheme = id_supply::begin(tracer, env, options.ids, unique, hash_shift);
     early.publish(env, |class| tracer.id(env, class));
+    if let Some(rates) = rates::get() {
+        rates.layout(&array_layout);
+    }
     let meta = meta(jvmti, options, started, &java_home, scheme, array_layout);
     tracer.queue.block(BlockKind::Meta, encode_json(&meta));
     if let Err(error) = unloading {

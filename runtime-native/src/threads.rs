@@ -41,7 +41,7 @@ pub fn next_chunk(tracer: &Tracer, env: Env, thread: Object, at: usize) -> usize
 }
 
 /// The index of the current thread, which `thread` is the object of.
-fn current(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
+pub fn current(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     match CURRENT.get() {
         0 => register(tracer, env, thread),
         index => ThreadIndex(index),

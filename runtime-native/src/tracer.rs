@@ -92,6 +92,8 @@ pub struct Tracer {
     gc: Mutex<Option<(Ticket, Nanos)>>,
     /// Rewrites classes made at run time; none if that is off.
     pub dynamic: Option<&'static Dynamic>,
+    /// Contention for monitors is told of, and waits.
+    pub tells_monitors: bool,
     /// Is asked which objects it freed; none if that is off.
     pub collector: Option<Collector>,
     /// Says which classes are unloaded; none if the VM does not.
@@ -138,6 +140,7 @@ pub struct Parts {
     pub sink: Sink,
     pub dynamic: Option<&'static Dynamic>,
     pub collector: Option<Collector>,
+    pub tells_monitors: bool,
     pub ids: IdSpace,
     pub start: Instant,
     pub patience: Arc<Patience>,
@@ -192,6 +195,7 @@ impl Tracer {
             dynamic_ids: &parts.early.ids,
             gc: Mutex::new(None),
             dynamic: parts.dynamic,
+            tells_monitors: parts.tells_monitors,
             collector: parts.collector,
             unloading: OnceLock::new(),
             start: parts.start,

@@ -7,7 +7,7 @@ use crate::control::Control;
 use crate::define::define;
 use crate::redefined::redefined;
 use crate::tracer::{self, Tracer};
-use crate::{prepared, threads};
+use crate::{monitors, prepared, threads};
 
 /// A run that is traced, or is about to be.
 #[derive(Debug)]
@@ -53,6 +53,30 @@ impl Listener for Tracing {
 
     fn breakpoint(&self, env: Env, thread: Object, method: MethodId) {
         self.control.method_called(self.tracer, env, thread, method);
+    }
+
+    fn monitor_contended_enter(&self, env: Env, thread: Object, object: Object) {
+        if self.control.is_tracing() {
+            monitors::contended_enter(self.tracer, env, thread, object);
+        }
+    }
+
+    fn monitor_contended_entered(&self, env: Env, thread: Object, object: Object) {
+        if self.control.is_tracing() {
+            monitors::contended_entered(self.tracer, env, thread, object);
+        }
+    }
+
+    fn monitor_wait(&self, env: Env, thread: Object, object: Object, timeout: i64) {
+        if self.control.is_tracing() {
+            monitors::wait(self.tracer, env, thread, object, timeout);
+        }
+    }
+
+    fn monitor_waited(&self, env: Env, thread: Object, object: Object, is_timed_out: bool) {
+        if self.control.is_tracing() {
+            monitors::waited(self.tracer, env, thread, object, is_timed_out);
+        }
     }
 
     fn garbage_collection_start(&self) {

@@ -198,6 +198,7 @@ impl<'a, H: Host> Writer<'a, H> {
             (BlockKind::Classes, work.classes),
             (BlockKind::DynamicClasses, work.dynamic_classes),
             (BlockKind::Threads, work.threads),
+            (BlockKind::Monitors, work.monitors),
         ];
         for (kind, raw) in records {
             if !raw.is_empty() {

@@ -92,7 +92,8 @@ impl Tools {
 
     /// Every file that decides how a rewritten JDK comes out.
     pub fn rewriter_files(&self) -> Vec<PathBuf> {
-        let mut files = vec![self.et_instrument(), self.lib().join(RUNTIME_LIBRARY)];
+        let libraries = [RUNTIME_LIBRARY, MONITOR_LIBRARY].map(|name| self.lib().join(name));
+        let mut files: Vec<PathBuf> = std::iter::once(self.et_instrument()).chain(libraries).collect();
         files.extend(HEAP_PROXY_JARS.iter().map(|jar| self.lib().join(jar)));
         files
     }

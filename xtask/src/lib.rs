@@ -19,6 +19,7 @@ pub mod linking;
 pub mod loom;
 pub mod markdown;
 pub mod memory;
+pub mod monitoring;
 pub mod packages;
 pub mod plugins;
 pub mod programs;

@@ -4,7 +4,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
     assets, bench, build, command, completeness, cost, deaths, demo, dist, docs, jdks, jvmpi, layout::Layout, loom,
-    memory, programs, reading, setup, startup, test, verify_world,
+    memory, monitoring, programs, reading, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.
@@ -44,6 +44,8 @@ enum Chore {
     Cost(cost::Options),
     /// Measure whether memory grows in a long run
     Memory(memory::Options),
+    /// Measure what it costs to be looked at by a monitor, and to look at many VMs
+    Monitoring(monitoring::Options),
     /// Test passing events to the writer in all orders of threads
     Loom,
     /// Run an agent of JVMPI that does everything at once, many times, with each collector
@@ -93,6 +95,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Completeness(options) => completeness::run(&layout, &options),
         Chore::Deaths(options) => deaths::run(&layout, &options),
         Chore::Reading(options) => reading::run(&layout, &options),
+        Chore::Monitoring(options) => monitoring::run(&layout, &options),
         Chore::Memory(options) => memory::run(&layout, &options),
         Chore::Loom => loom::run(&layout),
         Chore::Jvmpi { runs } => jvmpi::run(&layout, runs),

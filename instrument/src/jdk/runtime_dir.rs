@@ -13,6 +13,9 @@ use crate::input::Input;
 /// The stub that the JVM loads.
 pub const NATIVE_LIBRARY: &str = "libet_runtime.so";
 
+/// The agent that monitors look through, if it is there: the stub loads it when it is wanted.
+const MONITOR_LIBRARY: &str = "libet_monitor.so";
+
 /// The reader of traces, as it is installed in `bin`.
 const READER: &str = "et-trace";
 
@@ -50,7 +53,8 @@ impl RuntimeDir {
     /// Everything in it that gets into an instrumented JDK.
     pub fn files(&self) -> Result<Vec<PathBuf>, JdkError> {
         let names = [NATIVE_LIBRARY].into_iter().chain([8, 11, 12, 21].map(variant));
-        names.map(|name| self.file(name)).collect()
+        let monitor = self.file(MONITOR_LIBRARY).ok();
+        names.map(|name| self.file(name)).chain(monitor.map(Ok)).collect()
     }
 
     fn file(&self, name: &str) -> Result<PathBuf, JdkError> {
@@ -85,7 +89,7 @@ impl RuntimeDir {
         }
     }
 
-    /// Copies the native library into `folder`, where it finds the reader of traces by a link, if that is installed.
+    /// Copies the native libraries into `folder`, where it finds the reader of traces by a link, if that is installed.
     pub fn copy_native(&self, folder: &Path) -> Result<u64, JdkError> {
         if let Ok(reader) = self.folder.join("../../bin").join(READER).canonicalize() {
             let link = folder.join(READER);
@@ -93,8 +97,17 @@ impl RuntimeDir {
             // Without it the runtime looks elsewhere, when somebody wants a text.
             let _ = symlink(reader, link);
         }
-        let to = folder.join(NATIVE_LIBRARY);
-        Ok(fs::copy(self.file(NATIVE_LIBRARY)?, &to).map_err(FileError::at("write", &to))?)
+        let mut bytes = 0;
+        for (name, from) in [(NATIVE_LIBRARY, self.file(NATIVE_LIBRARY)), (MONITOR_LIBRARY, self.file(MONITOR_LIBRARY))]
+        {
+            let from = match from {
+                Err(_) if name == MONITOR_LIBRARY => continue,
+                from => from?,
+            };
+            let to = folder.join(name);
+            bytes += fs::copy(from, &to).map_err(FileError::at("write", &to))?;
+        }
+        Ok(bytes)
     }
 }
 

@@ -167,7 +167,7 @@ impl Control {
 
     /// Nothing is to be told any more.
     fn close(&self, tracer: &Tracer) {
-        for kind in begin::EVENTS {
+        for kind in begin::events(tracer) {
             let _ = tracer.jvmti.set_event(kind, false);
         }
         self.breakpoints.close(tracer);

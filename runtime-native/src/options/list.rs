@@ -14,7 +14,7 @@ pub struct Described {
 }
 
 /// The options, those that are needed most first.
-pub const OPTIONS: [Described; 18] = [
+pub const OPTIONS: [Described; 23] = [
     Described {
         name: "traceFile",
         value: "<FILE>",
@@ -31,7 +31,7 @@ pub const OPTIONS: [Described; 18] = [
     },
     Described {
         name: "dialect",
-        value: "et|replayer|oracle",
+        value: "et|replayer|oracle|tptp",
         default: None,
         meaning: "dialect of the text ([dialects](reading-traces.md#text)), by default `et`",
     },
@@ -103,6 +103,39 @@ pub const OPTIONS: [Described; 18] = [
         default: Some("trace"),
         meaning: "`gc`: also record which objects the collector frees, which slows down the run; `gc/N`: only for about \
             one in N objects. For [`et-trace compare-deaths`](deaths.md)",
+    },
+    Described {
+        name: "monitors",
+        value: "on|off",
+        default: Some("off"),
+        meaning: "`on`: also record which threads wait for a monitor that another has, and `Object.wait`, with how long it took: \
+            see [contention](runtime-options.md#contention)",
+    },
+    Described {
+        name: "ddm",
+        value: "on|off|<OPTIONS>",
+        default: Some("off"),
+        meaning: "`on`: [monitors](monitor.md) can look into the run, as into one with [their agent](monitor-agent.md), and see what it allocates by \
+            class, site and callers; or options of that agent: `port=8601,debug=on`",
+    },
+    Described {
+        name: "xml",
+        value: "<FILE>",
+        default: None,
+        meaning: "also write a [log for the viewers of TPTP](monitor-agent.md#logs-for-tptp): threads, monitors, collections; `%p` is replaced by the \
+            process id",
+    },
+    Described {
+        name: "profile",
+        value: "heap|off",
+        default: Some("off"),
+        meaning: "`heap`: allocations and deaths go to that log",
+    },
+    Described {
+        name: "filter",
+        value: "<FILE>|<LINES>",
+        default: None,
+        meaning: "of which classes: a filter file of TPTP, or its lines with `;` between them: `com.acme.* INCLUDE;* EXCLUDE`",
     },
     Described {
         name: "writers",

@@ -14,6 +14,7 @@ use et_rewriter::filter::{Filter, PatternError};
 use thiserror::Error;
 
 use crate::ids::Scheme;
+use crate::live::{Wanted, WantedError};
 
 pub use list::{Described, OPTIONS, OUTDATED};
 use trigger::duration;
@@ -24,7 +25,7 @@ pub const VARIABLE: &str = "ET_OPTIONS";
 /// System properties with this prefix are options.
 pub const PROPERTY_PREFIX: &str = "et.";
 
-const DIALECTS: [&str; 3] = ["et", "replayer", "oracle"];
+const DIALECTS: [&str; 4] = ["et", "replayer", "oracle", "tptp"];
 const DEFAULT_BUFFERS: usize = 8 << 20;
 const DEFAULT_PATIENCE: Duration = Duration::from_secs(60);
 const MIN_BUFFERS: usize = 64 << 10;
@@ -79,6 +80,9 @@ pub enum OptionError {
     #[error("writers={0}: write auto, or a number of threads from 1 to {MAX_WRITERS}")]
     Writers(String),
     /// Neither on nor off.
+    #[error("monitors={0}: write on or off")]
+    Monitors(String),
+    /// Neither on nor off.
     #[error("discard={0}: write on or off")]
     Discard(String),
     /// None of the ways.
@@ -87,6 +91,9 @@ pub enum OptionError {
     /// Neither of the ways.
     #[error("deaths={0}: write trace, gc, or gc/N to ask the collector about one object in N")]
     Deaths(String),
+    /// Parts of the agent for monitors that do not fit together.
+    #[error(transparent)]
+    Live(#[from] WantedError),
     /// A pattern that is none.
     #[error("dynamicExclude: {0}")]
     Pattern(#[from] PatternError),
@@ -150,6 +157,10 @@ pub struct Options {
     pub collector: Option<NonZeroU32>,
     /// Most threads that pack what the program hands in, if not as many as suits the machine.
     pub writers: Option<u32>,
+    /// Contention for monitors and waits go to the trace.
+    pub monitors: bool,
+    /// The agent for monitors is part of the run.
+    pub live: Option<Wanted>,
     /// Events are thrown away instead of written.
     pub discard: bool,
     /// What was given, for the trace.
@@ -292,6 +303,7 @@ impl Given {
             Some(other) => Err(other.to_owned()),
         };
         let dynamic = switch("dynamic", true).map_err(OptionError::Dynamic)?;
+        let monitors = switch("monitors", false).map_err(OptionError::Monitors)?;
         let discard = switch("discard", false).map_err(OptionError::Discard)?;
         let writers = match value("writers") {
             None | Some("auto") => None,
@@ -334,6 +346,8 @@ impl Given {
             ids,
             collector,
             writers,
+            monitors,
+            live: Wanted::read(value)?,
             discard,
             given: self.values,
             notes,
@@ -461,6 +475,12 @@ mod tests {
         let filter = agent("dynamicExclude=com.acme.gen.**, *Proxy").unwrap().dynamic_filter;
         assert!(!filter.hooks("com/acme/gen/A") && !filter.hooks("a/FooProxy") && filter.hooks("com/acme/A"));
         assert!(matches!(agent("dynamicExclude=a["), Err(OptionError::Pattern(_))));
+    }
+
+    #[test]
+    fn monitors_may_be_told_of() {
+        assert!(!agent("").unwrap().monitors && agent("monitors=on").unwrap().monitors);
+        assert_eq!(agent("monitors=all").unwrap_err().to_string(), "monitors=all: write on or off");
     }
 
     #[test]

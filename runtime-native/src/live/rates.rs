@@ -1,0 +1,404 @@
+//! What the program allocates, by class, site and callers, while a monitor looks. It is counted where full chunks of events are packed: the
+//! program does nothing for it, and what a thread has in a chunk that is not full yet is counted later.
+
+use std::collections::hash_map::Entry;
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use et_ddm::Message;
+use et_ddm::ours::{AllocationSource, Allocations, Put, Site};
+use et_format::ArrayLayout;
+use et_format::ClassRecord;
+use et_format::event::{self, Event, ObjectHash};
+use et_names::{MethodId, NamesTable, SiteId};
+use rustc_hash::FxHashMap;
+
+/// Frames that are kept of an allocation: constructors stand between the site's method and the object.
+const FRAMES: usize = 8;
+/// Callers that are told.
+const CALLERS: usize = 3;
+/// Places between two reports; what comes on top is in the sums only.
+const MOST_PLACES: usize = 1 << 16;
+
+static RATES: OnceLock<Rates> = OnceLock::new();
+
+/// Those of this process, if they can be asked for.
+pub fn get() -> Option<&'static Rates> {
+    RATES.get()
+}
+
+/// From now on they can be asked for.
+pub fn source() -> AllocationSource {
+    RATES.get_or_init(Rates::default);
+    AllocationSource { switch, report }
+}
+
+extern "C" fn switch(on: u8) {
+    if let Some(rates) = get() {
+        rates.switch(on != 0);
+    }
+}
+
+extern "C" fn report(rows: u32, to: *mut c_void, put: Put) {
+    if let Some(rates) = get() {
+        let chunk = Message::Allocations(rates.report(rows as usize)).chunk();
+        put(to, chunk.data.as_ptr(), chunk.data.len());
+    }
+}
+
+/// Where something is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Place {
+    site: SiteId,
+    /// Null for arrays of bytecode, which their site tells.
+    class: ObjectHash,
+    /// How many `[` less than the site's type.
+    depth: u8,
+    /// Innermost first; 0: not known.
+    frames: [MethodId; FRAMES],
+}
+
+/// What was made there. How large elements are is known when it is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Made {
+    objects: u64,
+    /// Of arrays: their bytes if elements had 1, 2, 4 or 8.
+    bytes: [u64; 4],
+}
+
+#[derive(Debug, Default)]
+struct Counted {
+    places: FxHashMap<Place, Made>,
+    /// Beyond the most places.
+    others: u64,
+}
+
+/// See the module.
+#[derive(Debug, Default)]
+pub struct Rates {
+    is_on: AtomicBool,
+    counted: Mutex<Counted>,
+    /// Sizes of instances and descriptors, by mirror.
+    classes: Mutex<FxHashMap<u32, (u32, Box<str>)>>,
+    layout: OnceLock<ArrayLayout>,
+    names: Mutex<Names>,
+    last: Mutex<Option<Instant>>,
+}
+
+#[derive(Debug, Default)]
+struct Names {
+    /// Not looked at yet.
+    raw: Vec<Vec<u8>>,
+    /// By their first id.
+    tables: Vec<NamesTable>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The stack as far as a chunk tells it.
+#[derive(Debug, Default)]
+struct Stack(Vec<MethodId>);
+
+impl Stack {
+    fn left(&mut self, method: MethodId) {
+        // Below the oldest that the chunk tells there are others.
+        match self.0.iter().rposition(|known| *known == method) {
+            Some(place) => self.0.truncate(place),
+            None => self.0.clear(),
+        }
+    }
+
+    fn frames(&self) -> [MethodId; FRAMES] {
+        let mut frames = [MethodId(0); FRAMES];
+        for (to, from) in frames.iter_mut().zip(self.0.iter().rev()) {
+            *to = *from;
+        }
+        frames
+    }
+}
+
+impl Rates {
+    /// A class has its record.
+    pub fn class(&self, record: &ClassRecord) {
+        lock(&self.classes).insert(record.class.0, (record.instance_size, record.signature.as_str().into()));
+    }
+
+    /// A names table.
+    pub fn names(&self, raw: &[u8]) {
+        lock(&self.names).raw.push(raw.to_vec());
+    }
+
+    /// How arrays lie.
+    pub fn layout(&self, layout: &ArrayLayout) {
+        let _ = self.layout.set(layout.clone());
+    }
+
+    fn switch(&self, on: bool) {
+        *lock(&self.counted) = Counted::default();
+        *lock(&self.last) = on.then(Instant::now);
+        self.is_on.store(on, Ordering::Release);
+    }
+
+    /// Counts what a chunk tells, if somebody wants to know.
+    pub fn count(&self, mut events: &[u8]) {
+        if !self.is_on.load(Ordering::Acquire) {
+            return;
+        }
+        let (mut stack, mut places) = (Stack::default(), FxHashMap::<Place, Made>::default());
+        let layout = self.layout.get();
+        while let Ok(Some((event, bytes))) = event::decode(events) {
+            events = &events[bytes..];
+            let (site, class, depth, length) = match event {
+                Event::Entry { method } | Event::EntryOn { method, .. } | Event::EntryInit { method, .. } => {
+                    stack.0.push(method);
+                    continue;
+                }
+                Event::Exit { method } | Event::ExitThrow { method, .. } => {
+                    stack.left(method);
+                    continue;
+                }
+                Event::Switch { .. } => {
+                    stack.0.clear();
+                    continue;
+                }
+                Event::New { site, class, .. } => (site, class, 0, None),
+                Event::NewArray { site, depth, length, .. } => (site, ObjectHash::NULL, depth, Some(length)),
+                Event::Made { class, length, .. } => (SiteId(0), class, 0, u32::try_from(length).ok()),
+                _ => continue,
+            };
+            let made = places.entry(Place { site, class, depth, frames: stack.frames() }).or_default();
+            made.objects += 1;
+            if let (Some(length), Some(layout)) = (length, layout) {
+                for (sum, element) in made.bytes.iter_mut().zip(["B", "S", "I", "J"]) {
+                    *sum += array_bytes(layout, element, length);
+                }
+            }
+        }
+        let mut counted = lock(&self.counted);
+        let is_full = counted.places.len() >= MOST_PLACES;
+        for (place, made) in places {
+            let sum = match counted.places.entry(place) {
+                Entry::Occupied(sum) => sum.into_mut(),
+                Entry::Vacant(sum) if !is_full => sum.insert(Made::default()),
+                Entry::Vacant(_) => {
+                    counted.others += made.objects;
+                    continue;
+                }
+            };
+            sum.objects += made.objects;
+            sum.bytes.iter_mut().zip(made.bytes).for_each(|(sum, more)| *sum += more);
+        }
+    }
+
+    /// What was made since it was called last.
+    fn report(&self, rows: usize) -> Allocations {
+        let counted = std::mem::take(&mut *lock(&self.counted));
+        let now = Instant::now();
+        let last = lock(&self.last).replace(now);
+        let mut names = lock(&self.names);
+        names.read();
+        let classes = lock(&self.classes);
+        let mut sums: FxHashMap<(String, String, String), (u64, u64)> = FxHashMap::default();
+        let mut report = Allocations {
+            time_ms: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_millis() as u64),
+            interval_ms: last.map_or(0, |last| now.duration_since(last).as_millis().try_into().unwrap_or(u32::MAX)),
+            objects: counted.others,
+            ..Allocations::default()
+        };
+        for (place, made) in counted.places {
+            let told = names.site(place.site);
+            let descriptor = match classes.get(&place.class.0) {
+                Some((_, descriptor)) => descriptor.to_string(),
+                None => {
+                    told.as_ref().and_then(|told| told.descriptor.get(place.depth.into()..)).unwrap_or("?").to_owned()
+                }
+            };
+            let bytes = match element_shift(&descriptor, self.layout.get()) {
+                Some(shift) => made.bytes[shift],
+                None => made.objects * classes.get(&place.class.0).map_or(0, |(size, _)| u64::from(*size)),
+            };
+            report.objects += made.objects;
+            report.bytes += bytes;
+            let context = names.callers(&place.frames, told.as_ref().map(|told| told.method));
+            let site = told.map(|told| told.text).unwrap_or_default();
+            let sum = sums.entry((readable(&descriptor), site, context)).or_default();
+            sum.0 += made.objects;
+            sum.1 += bytes;
+        }
+        report.sites = sums
+            .into_iter()
+            .map(|((class, site, context), (objects, bytes))| Site { class, site, context, objects, bytes })
+            .collect();
+        report.sites.sort_by(|a, b| (b.bytes, b.objects).cmp(&(a.bytes, a.objects)).then_with(|| a.site.cmp(&b.site)));
+        report.sites.truncate(rows);
+        report
+    }
+}
+
+/// Bytes of an array.
+fn array_bytes(layout: &ArrayLayout, element: &str, length: u32) -> u64 {
+    let of = |table: &std::collections::BTreeMap<String, u32>| table.get(element).copied().map_or(0, u64::from);
+    let bytes = of(&layout.base_offset) + of(&layout.index_scale) * u64::from(length);
+    bytes.next_multiple_of(u64::from(layout.object_alignment.max(1)))
+}
+
+/// Of an array: which of four sizes its elements have.
+fn element_shift(descriptor: &str, layout: Option<&ArrayLayout>) -> Option<usize> {
+    let element = descriptor.strip_prefix('[')?;
+    let letter = match element.chars().next()? {
+        '[' | 'L' => "L".to_owned(),
+        letter => letter.to_string(),
+    };
+    let scale = layout.and_then(|layout| layout.index_scale.get(&letter)).copied().unwrap_or(4);
+    Some(scale.trailing_zeros().min(3) as usize)
+}
+
+/// A descriptor as people write it.
+fn readable(descriptor: &str) -> String {
+    let element = descriptor.trim_start_matches('[');
+    let dimensions = descriptor.len() - element.len();
+    let name = match element {
+        "Z" => "boolean",
+        "B" => "byte",
+        "C" => "char",
+        "S" => "short",
+        "I" => "int",
+        "J" => "long",
+        "F" => "float",
+        "D" => "double",
+        other => other.strip_prefix('L').and_then(|name| name.strip_suffix(';')).unwrap_or(other),
+    };
+    name.replace('/', ".") + &"[]".repeat(dimensions)
+}
+
+/// What is known of a site.
+struct Told {
+    text: String,
+    descriptor: String,
+    method: MethodId,
+}
+
+impl Names {
+    /// Looks at the tables that came since.
+    fn read(&mut self) {
+        let fresh = std::mem::take(&mut self.raw);
+        self.tables.extend(fresh.iter().filter_map(|raw| NamesTable::decode(raw).ok()));
+        if !fresh.is_empty() {
+            self.tables.sort_by_key(|table| table.artifact.base);
+        }
+    }
+
+    fn table(&self, id: u32) -> Option<(&NamesTable, usize)> {
+        let after = self.tables.partition_point(|table| table.artifact.base <= id);
+        let table = &self.tables[after.checked_sub(1)?];
+        Some((table, (id - table.artifact.base) as usize))
+    }
+
+    fn site(&self, id: SiteId) -> Option<Told> {
+        let (table, index) = self.table(Some(id.0).filter(|id| *id != 0)?)?;
+        let site = table.sites.get(index)?;
+        let method = table.method_text(site.method)?;
+        Some(Told {
+            text: if site.line == 0 { method } else { format!("{method}:{}", site.line) },
+            descriptor: table.str(site.descriptor).to_owned(),
+            method: table.method_id(site.method),
+        })
+    }
+
+    /// Who called the site's method.
+    fn callers(&self, frames: &[MethodId; FRAMES], of: Option<MethodId>) -> String {
+        let known: Vec<MethodId> = frames.iter().copied().take_while(|method| method.0 != 0).collect();
+        let above = of.and_then(|of| known.iter().position(|method| *method == of)).map_or(0, |place| place + 1);
+        let text = |method: &MethodId| {
+            let (table, index) = self.table(method.0)?;
+            table.method_text(index as u32)
+        };
+        let callers = known[above..].iter().take(CALLERS);
+        callers
+            .map(|method| text(method).unwrap_or_else(|| format!("method {:x}", method.0)))
+            .collect::<Vec<_>>()
+            .join(";")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use et_format::event::encode;
+    use et_names::{Artifact, ArtifactKind, ClassNames, EventSet, MethodNames, SiteNames};
+
+    use super::*;
+
+    fn table() -> NamesTable {
+        let artifact = Artifact {
+            hash: 1,
+            base: 100,
+            name: "app.jar".into(),
+            kind: ArtifactKind::Application,
+            events: EventSet::ALL,
+        };
+        let method = |name: &str| MethodNames { name: name.into(), descriptor: "()V".into(), access: 8, line: 1 };
+        let site = |descriptor: &str, line| SiteNames { method: 1, descriptor: descriptor.into(), dimensions: 0, line };
+        let mut table = NamesTable::new(artifact);
+        table.push(&ClassNames {
+            name: "shop/Till".into(),
+            methods: vec![method("main"), method("pay"), method("<init>")],
+            sites: vec![site("Lshop/Coin;", 7), site("[J", 8)],
+            ..ClassNames::default()
+        });
+        table
+    }
+
+    #[test]
+    fn what_is_made_is_told_by_class_site_and_callers() {
+        let rates = Rates::default();
+        let scales = [("B", 1), ("S", 2), ("I", 4), ("J", 8), ("L", 4)];
+        let table_of = |f: fn(u32) -> u32| scales.iter().map(|(name, scale)| ((*name).to_owned(), f(*scale))).collect();
+        rates.layout(&ArrayLayout {
+            base_offset: table_of(|_| 16),
+            index_scale: table_of(|scale| scale),
+            object_alignment: 8,
+        });
+        rates.class(&ClassRecord {
+            class: ObjectHash(9),
+            instance_size: 24,
+            signature: "Lshop/Coin;".into(),
+            ..ClassRecord::default()
+        });
+        rates.names(&table().encode());
+        let (main, pay, init) = (MethodId(100), MethodId(101), MethodId(102));
+        let mut events = Vec::new();
+        for event in [
+            Event::Entry { method: main },
+            Event::Entry { method: pay },
+            Event::Entry { method: init },
+            Event::New { site: SiteId(100), object: ObjectHash(1), class: ObjectHash(9), known: false },
+            Event::Exit { method: init },
+            Event::NewArray { depth: 0, site: SiteId(101), object: ObjectHash(2), length: 3 },
+            Event::Exit { method: pay },
+        ] {
+            encode(&event, &mut events);
+        }
+        // Nobody looks.
+        rates.count(&events);
+        assert_eq!(rates.report(10).objects, 0);
+        rates.switch(true);
+        rates.count(&events);
+        rates.count(&events);
+        let report = rates.report(10);
+        assert_eq!((report.objects, report.bytes), (4, 2 * 24 + 2 * 40));
+        let rows: Vec<_> = report
+            .sites
+            .iter()
+            .map(|site| (&site.class[..], &site.site[..], &site.context[..], site.objects))
+            .collect();
+        assert_eq!(
+            rows,
+            [("long[]", "shop.Till.pay:8", "shop.Till.main", 2), ("shop.Coin", "shop.Till.pay:7", "shop.Till.main", 2)]
+        );
+        assert_eq!(rates.report(10).objects, 0, "it begins anew");
+    }
+}

@@ -1,0 +1,111 @@
+//! Which part of the agent is wanted, and what options of its own that takes.
+
+use thiserror::Error;
+
+/// See the module.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Monitors may connect.
+    pub serves: bool,
+    /// Further options of the agent, as they were given.
+    options: String,
+    /// The log for TPTP.
+    xml: Option<String>,
+    /// Allocations and deaths go to the log.
+    heap: bool,
+    /// Of which classes: a file, or lines with `;` between them.
+    filter: Option<String>,
+}
+
+/// Options that do not fit together.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[allow(missing_docs)]
+pub enum WantedError {
+    #[error("ddm={0}: write on, off, or options of the agent such as port=8601,debug=on")]
+    Ddm(String),
+    #[error("profile={0}: write heap or off")]
+    Profile(String),
+    #[error("profile=heap needs a log: xml=FILE")]
+    NoLog,
+    #[error("option filter needs profile=heap")]
+    NoProfile,
+}
+
+impl Wanted {
+    /// None if nothing is.
+    pub fn read<'a>(value: impl Fn(&str) -> Option<&'a str>) -> Result<Option<Self>, WantedError> {
+        let mut wanted = Self::default();
+        match value("ddm") {
+            None | Some("off") => {}
+            Some("on") => wanted.serves = true,
+            Some(options) if options.split(',').all(|option| option.contains('=')) => {
+                (wanted.serves, wanted.options) = (true, options.to_owned());
+            }
+            Some(other) => return Err(WantedError::Ddm(other.to_owned())),
+        }
+        wanted.heap = match value("profile") {
+            None | Some("off") => false,
+            Some("heap") => true,
+            Some(other) => return Err(WantedError::Profile(other.to_owned())),
+        };
+        wanted.xml = value("xml").map(str::to_owned);
+        wanted.filter = value("filter").map(str::to_owned);
+        if wanted.heap && wanted.xml.is_none() {
+            return Err(WantedError::NoLog);
+        }
+        if wanted.filter.is_some() && !wanted.heap {
+            return Err(WantedError::NoProfile);
+        }
+        Ok((wanted.serves || wanted.xml.is_some()).then_some(wanted))
+    }
+
+    /// What stands behind the agent's `=`.
+    pub fn agent_options(&self) -> String {
+        let mut options: Vec<String> = Vec::new();
+        if !self.serves {
+            options.push("listen=off".to_owned());
+        }
+        options.extend(Some(self.options.clone()).filter(|options| !options.is_empty()));
+        // A comma would be the end.
+        let escaped = |text: &str| text.replace('\\', "\\\\").replace(',', "\\,");
+        options.extend(self.xml.as_ref().map(|path| format!("xml={}", escaped(path))));
+        if self.heap {
+            options.push("heap=on".to_owned());
+        }
+        options.extend(self.filter.as_ref().map(|filter| format!("filter={}", escaped(filter))));
+        options.join(",")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(given: &[(&str, &'static str)]) -> Result<Option<String>, String> {
+        let find = |name: &str| given.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
+        Wanted::read(find).map(|wanted| wanted.map(|wanted| wanted.agent_options())).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_agent_gets_what_it_needs() {
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&[("ddm", "off"), ("profile", "off")]), Ok(None));
+        assert_eq!(read(&[("ddm", "on")]), Ok(Some(String::new())));
+        assert_eq!(read(&[("ddm", "port=8601,debug=on")]), Ok(Some("port=8601,debug=on".into())));
+        assert_eq!(read(&[("xml", "a,b\\c.trcxml")]), Ok(Some("listen=off,xml=a\\,b\\\\c.trcxml".into())));
+        let all = [("ddm", "on"), ("xml", "x"), ("profile", "heap"), ("filter", "a.* INCLUDE;* EXCLUDE")];
+        assert_eq!(read(&all), Ok(Some("xml=x,heap=on,filter=a.* INCLUDE;* EXCLUDE".into())));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_said() {
+        let said = |given: &[(&str, &'static str)]| read(given).unwrap_err();
+        assert_eq!(
+            said(&[("ddm", "yes")]),
+            "ddm=yes: write on, off, or options of the agent such as port=8601,debug=on"
+        );
+        assert_eq!(said(&[("profile", "threads")]), "profile=threads: write heap or off");
+        assert_eq!(said(&[("profile", "heap")]), "profile=heap needs a log: xml=FILE");
+        assert_eq!(said(&[("filter", "f"), ("xml", "x")]), "option filter needs profile=heap");
+    }
+}
