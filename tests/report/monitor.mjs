@@ -162,8 +162,11 @@ try {
 
   // What it allocates, or why that is not said.
   await visit("allocations");
-  const rates = await page.locator("#allocation-rows tbody tr").count();
-  check(rates > 0 || (await text("#allocations-says")).includes("only a traced program does"), "nothing is said of allocations");
+  await until("allocations", async () => (await page.locator("#allocation-rows tbody tr").count()) > 0);
+  for (const by of ["class", "context", "site"]) {
+    await page.locator(`input[name="allocated-by"][value="${by}"]`).check();
+    check((await page.locator("#allocation-rows tbody tr").count()) > 0, `nothing is allocated by ${by}`);
+  }
   await shot("allocations");
 
   // From classes to an object.

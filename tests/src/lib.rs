@@ -11,7 +11,9 @@
 //! * [`record`] and [`names`] read what `et-trace text` prints.
 //! * [`fate`] reads where a program says its objects die, and compares.
 //! * [`hprof`] counts what is in a heap dump.
+//! * [`flight`] asks the JDK's Flight Recorder.
 //! * [`handovers`] checks the order in which threads hand objects to each other.
+//! * [`trcxml`] reads logs of TPTP's format.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
 
@@ -19,6 +21,7 @@ pub mod compiled;
 pub mod example;
 pub mod expect;
 pub mod fate;
+pub mod flight;
 pub mod handovers;
 pub mod hprof;
 pub mod lab;
@@ -28,4 +31,5 @@ pub mod pattern;
 pub mod plain_and_traced;
 pub mod program;
 pub mod record;
+pub mod trcxml;
 pub mod window;

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::Arc;
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
+use et_tests::trcxml;
 use serde_json::Value;
 use xtask::jdks::Jdk;
 use xtask::layout::MONITOR_LIBRARY;
@@ -26,6 +27,9 @@ fn main() -> ExitCode {
     let mut trials = lab::on_each_jdk("commands_ask_a_vm_that_was_attached_to", commands);
     for feature in [17, 25] {
         trials.push(lab::on_jdk_unless(feature, "jdb_steps_while_threads_are_shown", without_jdb, debugger));
+    }
+    for feature in [17, 25] {
+        trials.push(lab::on_jdk_unless(feature, "a_traced_program_says_what_it_allocates", |_, _| None, traced));
     }
     trials.push(lab::on_jdk_unless(FEATURE, "a_page_with_two_vms", |_, _| browser::obstacle(), page));
     lab::run(trials).exit_code()
@@ -71,7 +75,19 @@ impl<'a> Place<'a> {
 
     /// Starts a program, and waits until it says that it is open.
     fn start(&self, main: &str, options: &[String]) -> Result<Running> {
-        let mut java = Command::new(self.jdk.home.join("bin/java"));
+        self.start_on(&self.jdk.home.join("bin/java"), main, options)
+    }
+
+    /// The same, traced.
+    fn start_traced(&self, main: &str, options: &[&str]) -> Result<Running> {
+        let traced = self.lab.instrumented(self.jdk)?;
+        let mut all = traced.options(&self.folder.join("trace.ettrace"));
+        all.extend(options.iter().map(|&option| option.to_owned()));
+        self.start_on(&traced.java(), main, &all)
+    }
+
+    fn start_on(&self, java: &Path, main: &str, options: &[String]) -> Result<Running> {
+        let mut java = Command::new(java);
         java.args(["-Xmx64m"]).args(options).arg("-cp").arg(self.folder.join("classes")).arg(main);
         java.env("XDG_RUNTIME_DIR", self.folder.join("run")).current_dir(&self.folder);
         let mut child = java.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
@@ -263,9 +279,76 @@ fn debugger(lab: &Lab, jdk: &Jdk) -> Result<()> {
     fs::remove_dir_all(&place.folder).map_err(Into::into)
 }
 
+/// By class, site and callers, while somebody looks.
+fn traced(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let place = Place::new(lab, jdk, "et_monitor_traced")?;
+    let log = place.folder.join("run.trcxml");
+    let xml = format!("-Det.xml={}", log.display());
+    let filter = "-Det.filter=Shop* INCLUDE;byte[] INCLUDE;* EXCLUDE";
+    let mut shop = place.start_traced("Shop", &["-Det.ddm=quiet=on", &xml, "-Det.profile=heap", filter])?;
+    let (_serving, url, _) = place.serve()?;
+    let id = until("the VM", || Ok(place.json(&["ls", "--json"])?["vms"][0]["id"].as_u64()))?;
+    let (host, path) = url.trim_start_matches("http://").split_once('/').context("no path")?;
+    let mut stream = TcpStream::connect(host)?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+    write!(stream, "GET /{path}api/events?vm={id} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n")?;
+    let begun = Instant::now();
+    let mut is_allocations = false;
+    let mut sums = (0, 0);
+    for line in BufReader::new(stream).lines() {
+        let line = line?;
+        if let Some(event) = line.strip_prefix("event:") {
+            is_allocations = event.trim() == "allocations";
+        } else if let Some(data) = line.strip_prefix("data:").filter(|_| is_allocations) {
+            let report: Value = serde_json::from_str(data)?;
+            for site in report["sites"].as_array().context("no sites")? {
+                // At 10,000 bytes and more each, called by a lambda of the thread's.
+                let is_it =
+                    site["class"] == "byte[]" && site["site"].as_str().is_some_and(|it| it.starts_with("Shop.stock:"));
+                let (objects, bytes) = (site["objects"].as_u64().unwrap_or(0), site["bytes"].as_u64().unwrap_or(0));
+                let has_context = site["context"].as_str().is_some_and(|it| it.contains("Shop"));
+                if is_it && has_context {
+                    ensure!(bytes >= objects * 10_016 && bytes <= objects * 10_528, "{site}");
+                    sums = (sums.0 + objects, sums.1 + bytes);
+                }
+            }
+        }
+        if sums.0 > 100 {
+            break;
+        }
+        ensure!(begun.elapsed() < Duration::from_secs(60), "only {sums:?} of Shop.stock");
+    }
+    place.say(&["exit", &shop.0.id().to_string(), "--status", "5"])?;
+    let code = shop.0.wait()?.code();
+    ensure!(code == Some(5), "the program ended with {code:?}");
+    xtask::programs::validate(&lab.tools, &place.folder.join("trace.ettrace"))?;
+    // The log of the same run has what the filter includes, and nothing else.
+    let text = fs::read_to_string(&log)?;
+    let elements = trcxml::elements(&text)?;
+    trcxml::check_definitions(&elements)?;
+    let names: std::collections::HashMap<_, _> = elements
+        .iter()
+        .filter(|it| it.name == "classDef")
+        .filter_map(|it| Some((it.get("classId")?, it.get("name")?)))
+        .collect();
+    let made: HashSet<_> = elements
+        .iter()
+        .filter(|it| it.name == "objAlloc")
+        .filter_map(|it| names.get(it.get("classIdRef")?).copied())
+        .collect();
+    ensure!(
+        made.contains("byte[]") && made.iter().all(|name| *name == "byte[]" || name.starts_with("Shop")),
+        "{made:?}"
+    );
+    ensure!(trcxml::count(&elements, "objFree") > 0, "nothing was freed");
+    trcxml::validate(lab, &log)?;
+    fs::remove_dir_all(&place.folder).map_err(Into::into)
+}
+
 fn page(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let place = Place::new(lab, jdk, "et_monitor_page")?;
-    let mut shop = place.start("Shop", &with_agent(&place, "quiet=on"))?;
+    // What it allocates is known of a traced program only.
+    let mut shop = place.start_traced("Shop", &["-Det.ddm=quiet=on"])?;
     let mut mill = Some(place.start("Mill", &with_agent(&place, "quiet=on"))?);
     let (_serving, url, _) = place.serve()?;
     let chromium = browser::find().context("no chromium")?;

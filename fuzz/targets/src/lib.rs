@@ -4,6 +4,7 @@
 //! `fuzz/` runs these under libFuzzer; `tests/replay.rs` runs the kept corpus as an ordinary test.
 
 pub mod class;
+pub mod ddm;
 pub mod image_maker;
 pub mod jar;
 pub mod jimage;
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const ALL: [Target; 11] = [
+pub const ALL: [Target; 12] = [
     class::TARGET,
     rewriter::TARGET,
     jar::TARGET,
@@ -50,6 +51,7 @@ pub const ALL: [Target; 11] = [
     trace::HEAP,
     text::TARGET,
     names::TARGET,
+    ddm::TARGET,
 ];
 
 impl Target {

@@ -35,6 +35,7 @@ pub fn of(inputs: &str) -> Vec<Seed> {
         "jimage" => images(),
         "trace" => traces(),
         "text" => texts(),
+        "ddm" => crate::ddm::seeds(),
         "names" => vec![("names".into(), names().encode())],
         _ => Vec::new(),
     }

@@ -107,3 +107,8 @@ fn text() {
 fn names() {
     replay(&et_fuzz_targets::names::TARGET);
 }
+
+#[test]
+fn ddm() {
+    replay(&et_fuzz_targets::ddm::TARGET);
+}

@@ -20,8 +20,15 @@ use place::Place;
 use row::Row;
 
 /// The files of `tests/errors`, and whether their rows start JVMs.
-const TABLES: [(&str, bool); 6] =
-    [("instrument", false), ("jdk", false), ("run", true), ("trace", true), ("replay", true), ("runtime", true)];
+const TABLES: [(&str, bool); 7] = [
+    ("instrument", false),
+    ("jdk", false),
+    ("run", true),
+    ("trace", true),
+    ("replay", true),
+    ("runtime", true),
+    ("monitor", false),
+];
 /// What differs between JDKs has tests of its own.
 const FEATURE: u32 = 17;
 

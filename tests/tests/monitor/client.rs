@@ -54,16 +54,21 @@ impl Program {
             let source = lab.layout.repo.join(format!("tests/java/monitor/{program}.java"));
             paths.push(compiled::classes(lab, &source, 11)?);
         }
-        let errors = folder.join("stderr.txt");
         let mut command = Command::new(jdk.java());
-        // Folders of others do not matter: this is the system's.
-        let runtime = folder.join("runtime");
-        fs::create_dir_all(&runtime)?;
-        command.env("XDG_RUNTIME_DIR", &runtime);
         if let Some(options) = agent {
             command.arg(format!("-agentpath:{}={options}", library()?.display()));
         }
         command.args(java).arg("-cp").arg(std::env::join_paths(paths)?).arg(program);
+        Self::spawn(command, folder)
+    }
+
+    /// A command that ends in a program under the agent.
+    pub fn spawn(mut command: Command, folder: &Path) -> Result<Self> {
+        let errors = folder.join("stderr.txt");
+        // Folders of others do not matter: this is the system's.
+        let runtime = folder.join("runtime");
+        fs::create_dir_all(&runtime)?;
+        command.env("XDG_RUNTIME_DIR", &runtime);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(fs::File::create(&errors)?);
         let mut child = command.spawn().context("cannot start java")?;
         let output = child.stdout.take().context("no output")?;
@@ -82,6 +87,11 @@ impl Program {
     /// The next line of its output.
     pub fn line(&self) -> Result<String> {
         self.lines.recv_timeout(PATIENCE).with_context(|| format!("no more output; it says {}", self.said()))
+    }
+
+    /// The next line, if it comes so soon.
+    pub fn line_within(&self, time: Duration) -> Option<String> {
+        self.lines.recv_timeout(time).ok()
     }
 
     /// The next line, which is that.

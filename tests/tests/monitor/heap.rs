@@ -6,7 +6,8 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use et_ddm::heap::{Walk, When};
 use et_ddm::segment::{Form, Kind, Solidity};
-use et_ddm::{Message, Request};
+use et_ddm::wire::Reader;
+use et_ddm::{Chunk, ChunkType, Message, Request};
 use et_tests::lab::{self, Lab};
 use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
@@ -26,6 +27,8 @@ pub fn trials() -> Vec<Trial> {
             trials.push(lab::on_jdk_unless(feature, &format!("heap_{collector}"), missing, case));
         }
     }
+    trials.extend(lab::on_each_jdk("what_only_references_hold", references));
+    trials.extend(lab::on_each_jdk("reference_graph", graph));
     trials.extend(lab::on_each_jdk("heap_of_more_than_four_gigabytes", huge));
     trials
 }
@@ -246,6 +249,113 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     let line = program.line()?;
     ensure!(line.starts_with("1600 1000 "), "{line}");
     ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
+/// What weak, final and phantom references hold, and what nobody does.
+fn references(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let options = ["-Xms96m", "-Xmx96m", "-XX:+UseSerialGC"];
+    let mut program = Program::start(lab, jdk, "references", Some("quiet=on"), &options, "References")?;
+    program.expect("ready")?;
+    let mut client = Client::new(&program)?;
+    client.tell(Request::HeapSegments { when: Walk::Now, objects: true })?;
+    let found = totals(&mut client, false)?;
+    for (kind, solidity, bytes) in [
+        ("Array8", "Weak", 2_000_016),
+        ("Array1", "Phantom", 3_000_016),
+        ("Array2", "Finalizable", 2_000_016),
+        ("Array4", "Sweep", 2_000_016),
+    ] {
+        let ours = found.of(|it, how| it == kind && how == solidity);
+        // Unused ends of buffers are arrays of int that nobody holds.
+        let more = if kind == "Array4" { 8 << 20 } else { 100_000 };
+        ensure!((bytes..bytes + more).contains(&ours), "{kind} {solidity}: {ours} instead of {bytes}: {found:?}");
+    }
+    program.go_on()?;
+    program.expect("done")?;
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
+const ETRG: ChunkType = ChunkType(*b"ETRG");
+
+/// The pieces of the reference graph that were told.
+#[derive(Debug, Default)]
+struct Graph {
+    classes: BTreeMap<u64, String>,
+    /// Class and size.
+    objects: BTreeMap<u64, (u64, u64)>,
+    roots: u64,
+    /// From, to, kind, index.
+    references: Vec<(u64, u64, u8, u32)>,
+}
+
+impl Graph {
+    fn take(&mut self, data: &[u8]) -> Result<()> {
+        let mut reader = Reader::new("a piece of the graph", data);
+        let (what, count) = (reader.u1()?, reader.u4()?);
+        for _ in 0..count {
+            match what {
+                1 => _ = self.classes.insert(reader.u8()?, reader.text()?),
+                2 => _ = self.objects.insert(reader.u8()?, (reader.u8()?, reader.u8()?)),
+                3 => {
+                    ensure!(self.objects.contains_key(&reader.u8()?), "a root that is no object");
+                    reader.u1()?;
+                    self.roots += 1;
+                }
+                4 => self.references.push((reader.u8()?, reader.u8()?, reader.u1()?, reader.u4()?)),
+                other => anyhow::bail!("a piece of kind {other}"),
+            }
+        }
+        Ok(reader.end()?)
+    }
+}
+
+/// All objects and references, over the connection.
+fn graph(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let program = Program::start(lab, jdk, "graph", Some("quiet=on"), &["-Xmx96m"], "Pattern")?;
+    program.expect("ready")?;
+    let mut stranger = Client::stranger(&program)?;
+    ensure!(stranger.ask(Request::Other(Chunk::new(ETRG, vec![0])))?.is_none(), "a stranger is told");
+    let mut client = Client::new(&program)?;
+    // Numbers that objects get for the walk are gone with it, unless they are to stay.
+    for keeps in [0, 1] {
+        client.told.clear();
+        let reply = client.ask(Request::Other(Chunk::new(ETRG, vec![keeps])))?;
+        let Some(Message::Other(totals)) = reply else { anyhow::bail!("{reply:?}") };
+        let mut reader = Reader::new("the totals", &totals.data);
+        let [objects, bytes, references, roots] = [reader.u8()?, reader.u8()?, reader.u8()?, reader.u8()?];
+        let mut graph = Graph::default();
+        for message in client.told.drain(..) {
+            if let Message::Other(chunk) = message {
+                graph.take(&chunk.data)?;
+            }
+        }
+        let sizes: u64 = graph.objects.values().map(|(_, size)| size).sum();
+        ensure!(
+            (graph.objects.len() as u64, sizes, graph.references.len() as u64, graph.roots)
+                == (objects, bytes, references, roots),
+            "{objects} objects, {bytes} bytes, {references} references, {roots} roots"
+        );
+        ensure!(graph.objects.values().all(|(class, _)| graph.classes.contains_key(class)), "a class without a name");
+        let of = |name: &str| -> Vec<u64> {
+            let is_it = |class: &u64| graph.classes.get(class).is_some_and(|it| it == name);
+            graph.objects.iter().filter(|(_, (class, _))| is_it(class)).map(|(object, _)| *object).collect()
+        };
+        let (items, arrays) = (of("Pattern$Item"), of("Pattern$Item[]"));
+        ensure!(items.len() == 500 && arrays.len() == 1, "{} items, {} arrays", items.len(), arrays.len());
+        let mut indexes: Vec<u32> = graph
+            .references
+            .iter()
+            .filter(|(from, to, ..)| *from == arrays[0] && items.contains(to))
+            .map(|(_, _, _, index)| *index)
+            .collect();
+        indexes.sort_unstable();
+        ensure!(indexes.iter().copied().eq((0..500).map(|index| 2 * index + 1)), "{indexes:?}");
+        let answer = client.ask(Request::Object(items[0]))?;
+        let is_known = matches!(&answer, Some(Message::Object(object)) if object.class_name == "Pattern$Item");
+        ensure!(is_known == (keeps == 1), "kept: {keeps}, {answer:?}");
+    }
     Ok(())
 }
 

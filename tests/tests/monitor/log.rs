@@ -1,111 +1,25 @@
 //! The log for the viewers of TPTP.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use et_tests::compiled;
 use et_tests::lab::{self, Lab};
+use et_tests::trcxml::{check_definitions, count, elements, validate};
 use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 
-use crate::client::{PATIENCE, Program};
+use crate::client::{PATIENCE, Program, library};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = lab::on_each_jdk("log", whole);
     trials.extend(lab::on_each_jdk("log_of_a_killed_program", killed));
+    trials.extend(lab::on_each_jdk("log_on_a_full_disk", full));
     trials.push(lab::on_jdk_unless(17, "options_that_make_no_sense", |_, _| None, nonsense));
     trials
-}
-
-/// An element: its name, and its attributes as they are written.
-#[derive(Debug)]
-struct Element<'a> {
-    name: &'a str,
-    attributes: Vec<(&'a str, &'a str)>,
-}
-
-impl<'a> Element<'a> {
-    fn get(&self, name: &str) -> Option<&'a str> {
-        self.attributes.iter().find(|(it, _)| *it == name).map(|(_, value)| *value)
-    }
-}
-
-/// One a line, between the lines of `TRACE`.
-fn elements(text: &str) -> Result<Vec<Element<'_>>> {
-    let inner = text.split_once("<TRACE>\n").context("no TRACE")?.1;
-    let inner = inner
-        .strip_suffix("</TRACE>\n")
-        .with_context(|| format!("no end: {}", &inner[inner.len().saturating_sub(200)..]))?;
-    inner
-        .lines()
-        .map(|line| {
-            let line =
-                line.strip_prefix('<').and_then(|line| line.strip_suffix("/>")).with_context(|| line.to_owned())?;
-            let (name, mut rest) = line.split_once(' ').unwrap_or((line, ""));
-            let mut attributes = Vec::new();
-            while let Some((name, behind)) = rest.split_once("=\"") {
-                let (value, behind) = behind.split_once('"').with_context(|| line.to_owned())?;
-                attributes.push((name.trim_start(), value));
-                rest = behind;
-            }
-            Ok(Element { name, attributes })
-        })
-        .collect()
-}
-
-/// Each use behind its definition, and no number defined twice.
-fn check_definitions(elements: &[Element]) -> Result<()> {
-    let defines = |element: &Element| match element.name {
-        "classDef" => Some(("class", "classId")),
-        "methodDef" => Some(("method", "methodId")),
-        "threadStart" => Some(("thread", "threadId")),
-        "objAlloc" | "objDef" => Some(("object", "objId")),
-        "heapDumpDef" => Some(("dump", "heapDumpId")),
-        _ => None,
-    };
-    let uses = |name: &str| match name {
-        "classIdRef" => Some("class"),
-        "methodIdRef" => Some("method"),
-        "threadIdRef" | "threadOwner" => Some("thread"),
-        "objIdRef" | "srcIdRef" | "targetIdRef" => Some("object"),
-        "heapDumpIdRef" => Some("dump"),
-        _ => None,
-    };
-    let mut defined: BTreeMap<&str, HashSet<&str>> = BTreeMap::new();
-    for element in elements {
-        for (name, value) in &element.attributes {
-            if let Some(kind) = uses(name) {
-                // A class is the first of all; it is its own class.
-                let is_there = defined.get(kind).is_some_and(|known| known.contains(value));
-                ensure!(is_there, "{name} is not defined before {element:?}");
-            }
-        }
-        if let Some((kind, name)) = defines(element) {
-            let id = element.get(name).with_context(|| format!("{element:?}"))?;
-            ensure!(defined.entry(kind).or_default().insert(id), "{element:?} is the second");
-        }
-    }
-    Ok(())
-}
-
-/// By a validator of others.
-fn validate(lab: &Lab, file: &Path) -> Result<()> {
-    let schema = lab.layout.repo.join("docs/trcxml.xsd");
-    let lint = Command::new("xmllint").args(["--noout", "--schema"]).args([&schema, file]).output();
-    let Ok(output) = lint else {
-        lab.not_tested("monitor::log against its schema", "there is no xmllint (Debian: libxml2-utils)");
-        return Ok(());
-    };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    ensure!(output.status.success(), "{}", said.lines().take(5).collect::<Vec<_>>().join("\n"));
-    Ok(())
-}
-
-fn count(elements: &[Element], name: &str) -> usize {
-    elements.iter().filter(|element| element.name == name).count()
 }
 
 fn whole(lab: &Lab, jdk: &Jdk) -> Result<()> {
@@ -199,10 +113,41 @@ fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
+/// The program goes on, one line says why the log does not, and what there is of it is well-formed.
+fn full(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "monitor_full")?;
+    let file = folder.join("run.trcxml");
+    let source = lab.layout.repo.join("tests/java/monitor/Pattern.java");
+    let classes = compiled::classes(lab, &source, 11)?;
+    // 150 KB and no more, as a file system says it that is full.
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -f 300; exec \"$@\"", "sh"]).arg(jdk.java()).arg("-XX:-UsePerfData");
+    command.arg(format!("-agentpath:{}=quiet=on,xml={},heap=on", library()?.display(), file.display()));
+    command.arg("-cp").arg(classes).arg("Pattern");
+    let mut program = Program::spawn(command, &folder)?;
+    program.expect("ready")?;
+    program.go_on()?;
+    program.expect("1600 1000 true")?;
+    ensure!(program.end()?.success(), "{}", program.said());
+    let said = program.said();
+    let line = format!("monitor: cannot write {}: File too large (os error 27); the log ends here\n", file.display());
+    ensure!(said == line, "{said}");
+    let text = fs::read_to_string(&file)?;
+    let elements = elements(&text)?;
+    check_definitions(&elements)?;
+    ensure!(elements.len() > 10 && count(&elements, "traceEnd") == 0, "{} elements", elements.len());
+    validate(lab, &file)
+}
+
 /// One clear line, and no program.
 fn nonsense(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (options, says) in [
-        ("prot=1", "monitor: unknown option prot: there are port, "),
+        ("prot=1", "monitor: unknown option prot: there are listen, port, "),
+        ("listen=off", "monitor: option listen=off needs a log: xml=FILE"),
+        (
+            "xml=/dev/null,heap=on,filter=a INCLUDE;b MAYBE",
+            "monitor: filter: line 2: MAYBE is neither INCLUDE nor EXCLUDE",
+        ),
         ("heap=on", "monitor: option heap has no effect without xml=FILE"),
         ("xml=/nowhere/x", "monitor: cannot write /nowhere/x: "),
         ("xml=/dev/null,heap=on,filter=/nowhere/f", "monitor: cannot read /nowhere/f: "),

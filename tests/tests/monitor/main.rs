@@ -1,13 +1,14 @@
 //! The agent that lets monitors look into a VM, on JDKs as they are: programs of known contention, waits and heaps, and clients that mean no good.
 
 mod client;
+mod ddmlib;
 mod heap;
 mod log;
 mod strangers;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use et_ddm::message::Failure;
@@ -16,6 +17,7 @@ use et_ddm::packet::Kind;
 use et_ddm::threads::ThreadState;
 use et_ddm::{Chunk, ChunkType, Message, Packet, Request};
 use et_tests::lab::{self, Lab};
+use et_tests::{flight, trcxml};
 use xtask::jdks::Jdk;
 
 use client::{Client, Program, library};
@@ -23,13 +25,41 @@ use client::{Client, Program, library};
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     trials.extend(lab::on_each_jdk("contention_and_waits", contention));
+    trials.extend(lab::on_each_jdk("contention_as_flight_recorder_has_it", as_flight_recorder));
     trials.extend(lab::on_each_jdk("program_s_own_chunks", chunks));
     trials.extend(lab::on_each_jdk("attached_later", attached));
     trials.extend(lab::on_each_jdk("debugger", debugger));
+    trials.extend(lab::on_each_jdk("program_that_waits_for_a_debugger", waits));
+    trials.extend(ddmlib::trials());
     trials.extend(heap::trials());
     trials.extend(log::trials());
     trials.extend(strangers::trials());
     lab::run(trials).exit_code()
+}
+
+/// The log and the JDK's Flight Recorder, of one run.
+fn as_flight_recorder(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    if flight::reader(jdk).is_none() {
+        lab.not_tested(&format!("jdk{}::contention_as_flight_recorder_has_it", jdk.feature), "the JDK has no jfr");
+        return Ok(());
+    }
+    let folder = lab.folder(jdk, "monitor_flight")?;
+    let (file, recording) = (folder.join("run.trcxml"), folder.join("run.jfr"));
+    let options = format!("quiet=on,xml={}", file.display());
+    let java = flight::option(&recording);
+    let mut program = Program::start_in(lab, jdk, &folder, Some(&options), &[&java], "Contended", &[])?;
+    // The JVM says on standard output that it records.
+    while program.line()? != "ready" {}
+    program.go_on()?;
+    while program.line()? != "done" {}
+    program.go_on()?;
+    ensure!(program.end()?.success(), "{}", program.said());
+    let text = std::fs::read_to_string(&file)?;
+    let ours = trcxml::stops(&trcxml::elements(&text)?)?;
+    let threads = ["waiter <&\">", "timed", "notified"];
+    // The format does not say whether a wait was ended by a notification.
+    let theirs = flight::stops(jdk, &recording)?.into_iter().map(|stop| flight::Stop { is_timed_out: false, ..stop });
+    flight::compare(&ours, &theirs.collect::<Vec<_>>(), &threads, SLACK as f64)
 }
 
 /// The number behind a name in a line of a program's.
@@ -201,6 +231,31 @@ fn attached(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(reply.id == 77 && reply.kind == Kind::Reply { error: 99 }, "{reply:?}");
     client.tell(Request::Exit { status: 0 })?;
     ensure!(program.end()?.success());
+    Ok(())
+}
+
+/// With `debug=wait` nothing of the program runs before a debugger has come and has said what it wants.
+fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let program = Program::start(lab, jdk, "waits", Some("debug=wait"), &[], "Contended")?;
+    let port = program.published("port");
+    let Ok(port) = port else {
+        let said = program.said();
+        ensure!(said.contains("libjdwp") || said.contains("onjcmd"), "{said}");
+        lab.not_tested(&format!("jdk{}::program_that_waits_for_a_debugger", jdk.feature), said.trim());
+        return Ok(());
+    };
+    let mut client = Client::new(&program)?;
+    client.until(|message| *message == Message::Waits(0))?;
+    ensure!(
+        program.said() == format!("monitor: listening on 127.0.0.1:{port}, waiting for a debugger\n"),
+        "{}",
+        program.said()
+    );
+    ensure!(program.line_within(Duration::from_millis(600)).is_none(), "it does not wait");
+    let begun = Instant::now();
+    client.raw(&Packet { id: 1, kind: Kind::Command { set: 1, command: 1 }, data: Vec::new() })?;
+    program.expect("ready")?;
+    ensure!(begun.elapsed() >= Duration::from_millis(1200), "it has waited for {:?} only", begun.elapsed());
     Ok(())
 }
 

@@ -1,0 +1,2 @@
+#![no_main]
+et_fuzz::fuzz!(et_fuzz_targets::ddm::TARGET);

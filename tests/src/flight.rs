@@ -1,0 +1,106 @@
+//! What the JDK's own Flight Recorder says of monitors: the judge of what we say.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+use xtask::jdks::Jdk;
+
+/// A time that a thread spent at a monitor.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stop {
+    /// `wait`, not contention.
+    pub is_wait: bool,
+    /// With dots.
+    pub class: String,
+    /// Its name.
+    pub thread: String,
+    /// Who had the monitor.
+    pub owner: Option<String>,
+    /// Milliseconds.
+    pub millis: f64,
+    /// A wait that nobody ended.
+    pub is_timed_out: bool,
+}
+
+/// The option that has a recording made; events of 1 ms and more, if the VM has that setting.
+pub fn option(file: &Path) -> String {
+    format!("-XX:StartFlightRecording=filename={},settings=profile", file.display())
+}
+
+/// The program that reads recordings, if the JDK has it.
+pub fn reader(jdk: &Jdk) -> Option<std::path::PathBuf> {
+    Some(jdk.home.join("bin/jfr")).filter(|path| path.exists())
+}
+
+/// The events of a recording.
+pub fn stops(jdk: &Jdk, file: &Path) -> Result<Vec<Stop>> {
+    let reader = reader(jdk).context("no jfr")?;
+    let mut command = Command::new(reader);
+    command.args(["print", "--json", "--events", "jdk.JavaMonitorEnter,jdk.JavaMonitorWait"]).arg(file);
+    let output = command.output()?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let read: Value = serde_json::from_slice(&output.stdout)?;
+    let events = read["recording"]["events"].as_array().context("no events")?;
+    events.iter().map(stop).collect()
+}
+
+fn stop(event: &Value) -> Result<Stop> {
+    let values = &event["values"];
+    let is_wait = event["type"] == "jdk.JavaMonitorWait";
+    let name = |thread: &Value| thread["javaName"].as_str().map(str::to_owned);
+    let class = values["monitorClass"]["name"].as_str().unwrap_or_default().replace('/', ".");
+    Ok(Stop {
+        is_wait,
+        class,
+        thread: name(&values["eventThread"]).context("no thread")?,
+        owner: name(&values["previousOwner"]).filter(|_| !is_wait),
+        millis: millis(values["duration"].as_str().unwrap_or_default())
+            .with_context(|| values["duration"].to_string())?,
+        is_timed_out: values["timedOut"].as_bool().unwrap_or(false),
+    })
+}
+
+/// `PT0.400123S`, `PT1M2.5S`
+fn millis(text: &str) -> Option<f64> {
+    let mut rest = text.strip_prefix("PT")?;
+    let mut seconds = 0.0;
+    for (unit, worth) in [('H', 3600.0), ('M', 60.0), ('S', 1.0)] {
+        if let Some((number, behind)) = rest.split_once(unit) {
+            seconds += number.parse::<f64>().ok()? * worth;
+            rest = behind;
+        }
+    }
+    rest.is_empty().then_some(seconds * 1000.0)
+}
+
+/// The events of either are near to each other, one by one, of the threads whose names these are.
+pub fn compare(ours: &[Stop], theirs: &[Stop], threads: &[&str], slack_millis: f64) -> Result<()> {
+    for thread in threads {
+        let of = |all: &[Stop]| all.iter().filter(|stop| stop.thread == *thread).cloned().collect::<Vec<_>>();
+        let (ours, theirs) = (of(ours), of(theirs));
+        ensure!(!theirs.is_empty() && ours.len() >= theirs.len(), "{thread}: {ours:?} instead of {theirs:?}");
+        for stop in &theirs {
+            let is_it = |other: &&Stop| {
+                (stop.is_wait, &stop.class, stop.is_timed_out) == (other.is_wait, &other.class, other.is_timed_out)
+                    && (stop.owner.is_none() || stop.owner == other.owner)
+                    && (stop.millis - other.millis).abs() <= slack_millis
+            };
+            ensure!(ours.iter().any(|other| is_it(&other)), "{stop:?} is not among {ours:?}");
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::millis;
+
+    #[test]
+    fn durations_are_read() {
+        assert_eq!(millis("PT0.400123S"), Some(400.123));
+        assert_eq!(millis("PT1M2.5S"), Some(62_500.0));
+        assert_eq!(millis("0.4 s"), None);
+    }
+}
