@@ -11,7 +11,8 @@ use bytes::Bytes;
 use et_files::Hashed;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
-use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+pub use parquet::data_type::ByteArray;
+use parquet::data_type::{BoolType, ByteArrayType, DataType, Int64Type};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
@@ -215,6 +216,11 @@ impl TableReader {
         Ok(Self { reader: SerializedFileReader::new(shared).map_err(other)? })
     }
 
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.reader.metadata().file_metadata().schema().name()
+    }
+
     /// How many groups of rows it has.
     pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
@@ -297,7 +303,7 @@ mod tests {
         let written = writer.finish().unwrap();
         assert_eq!(written.bytes, file.metadata().unwrap().len());
         let reader = TableReader::open(file).unwrap();
-        assert_eq!((reader.groups(), reader.rows()), (2, 6));
+        assert_eq!((reader.name(), reader.groups(), reader.rows()), ("things", 2, 6));
         assert_eq!(reader.numbers(1, "number").unwrap(), [Some(8), Some(i64::MAX), Some(-1)]);
         assert_eq!(reader.numbers(0, "maybe").unwrap(), [None, Some(7), None]);
         assert_eq!(reader.texts(0, "kind").unwrap()[1].as_deref(), Some("N"));

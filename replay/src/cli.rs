@@ -2,7 +2,9 @@
 
 mod allocate;
 mod cache;
+mod children;
 mod collect;
+mod head;
 mod prepare;
 mod simulate;
 
@@ -48,6 +50,7 @@ Examples:
   et-replay collect app.ops --heap 2x,3x               real collectors: time and pauses under each of MMTk's
   et-replay allocate app.ops                           malloc at births, free at deaths: time and footprint
   et-replay cache app.ops --collector copying          what is not in the cache, by class and site
+  et-replay cache app.ops --allocator jemalloc         the same where jemalloc puts the objects
 
 A command that is given a trace prepares it by itself, to a temporary file in the folder that TMPDIR names.
 
@@ -69,7 +72,7 @@ enum Command {
     Collect(collect::CollectArgs),
     /// Allocates and frees as the program did, and measures time and memory of the allocator
     Allocate(allocate::AllocateArgs),
-    /// Simulates caches under the program and a simulated collector: misses by level, class and site
+    /// Simulates caches under the program and a simulated collector or an allocator: misses by level, class and site
     Cache(cache::CacheArgs),
 }
 
@@ -120,6 +123,8 @@ enum CliError {
     NotPreloaded { library: String },
     #[error(transparent)]
     Allocate(#[from] crate::allocate::AllocateError),
+    #[error(transparent)]
+    Cache(#[from] crate::cache::CacheError),
     #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
     #[error("cannot write to standard output: {0}")]

@@ -3,9 +3,27 @@
 
 mod check;
 mod csv;
+mod parquet;
+
+use std::io;
 
 pub use check::{Checker, Violation};
 pub use csv::{CSV_HEADER, CsvWriter};
+pub use parquet::{PARQUET_NAME, ParquetWriter};
+
+use crate::ops::Class;
+
+/// Where events are written. The first thing that goes wrong is kept for the end.
+pub trait Sink {
+    /// An event that happens during that operation.
+    fn push(&mut self, operation: u64, event: &Event);
+
+    /// Whether all could be written so far.
+    fn is_well(&self) -> bool;
+
+    /// That was all.
+    fn finish(self: Box<Self>) -> io::Result<()>;
+}
 
 /// An arena: a part of the heap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -25,6 +43,22 @@ pub enum Event {
     DeleteObject { arena: ArenaId, object: u64 },
     /// An object gets another id, perhaps in another arena.
     MoveObject { arena: ArenaId, object: u64, new_arena: ArenaId, new_object: u64 },
+}
+
+/// JVMPI's `is_array`.
+fn array_kind(class: &Class) -> u8 {
+    match class.descriptor.as_bytes() {
+        [b'[', b'[' | b'L', ..] => 2,
+        [b'[', b'Z', ..] => 4,
+        [b'[', b'C', ..] => 5,
+        [b'[', b'F', ..] => 6,
+        [b'[', b'D', ..] => 7,
+        [b'[', b'B', ..] => 8,
+        [b'[', b'S', ..] => 9,
+        [b'[', b'I', ..] => 10,
+        [b'[', b'J', ..] => 11,
+        _ => 0,
+    }
 }
 
 /// How many of each.

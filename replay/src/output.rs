@@ -6,7 +6,9 @@ use std::path::Path;
 
 use et_files::output;
 
-use crate::events::CSV_HEADER;
+use et_lives::table::TableReader;
+
+use crate::events::{CSV_HEADER, PARQUET_NAME};
 use crate::ops;
 
 pub use et_files::output::{Output, OutputError};
@@ -21,6 +23,8 @@ pub enum Kind {
     Ops,
     /// Events as text.
     Events,
+    /// Events as a table of Parquet.
+    EventsTable,
     /// Curves as a page.
     Page,
     /// Curves as a drawing.
@@ -35,6 +39,7 @@ impl output::Kind for Kind {
         Some(match self {
             Self::Ops => "an operations file",
             Self::Events => "events of a simulation",
+            Self::EventsTable => "a table of a simulation's events",
             Self::Page => "a page of curves",
             Self::Svg => "a drawing",
         })
@@ -48,6 +53,9 @@ impl output::Kind for Kind {
                 Self::Ops => start.starts_with(&ops::MAGIC),
                 Self::Page => start.starts_with(b"<!DOCTYPE html><html"),
                 Self::Svg => start.starts_with(b"<svg "),
+                Self::EventsTable => {
+                    TableReader::open(File::open(path)?).is_ok_and(|table| table.name() == PARQUET_NAME)
+                }
                 Self::Events => start.starts_with(CSV_HEADER.as_bytes().get(..START).unwrap_or_default()),
             })
     }

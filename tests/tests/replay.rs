@@ -107,10 +107,15 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         )?)
     };
     let (copying, counting) = (misses("copying")?, misses("mark-sweep")?);
-    for of in [&copying, &counting] {
+    // The same where malloc puts the objects, which has no collector.
+    let args = ["cache", "app.ops", "--allocator", "system", "--tlb", "64", "--json"];
+    let system = json(&et_replay(lab, &run, &args)?)?;
+    ensure!(system["under"] == "system" && system["collectorAccesses"] == 0, "{}", system["levels"]);
+    for of in [&copying, &counting, &system] {
         let levels = of["levels"].as_array().context("no levels")?;
         let missed = |at: usize| levels[at]["mutatorMisses"].as_u64().unwrap_or_default();
-        ensure!(levels.len() == 3 && missed(0) >= missed(1) && missed(1) > 0, "{}", of["levels"]);
+        ensure!(levels.len() == 2 && missed(0) >= missed(1) && missed(1) > 0, "{}", of["levels"]);
+        ensure!(of["tlb"]["mutatorMisses"].as_u64().is_some_and(|misses| misses > 0), "{}", of["tlb"]);
         ensure!(of["sites"].as_array().is_some_and(|sites| sites.len() == 10), "{}", of["sites"]);
     }
     run.clean()

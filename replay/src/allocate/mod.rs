@@ -1,6 +1,7 @@
 //! Explicit memory: an allocation at each birth, a free at each death, and stores into the real memory between them. Which allocator
 //! that is depends on the process: the system's, one that `LD_PRELOAD` put in its place, or one that is linked into `et-allocate`.
 
+mod counters;
 mod curve;
 
 use std::fmt::Write;
@@ -10,7 +11,10 @@ use std::time::Instant;
 use et_names::units::{bytes, number, seconds};
 use serde::{Deserialize, Serialize};
 
-use crate::ops::{Amount, ClassKind, Layout, Op, OpsError, OpsReader};
+use crate::ops::{Amount, ClassKind, Op, OpsError, OpsReader};
+use crate::simulate::{Access, Observer, Phase};
+pub use counters::Counter;
+use counters::Counters;
 
 /// Memory at one moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +50,10 @@ pub struct AllocateReport {
     pub at_end: Option<Sample>,
     /// Over time.
     pub samples: Vec<Sample>,
+    /// What the processor counted from the first operation to the last; nothing if it does not count.
+    pub counters: Vec<Counter>,
+    /// Why there are none.
+    pub no_counters: Option<String>,
 }
 
 /// So many samples, if there are enough operations.
@@ -122,8 +130,48 @@ fn footprint() -> u64 {
     1024 * kilobytes.unwrap_or(0u64)
 }
 
+/// An object, and what is known of it.
+struct Object<B> {
+    block: B,
+    class: u32,
+    site: u32,
+}
+
+impl<B: Default> Default for Object<B> {
+    fn default() -> Self {
+        Self { block: B::default(), class: 0, site: 0 }
+    }
+}
+
+impl<B: AsRef<[u32]>> Object<B> {
+    #[inline]
+    fn is_there(&self) -> bool {
+        !self.block.as_ref().is_empty()
+    }
+
+    /// Tells of bytes of the object.
+    #[inline]
+    fn access<O: Observer>(&self, observer: &mut O, offset: u64, bytes: u64, is_write: bool) {
+        if O::ACCESSES {
+            let address = self.block.as_ref().as_ptr() as u64 + offset;
+            let (phase, class, site) = (Phase::Mutator, self.class, self.site);
+            observer.access(&Access { address, bytes, is_write, phase, class, site });
+        }
+    }
+}
+
 /// Does all operations in this process.
 pub fn allocate<A: Allocator>(ops: &mut OpsReader, allocator: &str) -> Result<AllocateReport, AllocateError> {
+    watched::<A, ()>(ops, allocator, &mut ())
+}
+
+/// The same, and somebody is told what the program reads and writes, where the allocator has put it. What the allocator itself reads and writes
+/// nobody can tell.
+pub fn watched<A: Allocator, O: Observer>(
+    ops: &mut OpsReader,
+    allocator: &str,
+    observer: &mut O,
+) -> Result<AllocateReport, AllocateError> {
     ops.rewind()?;
     let (layout, totals) = (ops.tables().layout, ops.tables().totals);
     let is_array: Vec<bool> = ops.tables().classes.iter().map(|class| class.kind != ClassKind::Scalar).collect();
@@ -136,75 +184,79 @@ pub fn allocate<A: Allocator>(ops: &mut OpsReader, allocator: &str) -> Result<Al
     };
     let every = (totals.operations / SAMPLES).max(BETWEEN);
     // Of what is there before the first call nothing is the allocator's.
-    let mut objects: Vec<(A::Block, bool)> = Vec::new();
+    let mut objects: Vec<Object<A::Block>> = Vec::new();
     objects.resize_with(ops.tables().handles as usize + 1, Default::default);
     let mut statics = vec![0u32; ops.tables().static_fields as usize];
     let mut live = 0;
+    let mut counters = Counters::open();
     let before = footprint();
     let mut begun = Instant::now();
     let sample =
         |operation, live_bytes| Sample { operation, live_bytes, footprint_bytes: footprint().saturating_sub(before) };
+    counters.start();
     et_replay_region_begin();
     while let Some(op) = ops.next_op()? {
         match op {
-            Op::Birth { handle, class, size, .. } => {
-                if size == 0 || is_there(&objects[handle as usize]) {
+            Op::Birth { handle, class, size, site, .. } => {
+                if size == 0 || objects[handle as usize].is_there() {
                     return Err(ops.damaged().into());
                 }
                 // Touched as a constructor touches it. Not zero: that could be left to the system.
-                let memory = usize::try_from(size / 4).ok().and_then(|words| A::allocate(words, handle | 1));
-                let Some(memory) = memory else {
+                let block = usize::try_from(size / 4).ok().and_then(|words| A::allocate(words, handle | 1));
+                let Some(block) = block else {
                     let (allocator, operation) = (allocator.to_owned(), report.operations);
                     return Err(AllocateError::NoRoom { allocator, size, operation });
                 };
                 live += size;
-                objects[handle as usize] = (memory, is_array[class as usize]);
+                let object = Object { block, class, site };
+                object.access(observer, 0, size, true);
+                objects[handle as usize] = object;
                 report.calls += 1;
             }
             Op::Death { handle } => {
-                if !is_there(&objects[handle as usize]) {
+                if !objects[handle as usize].is_there() {
                     return Err(ops.damaged().into());
                 }
-                let (memory, _) = std::mem::take(&mut objects[handle as usize]);
-                live -= 4 * memory.as_ref().len() as u64;
+                let object = std::mem::take(&mut objects[handle as usize]);
+                live -= 4 * object.block.as_ref().len() as u64;
                 report.calls += 1;
             }
             Op::Update { origin, slot, target } => {
-                let (memory, is_array) = &mut objects[origin as usize];
-                if let Some(word) = memory.as_mut().get_mut(word_of(&layout, *is_array, slot)) {
+                let object = &mut objects[origin as usize];
+                let is_array = is_array.get(object.class as usize).is_some_and(|&is_array| is_array);
+                let at = layout.slot(is_array, slot);
+                if let Some(word) = object.block.as_mut().get_mut((at / 4) as usize) {
                     *word = target;
+                    object.access(observer, at, layout.reference_bytes.into(), true);
                 }
             }
             Op::UpdateStatic { field, target } => statics[field as usize] = target,
-            Op::Touch { handle } => _ = black_box(objects[handle as usize].0.as_ref().first().copied()),
+            Op::Touch { handle } => {
+                let object = &objects[handle as usize];
+                _ = black_box(object.block.as_ref().first().copied());
+                object.access(observer, 0, layout.header_bytes.into(), false);
+            }
             Op::Thread { .. } | Op::Tick { .. } => {}
         }
         report.operations += 1;
         if report.operations.is_multiple_of(every) {
             report.seconds += begun.elapsed().as_secs_f64();
+            counters.pause();
             report.samples.push(sample(report.operations - 1, live));
+            counters.start();
             begun = Instant::now();
         }
     }
     et_replay_region_end();
     report.seconds += begun.elapsed().as_secs_f64();
+    counters.pause();
+    (report.counters, report.no_counters) = counters.read();
     black_box(statics);
     let last = sample(report.operations.saturating_sub(1), live);
     report.samples.push(last);
     report.at_end = Some(last);
     report.peak_footprint_bytes = report.samples.iter().map(|sample| sample.footprint_bytes).max().unwrap_or(0);
     Ok(report)
-}
-
-/// Whether a handle names an object.
-#[inline]
-fn is_there<B: AsRef<[u32]>>(object: &(B, bool)) -> bool {
-    !object.0.as_ref().is_empty()
-}
-
-#[inline]
-fn word_of(layout: &Layout, is_array: bool, slot: u32) -> usize {
-    (layout.slot(is_array, slot) / 4) as usize
 }
 
 /// A table, a row each.
@@ -229,7 +281,7 @@ pub fn render(reports: &[AllocateReport]) -> String {
             bytes(report.at_end.map_or(0, |end| end.footprint_bytes)),
         );
     }
-    text
+    text + &counters::render(reports)
 }
 
 #[cfg(test)]
@@ -251,6 +303,39 @@ mod tests {
         assert!(svg.starts_with("<svg") && svg.contains("system"), "{svg}");
         assert!(report.seconds > 0.0 && render(&[report]).contains("system"));
     }
+
+    /// The program's own reads and writes, where the allocator has put the objects.
+    #[test]
+    fn what_the_program_touches_is_told() {
+        #[derive(Default)]
+        struct Told(Vec<Access>);
+
+        impl Observer for Told {
+            const ACCESSES: bool = true;
+
+            fn event(&mut self, _operation: u64, _event: &crate::events::Event) {}
+
+            fn access(&mut self, access: &Access) {
+                self.0.push(*access);
+            }
+        }
+
+        let ops =
+            [nodes(1, 10), node(2), put(1, 3, 2), put_static(0, 1), Op::Touch { handle: 1 }, put(1, 3, 0), death(2)];
+        let mut told = Told::default();
+        let report = watched::<System, _>(&mut reader_of(&ops), "system", &mut told).unwrap();
+        assert_eq!((report.operations, report.calls), (7, 3));
+        let at = told.0[0].address;
+        let offsets = |access: &Access| (access.address.wrapping_sub(at), access.bytes, access.is_write, access.class);
+        let [array, node, stored, touched, again] = &told.0[..] else { panic!("{:?}", told.0) };
+        assert_eq!(offsets(array), (0, 56, true, 1));
+        assert_eq!((node.bytes, node.is_write, node.class), (16, true, 0));
+        assert!(node.address >= at + 56 || node.address + 16 <= at, "{node:?} is in {array:?}");
+        assert_eq!(offsets(stored), (16 + 3 * 4, 4, true, 1));
+        assert_eq!(offsets(touched), (0, 12, false, 1));
+        assert_eq!(stored, again);
+    }
+
     #[test]
     fn what_makes_no_sense_or_has_no_room_is_refused() {
         for ops in [vec![node(1), node(1)], vec![node(1), death(1), death(1)]] {

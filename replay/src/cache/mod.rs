@@ -6,15 +6,30 @@
 mod level;
 mod report;
 
+use std::fmt;
 use std::str::FromStr;
 
 use rustc_hash::FxHashMap;
+use thiserror::Error;
 
+use crate::allocate::{AllocateError, Allocator, watched};
 use crate::events::Event;
-use crate::ops::Tables;
+use crate::ops::{OpsReader, Tables};
 use crate::simulate::{Access, Observer, Phase};
 use level::Level;
 pub use report::{CacheReport, LevelReport, Line, render};
+
+/// Why there are no such caches.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[allow(missing_docs)]
+pub enum CacheError {
+    #[error(
+        "{name} has lines of {line} bytes, and {before}, which is asked before it, of {of_before}: lines must not become shorter"
+    )]
+    ShorterLines { name: String, line: u64, before: String, of_before: u64 },
+    #[error("two caches are called {name}")]
+    SameName { name: String },
+}
 
 /// A level.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,6 +48,42 @@ impl CacheSpec {
     /// Fully associative, of pages.
     pub fn tlb(entries: u64) -> Self {
         Self { name: "tlb".into(), bytes: entries * PAGE, ways: entries, line: PAGE }
+    }
+}
+
+/// As it is typed.
+impl fmt::Display for CacheSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}={},{},{}", self.name, self.bytes, self.ways, self.line)
+    }
+}
+
+/// Caches under the program where an allocator of this process puts its objects; so many classes and sites.
+pub fn under<A: Allocator>(
+    ops: &mut OpsReader,
+    allocator: &str,
+    specs: &[CacheSpec],
+    tlb: Option<u64>,
+    top: usize,
+) -> Result<CacheReport, AllocateError> {
+    let mut caches = Caches::new(specs, tlb, ops.tables());
+    watched::<A, _>(ops, allocator, &mut caches)?;
+    Ok(caches.report(allocator.to_owned(), ops.tables(), top))
+}
+
+/// Whether these can be asked one after the other.
+pub fn check(specs: &[CacheSpec]) -> Result<(), CacheError> {
+    for (before, spec) in specs.iter().zip(specs.iter().skip(1)) {
+        // What one line lacks would be several.
+        if spec.line < before.line {
+            let (name, before, of_before) = (spec.name.clone(), before.name.clone(), before.line);
+            return Err(CacheError::ShorterLines { name, line: spec.line, before, of_before });
+        }
+    }
+    let is_known = |(at, spec): (usize, &CacheSpec)| specs[..at].iter().any(|before| before.name == spec.name);
+    match specs.iter().enumerate().find(|&numbered| is_known(numbered)) {
+        Some((_, spec)) => Err(CacheError::SameName { name: spec.name.clone() }),
+        None => Ok(()),
     }
 }
 
@@ -89,7 +140,10 @@ pub struct Caches {
     phases: [Counts; 2],
     tlb_misses: [u64; 2],
     classes: Vec<Counts>,
-    sites: FxHashMap<u32, Counts>,
+    /// In the order of the tables; the last is of sites that are not there.
+    sites: Vec<Counts>,
+    /// Where each is.
+    site_at: FxHashMap<u32, usize>,
 }
 
 impl Caches {
@@ -102,8 +156,10 @@ impl Caches {
             line: specs.first().map_or(64, |spec| spec.line),
             phases: [counts.clone(), counts.clone()],
             tlb_misses: [0; 2],
-            classes: vec![counts; tables.classes.len()],
-            sites: FxHashMap::default(),
+            classes: vec![counts.clone(); tables.classes.len()],
+            // All there may be: while a program runs on this process's own allocator nothing else is to allocate.
+            sites: vec![counts; tables.sites.len() + 1],
+            site_at: tables.sites.iter().zip(0..).map(|(site, at)| (site.site, at)).collect(),
         }
     }
 
@@ -116,10 +172,9 @@ impl Caches {
         }
         let levels = self.levels.len();
         let missed = self.levels.iter_mut().position(|level| level.access(address)).unwrap_or(levels);
-        let new = || Counts { accesses: 0, misses: vec![0; levels] };
-        let site = self.sites.entry(access.site).or_insert_with(new);
-        let class = self.classes.get_mut(access.class as usize);
-        for counts in [Some(&mut self.phases[phase]), class, Some(site)].into_iter().flatten() {
+        let site = self.site_at.get(&access.site).copied().unwrap_or(self.site_at.len());
+        let (site, class) = (self.sites.get_mut(site), self.classes.get_mut(access.class as usize));
+        for counts in [Some(&mut self.phases[phase]), class, site].into_iter().flatten() {
             counts.accesses += 1;
             counts.misses[..missed].iter_mut().for_each(|misses| *misses += 1);
         }

@@ -4,13 +4,14 @@ use std::fmt::Write;
 
 use et_names::units::{bytes, number, percent};
 use et_trace::types::for_people;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Caches, Counts};
+use super::level::Level;
+use super::{CacheSpec, Caches, Counts};
 use crate::ops::Tables;
 
 /// A level, or the TLB.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct LevelReport {
     /// Its name.
@@ -30,7 +31,7 @@ pub struct LevelReport {
 }
 
 /// A class or a site.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Line {
     /// What it is called.
@@ -42,7 +43,7 @@ pub struct Line {
 }
 
 /// All of it.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CacheReport {
     /// Who gave the objects their addresses.
@@ -51,8 +52,10 @@ pub struct CacheReport {
     pub mutator_accesses: u64,
     /// And the collector.
     pub collector_accesses: u64,
-    /// The levels, and the TLB last if there is one.
+    /// The levels.
     pub levels: Vec<LevelReport>,
+    /// The TLB, if there is one.
+    pub tlb: Option<LevelReport>,
     /// Classes whose objects miss the last level most.
     pub classes: Vec<Line>,
     /// Sites of which the same is true.
@@ -63,33 +66,28 @@ impl Caches {
     /// What was missed; so many classes and sites.
     pub fn report(&self, under: String, tables: &Tables, top: usize) -> CacheReport {
         let [mutator, collector] = &self.phases;
-        let mut levels = Vec::new();
-        let mut accesses = mutator.accesses + collector.accesses;
+        let of = |level: &Level, accesses, [mutator_misses, collector_misses]: [u64; 2]| {
+            let CacheSpec { name, bytes, ways, line } = level.spec.clone();
+            LevelReport { name, bytes, ways, line, accesses, mutator_misses, collector_misses }
+        };
+        let all = mutator.accesses + collector.accesses;
+        let (mut levels, mut accesses) = (Vec::new(), all);
         for (at, level) in self.levels.iter().enumerate() {
-            let spec = level.spec.clone();
-            let (mutator_misses, collector_misses) = (mutator.misses[at], collector.misses[at]);
-            let (name, bytes, ways, line) = (spec.name, spec.bytes, spec.ways, spec.line);
-            levels.push(LevelReport { name, bytes, ways, line, accesses, mutator_misses, collector_misses });
-            accesses = mutator_misses + collector_misses;
+            let misses = [mutator.misses[at], collector.misses[at]];
+            levels.push(of(level, accesses, misses));
+            accesses = misses.iter().sum();
         }
-        if let Some(tlb) = &self.tlb {
-            let (spec, [mutator_misses, collector_misses]) = (tlb.spec.clone(), self.tlb_misses);
-            let (name, bytes, ways, line) = (spec.name, spec.bytes, spec.ways, spec.line);
-            let accesses = mutator.accesses + collector.accesses;
-            levels.push(LevelReport { name, bytes, ways, line, accesses, mutator_misses, collector_misses });
-        }
+        let tlb = self.tlb.as_ref().map(|tlb| of(tlb, all, self.tlb_misses));
         let classes =
             (0..).zip(&self.classes).map(|(class, counts)| (for_people(&tables.classes[class].descriptor), counts));
-        let name = |site: u32| match tables.sites.binary_search_by_key(&site, |known| known.site) {
-            Ok(at) => tables.sites[at].name.clone(),
-            Err(_) => "not known".to_owned(),
-        };
-        let sites = self.sites.iter().map(|(&site, counts)| (name(site), counts));
+        let names = tables.sites.iter().map(|site| site.name.clone()).chain(["not known".to_owned()]);
+        let sites = names.zip(&self.sites);
         CacheReport {
             under,
             mutator_accesses: mutator.accesses,
             collector_accesses: collector.accesses,
             levels,
+            tlb,
             classes: top_of(classes, top),
             sites: top_of(sites, top),
         }
@@ -116,7 +114,7 @@ pub fn render(report: &CacheReport) -> String {
         "{:<8} {:>10} {:>16} {:>16} {:>8} {:>16} {:>16}",
         "cache", "size", "lines asked for", "misses", "share", "by the program", "by the collector"
     );
-    for level in &report.levels {
+    for level in report.levels.iter().chain(&report.tlb) {
         let misses = level.mutator_misses + level.collector_misses;
         let _ = writeln!(
             text,
@@ -130,7 +128,7 @@ pub fn render(report: &CacheReport) -> String {
             number(level.collector_misses)
         );
     }
-    let names: Vec<&str> = report.levels.iter().filter(|level| level.name != "tlb").map(|level| &*level.name).collect();
+    let names: Vec<&str> = report.levels.iter().map(|level| &*level.name).collect();
     for (what, lines) in [("class", &report.classes), ("site", &report.sites)] {
         if lines.is_empty() {
             continue;

@@ -31,6 +31,51 @@ fn caches_are_read() {
     }
 }
 
+#[test]
+fn levels_are_asked_for_whole_lines() {
+    let checked = |texts: &[&str]| check(&texts.iter().map(|text| spec(text)).collect::<Vec<_>>());
+    assert_eq!(checked(&["l1=32k,8,64", "l2=1m,16,64", "l3=8m,16,128"]), Ok(()));
+    let said = checked(&["l1=32k,8,64", "l2=1m,16,32"]).unwrap_err().to_string();
+    assert_eq!(
+        said,
+        "l2 has lines of 32 bytes, and l1, which is asked before it, of 64: lines must not become shorter"
+    );
+    let said = checked(&["l1=32k,8,64", "l2=1m,16,64", "l1=1m,16,64"]).unwrap_err().to_string();
+    assert_eq!(said, "two caches are called l1");
+    assert_eq!(spec("l2=1m,16,64").to_string(), "l2=1048576,16,64");
+    assert_eq!(spec(&spec("l2=1m,16,64").to_string()), spec("l2=1m,16,64"));
+}
+
+/// It is not the TLB that `--tlb` adds.
+#[test]
+fn a_level_can_be_called_tlb() {
+    let mut reader = reader_of(&[node(1), node(2)]);
+    let tables = reader.tables().clone();
+    let mut caches = Caches::new(&[spec("tlb=64k,4,4096")], Some(4), &tables);
+    simulate(&mut reader, &Config::new(Collector::MarkSweep, 1024), &mut caches).unwrap();
+    let text = render(&caches.report("here".into(), &tables, 9));
+    assert_eq!(text.matches("tlb misses").count(), 2, "{text}");
+    assert_eq!(text.lines().filter(|line| line.starts_with("tlb ")).count(), 2, "{text}");
+}
+
+/// An array of 64 KiB is written once, and its first element again and again: whatever the allocator, its lines are missed once.
+#[test]
+fn an_allocator_of_this_process_can_place_the_objects() {
+    let mut ops = vec![nodes(1, 16 * 1024)];
+    (0..100).for_each(|_| ops.extend([node(2), put(1, 0, 2), put(1, 0, 0), death(2)]));
+    let specs = [spec("l1=32k,8,64"), spec("l2=1m,16,64")];
+    let report = under::<crate::allocate::System>(&mut reader_of(&ops), "system", &specs, Some(64), 9).unwrap();
+    assert_eq!(report.collector_accesses, 0);
+    let lines = report.classes.iter().find(|line| line.name == "Node[]").unwrap();
+    // It may begin in the midst of a line.
+    let written = (64 * 1024 + 16u64) / 64;
+    assert!((written..written + 2).contains(&lines.misses[1]), "{lines:?}");
+    assert!((written + 200..written + 203).contains(&lines.accesses), "{lines:?}");
+    let nodes = report.classes.iter().find(|line| line.name == "Node").unwrap();
+    assert!((100..=200).contains(&nodes.accesses) && nodes.misses[0] < 10, "{nodes:?}");
+    assert!(report.tlb.is_some_and(|tlb| tlb.mutator_misses >= 16));
+}
+
 /// A set is a queue of lines.
 fn misses(spec: &CacheSpec, addresses: &[u64]) -> u64 {
     let mut sets = vec![VecDeque::new(); (spec.bytes / spec.line / spec.ways) as usize];
@@ -75,7 +120,7 @@ fn misses_are_told_by_level_class_and_phase() {
     let config = Config::new(Collector::MarkSweep, 2048 + 16 + 160);
     let done = simulate(&mut reader, &config, &mut caches).unwrap();
     let report = caches.report("here".into(), &tables, 9);
-    let [first, second, tlb] = &report.levels[..] else { panic!("{report:?}") };
+    let ([first, second], Some(tlb)) = (&report.levels[..], &report.tlb) else { panic!("{report:?}") };
     assert_eq!((&*first.name, &*second.name, &*tlb.name), ("l1", "l2", "tlb"));
     let all = report.mutator_accesses + report.collector_accesses;
     assert_eq!((first.accesses, tlb.accesses), (all, all));

@@ -6,6 +6,7 @@ use clap::Args;
 use et_names::units::{bytes, counted};
 use serde::Serialize;
 
+use super::head::Head;
 use super::{CliError, FAILED, InputArgs, open, print, print_json, say};
 use crate::collect::{self, ChildError, CollectReport, Curve, Plan, Point, Request};
 use crate::ops::{OpsReader, Tables};
@@ -61,11 +62,8 @@ pub(super) struct CollectArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
-    trace: &'a str,
-    run: Option<&'a str>,
-    peak_bytes: u64,
-    peak_objects: u64,
-    alive_at_end: crate::ops::Amount,
+    #[serde(flatten)]
+    head: Head<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     replays: Vec<CollectReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -116,31 +114,32 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     };
     let (ops, mut code) = open(&args.input)?;
     let tables = ops.tables().clone();
-    let mut shown = Shown {
-        trace: &tables.trace,
-        run: tables.run.as_deref(),
-        peak_bytes: tables.totals.peak.bytes,
-        peak_objects: tables.totals.peak.objects,
-        alive_at_end: tables.totals.at_end,
-        replays: Vec::new(),
-        smallest_heaps: Vec::new(),
-        curves: Vec::new(),
-    };
+    let mut shown =
+        Shown { head: Head::of(&tables), replays: Vec::new(), smallest_heaps: Vec::new(), curves: Vec::new() };
     if args.min_heap || args.curve.is_some() {
         for plan in args.plans() {
             if plan == Plan::NoGC {
                 say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
                 continue;
             }
-            let Some(heap) = smallest(args, &ops, plan, &tables)? else {
-                say(format_args!("{}: no heap that can be had is large enough", plan.name()));
-                code = FAILED;
-                continue;
+            let heap = match smallest(args, &ops, plan, &tables) {
+                Ok(Some(heap)) => heap,
+                Ok(None) => {
+                    say(format_args!("{}: no heap that can be had is large enough", plan.name()));
+                    code = FAILED;
+                    continue;
+                }
+                Err(error) => {
+                    code = without(error.into(), args.plans().len())?;
+                    continue;
+                }
             };
             let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
             shown.smallest_heaps.push(Smallest { plan, heap, of_peak });
             if args.curve.is_some() {
-                shown.curves.push(curve(args, &ops, plan, heap, &tables)?);
+                let (curve, of_curve) = curve(args, &ops, plan, heap, &tables)?;
+                shown.curves.push(curve);
+                code = code.max(of_curve);
             }
         }
     } else {
@@ -174,23 +173,30 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
                     note(&report);
                     shown.replays.push(report);
                 }
-                Err(error @ ChildError::TooSmall { .. }) => {
-                    let error = match smallest(args, ops, plan, tables)? {
+                Err(error) => {
+                    let smallest = match &error {
+                        ChildError::TooSmall { .. } => smallest(args, ops, plan, tables).ok().flatten(),
+                        _ => None,
+                    };
+                    let error = match smallest {
                         Some(smallest) => CliError::HeapTooSmall { error, smallest: bytes(smallest) },
                         None => error.into(),
                     };
-                    if plans.len() * heaps.len() == 1 {
-                        return Err(error);
-                    }
-                    // The others are no worse for it.
-                    say(format_args!("{error}"));
-                    code = FAILED;
+                    code = without(error, plans.len() * heaps.len())?;
                 }
-                Err(error) => return Err(error.into()),
             }
         }
     }
     Ok(code)
+}
+
+/// One of several replays came to nothing: the others are no worse for it.
+fn without(error: CliError, replays: usize) -> Result<u8, CliError> {
+    if replays == 1 || matches!(error, CliError::Collect(ChildError::Missing { .. })) {
+        return Err(error);
+    }
+    say(format_args!("{error}"));
+    Ok(FAILED)
 }
 
 /// What should not be overlooked.
@@ -208,24 +214,31 @@ fn note(report: &CollectReport) {
     }
 }
 
-fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) -> Result<Option<u64>, CliError> {
+fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) -> Result<Option<u64>, ChildError> {
     let request = |heap| Request { check: false, ..args.request(plan, heap, tables) };
     let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| collect::run(ops, &request(heap)))?;
     Ok(found.map(|(heap, _)| heap))
 }
 
-fn curve(args: &CollectArgs, ops: &OpsReader, plan: Plan, smallest: u64, tables: &Tables) -> Result<Curve, CliError> {
-    let mut points = Vec::new();
+/// The curve of a plan, and the exit code.
+fn curve(
+    args: &CollectArgs,
+    ops: &OpsReader,
+    plan: Plan,
+    smallest: u64,
+    tables: &Tables,
+) -> Result<(Curve, u8), CliError> {
+    let (mut points, mut code) = (Vec::new(), super::OK);
     for times in collect::TIMES {
         let heap = (smallest as f64 * times) as u64 / 4096 * 4096;
         match collect::run(ops, &args.request(plan, heap, tables)) {
             Ok(report) => points.push(Point { times, report }),
             // More memory is not always better.
             Err(error @ ChildError::TooSmall { .. }) => say(format_args!("{error}: left out of the curve")),
-            Err(error) => return Err(error.into()),
+            Err(error) => code = without(error.into(), collect::TIMES.len())?,
         }
     }
-    Ok(Curve { plan, smallest, points })
+    Ok((Curve { plan, smallest, points }, code))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -258,12 +271,7 @@ fn command_line() -> String {
 }
 
 fn text(shown: &Shown<'_>) -> String {
-    let mut text = format!(
-        "{}: at most {} in {} alive at a time\n\n",
-        shown.trace,
-        bytes(shown.peak_bytes),
-        counted(shown.peak_objects, "object")
-    );
+    let mut text = shown.head.text();
     if !shown.smallest_heaps.is_empty() {
         text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");
         for smallest in &shown.smallest_heaps {

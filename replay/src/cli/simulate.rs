@@ -1,14 +1,16 @@
 //! `et-replay simulate`
 
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use et_names::units::{bytes, counted, number};
 use serde::Serialize;
 
+use super::head::Head;
 use super::{CliError, FAILED, InputArgs, open, print, print_json, say, too_small};
-use crate::events::{Checker, CsvWriter, Event, Violation};
+use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
 use crate::simulate::{self, Collector, Config, HeapSize, Observer, Report, SimulateError};
@@ -35,7 +37,7 @@ pub(super) struct SimulateArgs {
     /// Have a reference-counting collector look for cycles when the heap is full
     #[arg(long)]
     backup_trace: bool,
-    /// Write the events of one collector as CSV; - is standard output
+    /// Write the events of one collector: a table of Parquet if the file ends with .parquet, else CSV; - is CSV on standard output
     #[arg(long, value_name = "FILE")]
     events: Option<PathBuf>,
     /// Check the events: nothing is used after its end, every address is free when it is given out
@@ -67,11 +69,8 @@ impl SimulateArgs {
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Shown<'a> {
-    trace: &'a str,
-    run: Option<&'a str>,
-    peak_bytes: u64,
-    peak_objects: u64,
-    alive_at_end: crate::ops::Amount,
+    #[serde(flatten)]
+    head: Head<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     simulations: Vec<Report>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -93,15 +92,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
     }
     let (mut ops, mut code) = open(&args.input)?;
     let tables = ops.tables().clone();
-    let mut shown = Shown {
-        trace: &tables.trace,
-        run: tables.run.as_deref(),
-        peak_bytes: tables.totals.peak.bytes,
-        peak_objects: tables.totals.peak.objects,
-        alive_at_end: tables.totals.at_end,
-        simulations: Vec::new(),
-        smallest_heaps: Vec::new(),
-    };
+    let mut shown = Shown { head: Head::of(&tables), simulations: Vec::new(), smallest_heaps: Vec::new() };
     if args.min_heap {
         for &collector in args.collectors() {
             let heap = simulate::smallest_heap(&mut ops, &args.config(collector, 0, &tables))?;
@@ -134,12 +125,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
 }
 
 fn text(shown: &Shown<'_>) -> String {
-    let mut text = format!(
-        "{}: at most {} in {} alive at a time\n\n",
-        shown.trace,
-        bytes(shown.peak_bytes),
-        counted(shown.peak_objects, "object")
-    );
+    let mut text = shown.head.text();
     if shown.smallest_heaps.is_empty() {
         return text + &simulate::render(&shown.simulations);
     }
@@ -151,16 +137,16 @@ fn text(shown: &Shown<'_>) -> String {
 }
 
 /// Looks on as it was asked for.
-struct Watch<'a, W: Write> {
-    csv: Option<CsvWriter<'a, W>>,
+struct Watch<'a> {
+    sink: Option<Box<dyn Sink + 'a>>,
     checker: Option<Checker>,
     wrong: Option<Violation>,
 }
 
-impl<W: Write> Observer for Watch<'_, W> {
+impl Observer for Watch<'_> {
     fn event(&mut self, operation: u64, event: &Event) {
-        if let Some(csv) = &mut self.csv {
-            csv.push(operation, event);
+        if let Some(sink) = &mut self.sink {
+            sink.push(operation, event);
         }
         if let Some(checker) = &mut self.checker
             && self.wrong.is_none()
@@ -170,26 +156,54 @@ impl<W: Write> Observer for Watch<'_, W> {
     }
 
     fn goes_on(&self) -> bool {
-        self.csv.as_ref().is_none_or(CsvWriter::is_well)
+        self.wrong.is_none() && self.sink.as_ref().is_none_or(|sink| sink.is_well())
+    }
+}
+
+/// How events are written.
+#[derive(Clone, Copy, Debug)]
+enum Format {
+    Csv,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Self {
+        match path.extension().and_then(|end| end.to_str()) {
+            Some("parquet") => Self::Parquet,
+            _ => Self::Csv,
+        }
+    }
+
+    fn kind(self) -> Kind {
+        match self {
+            Self::Csv => Kind::Events,
+            Self::Parquet => Kind::EventsTable,
+        }
+    }
+
+    fn sink(self, file: File, tables: &Tables) -> Box<dyn Sink + '_> {
+        match self {
+            Self::Csv => Box::new(CsvWriter::new(BufWriter::with_capacity(1 << 18, file), tables)),
+            Self::Parquet => Box::new(ParquetWriter::new(file, tables)),
+        }
     }
 }
 
 /// A simulation, with its events where they were asked for.
 fn one(ops: &mut OpsReader, config: &Config, tables: &Tables, args: &SimulateArgs) -> Result<Report, CliError> {
     match args.events.as_deref() {
-        None => watched(ops, config, None::<CsvWriter<'_, io::Sink>>, args).map(|(report, _)| report),
+        None => watched(ops, config, None, CliError::Stdout, args.check),
         Some(path) if path == Path::new("-") => {
             let csv = CsvWriter::new(BufWriter::new(io::stdout().lock()), tables);
-            let (report, csv) = watched(ops, config, Some(csv), args)?;
-            csv.map_or(Ok(()), |csv| csv.finish().map(drop)).map_err(CliError::Stdout)?;
-            Ok(report)
+            watched(ops, config, Some(Box::new(csv)), CliError::Stdout, args.check)
         }
         Some(path) => {
-            let mut place = Output::create(path, Kind::Events, args.force, &[&args.input.input])?;
-            let csv = CsvWriter::new(BufWriter::with_capacity(1 << 18, place.file()), tables);
-            let (report, csv) = watched(ops, config, Some(csv), args)?;
-            let done = csv.map_or(Ok(()), |csv| csv.finish().map(drop));
-            done.map_err(|source| place.error(source))?;
+            let format = Format::of(path);
+            let mut place = Output::create(path, format.kind(), args.force, &[&args.input.input])?;
+            let file = place.file().try_clone().map_err(|source| place.error(source))?;
+            let sink = format.sink(file, tables);
+            let report = watched(ops, config, Some(sink), |source| place.error(source).into(), args.check)?;
             place.finish()?;
             if args.json {
                 say(format_args!("{}: {}", path.display(), said(&report)));
@@ -213,24 +227,74 @@ fn said(report: &Report) -> String {
     )
 }
 
-fn watched<'a, W: Write>(
+/// `failed` says where events could not be written.
+fn watched<'a>(
     ops: &mut OpsReader,
     config: &Config,
-    csv: Option<CsvWriter<'a, W>>,
-    args: &SimulateArgs,
-) -> Result<(Report, Option<CsvWriter<'a, W>>), CliError> {
-    let mut watch = Watch { csv, checker: args.check.then(Checker::default), wrong: None };
+    sink: Option<Box<dyn Sink + 'a>>,
+    failed: impl Fn(io::Error) -> CliError,
+    is_checked: bool,
+) -> Result<Report, CliError> {
+    let mut watch = Watch { sink, checker: is_checked.then(Checker::default), wrong: None };
     let simulated = simulate::simulate(ops, config, &mut watch);
     if let Some(wrong) = watch.wrong {
         return Err(CliError::Events { path: ops.path().to_owned(), wrong });
     }
-    match simulated {
-        Ok(report) => Ok((report, watch.csv)),
-        // What the writer could not write says it better.
-        Err(SimulateError::Stopped) => match watch.csv.map(CsvWriter::finish) {
-            Some(Err(error)) => Err(CliError::Stdout(error)),
-            _ => Err(SimulateError::Stopped.into()),
-        },
-        Err(error) => Err(too_small(error, ops, config)),
+    if matches!(simulated, Ok(_) | Err(SimulateError::Stopped)) {
+        // What stopped the simulation is what could not be written.
+        watch.sink.map_or(Ok(()), |sink| sink.finish()).map_err(failed)?;
+    }
+    simulated.map_err(|error| too_small(error, ops, config))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Cli, Command};
+    use super::*;
+    use crate::testing::{bytes_of, death, node};
+    use clap::Parser;
+
+    fn simulate(path: &Path, more: &[&str]) -> Result<u8, String> {
+        let words = ["et-replay", "simulate", path.to_str().unwrap(), "--collector", "copying", "--heap", "64k"];
+        let cli = Cli::parse_from([&words[..], more].concat());
+        let Command::Simulate(args) = &cli.command else { panic!("{cli:?}") };
+        run(args).map_err(|error| error.to_string())
+    }
+
+    /// Where it is noticed while there is more to come, and where only the last of it does not fit.
+    #[test]
+    fn a_disk_that_takes_no_more_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        for births in [100, 200_000] {
+            let ops: Vec<_> = (0..births).flat_map(|_| [node(1), death(1)]).collect();
+            let path = folder.path().join("a.ops");
+            std::fs::write(&path, bytes_of(&ops)).unwrap();
+            let parquet = folder.path().join("full.parquet");
+            if !parquet.exists() {
+                std::os::unix::fs::symlink("/dev/full", &parquet).unwrap();
+            }
+            for to in [Path::new("/dev/full"), &parquet] {
+                let to = to.to_str().unwrap();
+                let said = simulate(&path, &["--events", to]).unwrap_err();
+                assert_eq!(said, format!("cannot write {to}: No space left on device (os error 28)"), "{births}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_replaced_by_events_only() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, table) = (folder.path().join("a.ops"), folder.path().join("e.parquet"));
+        std::fs::write(&path, bytes_of(&[node(1), node(2), death(1)])).unwrap();
+        let to = table.to_str().unwrap();
+        assert_eq!(simulate(&path, &["--events", to, "--check"]), Ok(0));
+        let first = std::fs::read(&table).unwrap();
+        assert!(first.starts_with(b"PAR1"));
+        assert_eq!(simulate(&path, &["--events", to]), Ok(0));
+        assert_eq!(std::fs::read(&table).unwrap(), first);
+        std::fs::write(&table, "PAR1 of mine").unwrap();
+        let said = simulate(&path, &["--events", to]).unwrap_err();
+        assert!(said.contains("exists and is not a table of a simulation's events"), "{said}");
+        assert_eq!(simulate(&path, &["--events", to, "--force"]), Ok(0));
     }
 }

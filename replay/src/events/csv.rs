@@ -2,13 +2,13 @@
 
 use std::io::{self, Write};
 
-use super::Event;
-use crate::ops::{Class, Tables};
+use super::{Event, Sink, array_kind};
+use crate::ops::Tables;
 
 /// The first line.
 pub const CSV_HEADER: &str = "operation,event,arena,object,name,array,size,new_arena,new_object";
 
-/// Writes a row for each event. The first thing that goes wrong is kept for the end.
+/// Writes a row for each event.
 #[derive(Debug)]
 pub struct CsvWriter<'a, W> {
     out: W,
@@ -22,15 +22,6 @@ impl<'a, W: Write> CsvWriter<'a, W> {
     pub fn new(mut out: W, tables: &'a Tables) -> Self {
         let failed = writeln!(out, "{CSV_HEADER}").err();
         Self { out, tables, line: Vec::new(), failed }
-    }
-
-    /// An event that happens during that operation.
-    pub fn push(&mut self, operation: u64, event: &Event) {
-        if self.failed.is_none() {
-            self.line.clear();
-            let done = self.row(operation, event).and_then(|()| self.out.write_all(&self.line));
-            self.failed = done.err();
-        }
     }
 
     fn row(&mut self, operation: u64, event: &Event) -> io::Result<()> {
@@ -58,13 +49,8 @@ impl<'a, W: Write> CsvWriter<'a, W> {
         }
     }
 
-    /// Whether all could be written so far.
-    pub fn is_well(&self) -> bool {
-        self.failed.is_none()
-    }
-
-    /// That was all.
-    pub fn finish(mut self) -> io::Result<W> {
+    /// What it was written to.
+    pub fn into_inner(mut self) -> io::Result<W> {
         match self.failed.take() {
             Some(error) => Err(error),
             None => self.out.flush().map(|()| self.out),
@@ -72,19 +58,21 @@ impl<'a, W: Write> CsvWriter<'a, W> {
     }
 }
 
-/// JVMPI's `is_array`.
-fn array_kind(class: &Class) -> u32 {
-    match class.descriptor.as_bytes() {
-        [b'[', b'[' | b'L', ..] => 2,
-        [b'[', b'Z', ..] => 4,
-        [b'[', b'C', ..] => 5,
-        [b'[', b'F', ..] => 6,
-        [b'[', b'D', ..] => 7,
-        [b'[', b'B', ..] => 8,
-        [b'[', b'S', ..] => 9,
-        [b'[', b'I', ..] => 10,
-        [b'[', b'J', ..] => 11,
-        _ => 0,
+impl<W: Write> Sink for CsvWriter<'_, W> {
+    fn push(&mut self, operation: u64, event: &Event) {
+        if self.failed.is_none() {
+            self.line.clear();
+            let done = self.row(operation, event).and_then(|()| self.out.write_all(&self.line));
+            self.failed = done.err();
+        }
+    }
+
+    fn is_well(&self) -> bool {
+        self.failed.is_none()
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<()> {
+        self.into_inner().map(drop)
     }
 }
 
@@ -104,7 +92,7 @@ fn push_cell(line: &mut Vec<u8>, text: &str) {
 mod tests {
     use super::super::ArenaId;
     use super::*;
-    use crate::ops::ClassKind;
+    use crate::ops::{Class, ClassKind};
 
     #[test]
     fn rows_are_one_line_each() {
@@ -120,7 +108,7 @@ mod tests {
         csv.push(4, &Event::MoveObject { arena: one, object: 4096, new_arena: two, new_object: 64 });
         csv.push(5, &Event::DeleteObject { arena: two, object: 64 });
         csv.push(6, &Event::DeleteArena { arena: one });
-        let text = String::from_utf8(csv.finish().unwrap()).unwrap();
+        let text = String::from_utf8(csv.into_inner().unwrap()).unwrap();
         let expected = [
             CSV_HEADER,
             "0,new_arena,1,,heap,,,,",

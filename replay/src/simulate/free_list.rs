@@ -1,5 +1,5 @@
 //! The free pool of collectors that do not move: the smallest piece that fits is used, the lowest of these; neighbors that are free
-//! become one.
+//! become one. Large objects lie at the other end: between small ones there would soon be no room for them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,6 +12,9 @@ pub struct FreeList {
     by_size: BTreeSet<(u64, u64)>,
     free: u64,
 }
+
+/// Objects of so many bytes are large.
+const LARGE: u64 = 16 << 10;
 
 impl FreeList {
     /// One free piece.
@@ -35,13 +38,19 @@ impl FreeList {
 
     /// Room for an object.
     pub fn take(&mut self, bytes: u64) -> Result<u64, Full> {
-        let &(piece, address) = self.by_size.range((bytes, 0)..).next().ok_or(Full)?;
+        let mut pieces = self.by_size.range((bytes, 0)..);
+        let is_large = bytes >= LARGE;
+        let found = if is_large { pieces.max_by_key(|&&(_, address)| address) } else { pieces.next() };
+        let &(piece, address) = found.ok_or(Full)?;
         self.remove(address, piece);
-        if piece > bytes {
-            self.add(address + bytes, piece - bytes);
+        let left = piece - bytes;
+        // The end of the highest piece, or the beginning of the smallest.
+        let (given, kept) = if is_large { (address + left, address) } else { (address, address + bytes) };
+        if left > 0 {
+            self.add(kept, left);
         }
         self.free -= bytes;
-        Ok(address)
+        Ok(given)
     }
 
     /// Room that was taken.
@@ -92,29 +101,45 @@ mod tests {
         assert_eq!((list.free(), list.largest()), (100, 100));
     }
 
+    /// Small objects that live on do not keep large ones from the room of those that are gone.
+    #[test]
+    fn large_objects_lie_at_the_other_end() {
+        let mut list = FreeList::new(0, 4 * LARGE);
+        let small = list.take(16).unwrap();
+        assert_eq!((small, list.take(LARGE).unwrap(), list.take(16).unwrap()), (0, 3 * LARGE, 16));
+        assert_eq!(list.take(2 * LARGE).unwrap(), LARGE);
+        list.give(3 * LARGE, LARGE);
+        assert_eq!(list.take(32).unwrap(), 32, "the smallest that fits");
+        list.give(LARGE, 2 * LARGE);
+        assert_eq!(list.take(3 * LARGE).unwrap(), LARGE);
+    }
+
     proptest! {
-        /// Against a map of bytes.
+        /// Against a map of pages; some objects are large.
         #[test]
         fn nothing_is_given_out_twice(acts in prop::collection::vec((any::<bool>(), 1..20u64), 1..200)) {
-            let (mut list, mut taken) = (FreeList::new(0, 300), [false; 300]);
+            const PAGE: u64 = LARGE / 8;
+            let (mut list, mut taken) = (FreeList::new(0, 300 * PAGE), [false; 300]);
             let mut pieces: Vec<(u64, u64)> = Vec::new();
             for (take, number) in acts {
                 if take || pieces.is_empty() {
-                    let Ok(at) = list.take(number) else {
+                    let Ok(at) = list.take(number * PAGE) else {
                         let longest = taken.split(|taken| *taken).map(<[bool]>::len).max().unwrap();
                         prop_assert!((longest as u64) < number);
                         continue;
                     };
+                    prop_assert_eq!(at % PAGE, 0);
+                    let at = at / PAGE;
                     let room = &mut taken[at as usize..(at + number) as usize];
                     prop_assert!(room.iter().all(|taken| !taken));
                     room.fill(true);
                     pieces.push((at, number));
                 } else {
-                    let (at, bytes) = pieces.swap_remove(number as usize % pieces.len());
-                    taken[at as usize..(at + bytes) as usize].fill(false);
-                    list.give(at, bytes);
+                    let (at, pages) = pieces.swap_remove(number as usize % pieces.len());
+                    taken[at as usize..(at + pages) as usize].fill(false);
+                    list.give(at * PAGE, pages * PAGE);
                 }
-                prop_assert_eq!(list.free(), taken.iter().filter(|taken| !**taken).count() as u64);
+                prop_assert_eq!(list.free(), PAGE * taken.iter().filter(|taken| !**taken).count() as u64);
             }
         }
     }

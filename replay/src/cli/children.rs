@@ -1,0 +1,110 @@
+//! Replays on allocators, in processes of their own: what one keeps must not be another's.
+
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+
+use super::CliError;
+use crate::ops::OpsReader;
+
+/// An allocator that one of our programs has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Linked {
+    System,
+    Jemalloc,
+    Mimalloc,
+    Snmalloc,
+}
+
+impl Linked {
+    const ALL: [Self; 4] = [Self::System, Self::Jemalloc, Self::Mimalloc, Self::Snmalloc];
+}
+
+impl fmt::Display for Linked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::System => "system",
+            Self::Jemalloc => "jemalloc",
+            Self::Mimalloc => "mimalloc",
+            Self::Snmalloc => "snmalloc",
+        })
+    }
+}
+
+impl FromStr for Linked {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let found = Self::ALL.into_iter().find(|allocator| allocator.to_string() == text);
+        found.ok_or_else(|| format!("there are {}", Self::ALL.map(|one| one.to_string()).join(", ")))
+    }
+}
+
+/// What a child is to do: a command of et-replay's that et-allocate has as well, and its arguments.
+pub(super) struct Task {
+    pub(super) verb: &'static str,
+    pub(super) args: Vec<String>,
+}
+
+/// The program that has allocators linked into it.
+const PROGRAM: &str = "et-allocate";
+
+/// On an allocator that one of our programs has.
+pub(super) fn linked<T: DeserializeOwned>(ops: &OpsReader, allocator: Linked, task: &Task) -> Result<T, CliError> {
+    let name = allocator.to_string();
+    let failed = |error: std::io::Error| CliError::Child { allocator: name.clone(), why: error.to_string() };
+    let own = std::env::current_exe().map_err(failed)?;
+    if allocator == Linked::System {
+        return in_child(ops, &name, &mut here(&own, task));
+    }
+    let program = own.with_file_name(PROGRAM);
+    if !program.is_file() {
+        let why =
+            format!("there is no {PROGRAM} beside et-replay: cargo xtask build makes it where there is a C++ compiler");
+        return Err(CliError::Child { allocator: name, why });
+    }
+    in_child(ops, &name, Command::new(program).args([task.verb, "--allocator", &name]).args(&task.args))
+}
+
+/// On what a library has for `malloc`, and what that is called.
+pub(super) fn preloaded<T: DeserializeOwned>(
+    ops: &OpsReader,
+    library: &Path,
+    task: &Task,
+) -> Result<(String, T), CliError> {
+    let name = library.file_name().map_or("system".into(), |name| name.to_string_lossy()).into_owned();
+    let failed = |why: String| CliError::Child { allocator: name.clone(), why };
+    // The loader looks for what has no folder where libraries are, and takes these signs to part two.
+    let Ok(library) = library.canonicalize() else {
+        return Err(failed(format!("there is no library {}", library.display())));
+    };
+    if library.to_string_lossy().contains([':', ' ']) {
+        return Err(failed(format!("{}: LD_PRELOAD takes no names with spaces or colons", library.display())));
+    }
+    let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
+    let done = in_child(ops, &name, here(&own, task).env("LD_PRELOAD", library))?;
+    Ok((name, done))
+}
+
+fn here(own: &Path, task: &Task) -> Command {
+    let mut child = Command::new(own);
+    child.args([task.verb, "--here", "--json", "/dev/stdin"]).args(&task.args);
+    child
+}
+
+/// What it prints.
+fn in_child<T: DeserializeOwned>(ops: &OpsReader, name: &str, child: &mut Command) -> Result<T, CliError> {
+    let failed = |why: String| CliError::Child { allocator: name.to_owned(), why };
+    let file = ops.file().try_clone().map_err(|error| failed(error.to_string()))?;
+    let output = child.stdin(Stdio::from(file)).output().map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        let said = String::from_utf8_lossy(&output.stderr);
+        let last = said.lines().next_back().unwrap_or_default();
+        let last = last.trim_start_matches("et-replay: ").trim_start_matches("et-allocate: ").to_owned();
+        return Err(failed(if last.is_empty() { output.status.to_string() } else { last }));
+    }
+    serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()))
+}
