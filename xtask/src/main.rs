@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, command, completeness, cost, deaths, demo, dist, docs, jdks, jvmpi, layout::Layout, loom,
-    memory, monitoring, programs, reading, setup, startup, test, verify_world,
+    assets, bench, build, collectors, completeness, cost, deaths, demo, dist, docs, jdks, jvmpi, layout::Layout, loom,
+    memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.
@@ -54,8 +54,10 @@ enum Chore {
         #[arg(long, default_value_t = 10)]
         runs: u32,
     },
-    /// Run a hundred programs made at random on each of MMTk's collectors, checked after each collection
-    Collectors,
+    /// Run programs on each of MMTk's collectors: a hundred made at random, checked after each collection, or real ones, measured
+    Collectors(collectors::Options),
+    /// Build et-replay as one static program, for simulators of machines, under target/et/static
+    Replayer,
     /// Make an archive to unpack anywhere, and a Debian package
     Dist(dist::Options),
     /// Bundle the JavaScript libraries of reports anew (needs npm)
@@ -83,10 +85,8 @@ fn run(chore: Chore) -> Result<ExitCode> {
     let layout = Layout::find()?;
     match chore {
         Chore::Build => build::all(&layout).map(drop),
-        Chore::Collectors => {
-            let mut tests = build::cargo_apart(&layout, "collect", "test");
-            command::run(tests.args(["--features", "faults"]))
-        }
+        Chore::Replayer => replayer::run(&layout).map(drop),
+        Chore::Collectors(options) => collectors::run(&layout, &options),
         Chore::Demo => demo::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),
         Chore::Bench(options) => bench::run(&layout, &options),

@@ -1,0 +1,60 @@
+//! Crates with a workspace of their own have lock files of their own. What these say of our crates must follow their manifests, or
+//! `cargo xtask build`, which takes lock files as they are, fails where no other test looks.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::{env, fs};
+
+/// Packages without a source, which are ours, and what each needs.
+fn ours(lock: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let mut found = BTreeMap::new();
+    for package in lock.split("[[package]]").skip(1) {
+        let value =
+            |key: &str| package.lines().find_map(|line| line.strip_prefix(key)).map(|text| text.trim_matches('"'));
+        let (Some(name), None) = (value("name = "), value("source = ")) else { continue };
+        let needed = package.lines().filter_map(|line| line.strip_prefix(" \""));
+        // A name, and a version where there are several.
+        let needed = needed.filter_map(|line| line.split(['"', ' ']).next()).map(str::to_owned);
+        found.insert(name.to_owned(), needed.collect());
+    }
+    found
+}
+
+/// What the manifest in a folder says is needed, tests and optional features left out.
+fn needed(folder: &Path) -> BTreeSet<String> {
+    let text = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    let lines =
+        text.lines().skip_while(|line| *line != "[dependencies]").skip(1).take_while(|line| !line.starts_with('['));
+    let lines = lines.filter(|line| !line.starts_with('#') && !line.contains("optional = true"));
+    lines.filter_map(|line| line.split(['.', ' ']).next()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[test]
+fn lock_files_apart_follow_the_manifests() {
+    let repo = env::var_os("CARGO_MANIFEST_DIR").unwrap();
+    let repo = Path::new(&repo).parent().unwrap();
+    let folders = [("et-replay", "replay"), ("et-lives", "lives"), ("et-trace", "trace"), ("et-files", "files")];
+    let folders = folders.into_iter().chain([("et-names", "names"), ("et-format", "format")]);
+    let folders: Vec<_> = folders.chain([("et-collect", "collect"), ("et-allocate", "allocators")]).collect();
+    for apart in ["collect", "allocators"] {
+        let locked = ours(&fs::read_to_string(repo.join(apart).join("Cargo.lock")).unwrap());
+        assert!(locked.len() >= 6, "{apart}: {:?}", locked.keys());
+        for (name, needs) in &locked {
+            let (_, folder) =
+                folders.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("{name}: where is it?"));
+            let missing: Vec<_> = needed(&repo.join(folder)).difference(needs).cloned().collect();
+            assert!(
+                missing.is_empty(),
+                "{apart}/Cargo.lock: {name} needs {missing:?}: cargo update --manifest-path {apart}/Cargo.toml -p {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_lock_file_is_read() {
+    let lock = "version = 4\n\n[[package]]\nname = \"a\"\nversion = \"1\"\nsource = \"registry\"\n\n[[package]]\nname = \"et-b\"\n\
+                version = \"1\"\ndependencies = [\n \"a\",\n \"c 2.0.0\",\n]\n";
+    let expected = BTreeMap::from([("et-b".to_owned(), BTreeSet::from(["a".to_owned(), "c".to_owned()]))]);
+    assert_eq!(ours(lock), expected);
+}
