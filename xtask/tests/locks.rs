@@ -2,7 +2,7 @@
 //! `cargo xtask build`, which takes lock files as they are, fails where no other test looks.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 /// Packages without a source, which are ours, and what each needs.
@@ -29,20 +29,28 @@ fn needed(folder: &Path) -> BTreeSet<String> {
     lines.filter_map(|line| line.split(['.', ' ']).next()).filter(|name| !name.is_empty()).map(str::to_owned).collect()
 }
 
+/// Where each of our crates is that lies in a folder of its own.
+fn folders(repo: &Path) -> BTreeMap<String, PathBuf> {
+    let folders = fs::read_dir(repo).unwrap().map(|entry| entry.unwrap().path());
+    let name = |folder: &Path| {
+        let text = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
+        Some(text.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned())
+    };
+    folders.filter_map(|folder| Some((name(&folder)?, folder))).collect()
+}
+
 #[test]
 fn lock_files_apart_follow_the_manifests() {
     let repo = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let repo = Path::new(&repo).parent().unwrap();
-    let folders = [("et-replay", "replay"), ("et-lives", "lives"), ("et-trace", "trace"), ("et-files", "files")];
-    let folders = folders.into_iter().chain([("et-names", "names"), ("et-format", "format")]);
-    let folders: Vec<_> = folders.chain([("et-collect", "collect"), ("et-allocate", "allocators")]).collect();
+    let folders = folders(repo);
     for apart in ["collect", "allocators"] {
         let locked = ours(&fs::read_to_string(repo.join(apart).join("Cargo.lock")).unwrap());
         assert!(locked.len() >= 6, "{apart}: {:?}", locked.keys());
         for (name, needs) in &locked {
-            let (_, folder) =
-                folders.iter().find(|(known, _)| known == name).unwrap_or_else(|| panic!("{name}: where is it?"));
-            let missing: Vec<_> = needed(&repo.join(folder)).difference(needs).cloned().collect();
+            let folder =
+                folders.get(name).unwrap_or_else(|| panic!("{apart}/Cargo.lock has {name}, which is in no folder"));
+            let missing: Vec<_> = needed(folder).difference(needs).cloned().collect();
             assert!(
                 missing.is_empty(),
                 "{apart}/Cargo.lock: {name} needs {missing:?}: cargo update --manifest-path {apart}/Cargo.toml -p {name}"
