@@ -283,6 +283,23 @@ impl Layout {
     }
 }
 
+/// The name under which a library exports what is at an address.
+pub fn exported_name(address: usize) -> Option<&'static CStr> {
+    let mut info = libc::Dl_info {
+        dli_fname: ptr::null(),
+        dli_fbase: ptr::null_mut(),
+        dli_sname: ptr::null(),
+        dli_saddr: ptr::null_mut(),
+    };
+    // SAFETY: a plain call of the dynamic linker with a place for the answer.
+    let is_found = unsafe { libc::dladdr(address as *const c_void, &mut info) } != 0;
+    if !is_found || info.dli_sname.is_null() || info.dli_saddr as usize != address {
+        return None;
+    }
+    // SAFETY: of a library's table of symbols, which stays as long as that is loaded: libraries with native methods of the VM are.
+    Some(unsafe { CStr::from_ptr(info.dli_sname) })
+}
+
 /// A loaded library; it stays loaded.
 struct Library(*mut c_void);
 

@@ -73,6 +73,8 @@ pub enum Capability {
     CompiledMethodLoadEvents = 27,
     /// `can_generate_monitor_events`
     MonitorEvents = 28,
+    /// `can_generate_native_method_bind_events`
+    NativeMethodBindEvents = 30,
     /// `can_generate_garbage_collection_events`
     GarbageCollectionEvents = 31,
     /// `can_generate_object_free_events`
@@ -107,6 +109,7 @@ pub enum EventKind {
     Breakpoint = 62,
     MethodEntry = 65,
     MethodExit = 66,
+    NativeMethodBind = 67,
     CompiledMethodLoad = 68,
     CompiledMethodUnload = 69,
     DataDumpRequest = 71,

@@ -59,6 +59,11 @@ pub trait Listener: Sync {
     /// It is about to run the instruction there.
     fn single_step(&self, env: Env, thread: Object, method: MethodId, location: i64) {}
 
+    /// A native method gets the function at this address; another takes its place, if one is returned. The VM need not have JNI yet.
+    fn native_method_bind(&self, address: *const c_void) -> Option<*const c_void> {
+        None
+    }
+
     /// A method was compiled; any thread may tell.
     fn compiled_method_load(&self, method: MethodId, code: CompiledCode<'_>) {}
 
@@ -156,6 +161,7 @@ impl Jvmti {
             (EventKind::MethodEntry as jint, method_entry as *const c_void),
             (EventKind::MethodExit as jint, method_exit as *const c_void),
             (EventKind::SingleStep as jint, single_step as *const c_void),
+            (EventKind::NativeMethodBind as jint, native_method_bind as *const c_void),
             (EventKind::CompiledMethodLoad as jint, compiled_method_load as *const c_void),
             (EventKind::CompiledMethodUnload as jint, compiled_method_unload as *const c_void),
             (EventKind::DataDumpRequest as jint, data_dump_request as *const c_void),
@@ -262,6 +268,21 @@ unsafe extern "system" fn single_step(
     told_of(jvmti, env, thread, |listener, _, env, thread| {
         listener.single_step(env, thread, MethodId(method), location);
     });
+}
+
+unsafe extern "system" fn native_method_bind(
+    jvmti: *mut RawEnv,
+    env: *mut JNIEnv,
+    _thread: jobject,
+    _method: jmethodID,
+    address: *const c_void,
+    place: *mut *const c_void,
+) {
+    let other = told(jvmti, env, None, |listener, _, _| listener.native_method_bind(address));
+    if let Some(other) = other.filter(|_| !place.is_null()) {
+        // SAFETY: the VM's place for another address.
+        unsafe { *place = other };
+    }
 }
 
 unsafe extern "system" fn compiled_method_load(

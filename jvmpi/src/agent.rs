@@ -9,21 +9,24 @@ use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::listener::{ClassFile, CompiledCode, Listener};
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
-use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, event};
+use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, RawMonitorEvent, event};
 use crate::classes;
 use crate::deliver;
 use crate::host::{self, Host, Phase};
 use crate::java_monitors;
+use crate::library;
 use crate::load;
 use crate::methods;
 use crate::objects;
+use crate::raw_monitor;
+use crate::sleep;
 use crate::start;
 use crate::starts;
 use crate::steps;
 use crate::sweep;
 
 /// Those that must be asked for before the VM is up, when no agent has said yet what it wants.
-const CAPABILITIES: [Capability; 16] = [
+const CAPABILITIES: [Capability; 17] = [
     Capability::TagObjects,
     Capability::Bytecodes,
     Capability::OwnedMonitorInfo,
@@ -39,6 +42,7 @@ const CAPABILITIES: [Capability; 16] = [
     Capability::AllClassHookEvents,
     Capability::CompiledMethodLoadEvents,
     Capability::MonitorEvents,
+    Capability::NativeMethodBindEvents,
     Capability::GarbageCollectionEvents,
 ];
 
@@ -110,6 +114,10 @@ impl Listener for Events {
                 classes::tell(self.host, env.raw(), &class);
             }
         }
+    }
+
+    fn native_method_bind(&self, address: *const c_void) -> Option<*const c_void> {
+        sleep::bound(address)
     }
 
     fn method_entry(&self, env: Env, thread: Object, method: MethodId) {
@@ -208,6 +216,18 @@ unsafe extern "C" fn allocate(bytes: u32) -> *mut c_void {
     unsafe { libc::malloc(bytes as usize) }
 }
 
+fn current_env() -> usize {
+    host::get().and_then(|host| host.env()).map_or(0, |env| env.raw() as usize)
+}
+
+/// Contention for a monitor of the agent's. Not from inside the agent.
+fn tell_of_monitor(kind: jint, raw_monitor: RawMonitorEvent) {
+    let env = current_env() as *mut jni_sys::JNIEnv;
+    if !env.is_null() && host::get().is_some_and(|host| host.wants(kind)) {
+        deliver::tell(env, kind, Details { raw_monitor });
+    }
+}
+
 fn load(vm: Vm) -> Result<(), JvmtiError> {
     let jvmti = Jvmti::new(vm).ok_or(JvmtiError::NO_ENVIRONMENT)?;
     jvmti.add_capabilities(&CAPABILITIES)?;
@@ -229,7 +249,10 @@ fn load(vm: Vm) -> Result<(), JvmtiError> {
     let leaves_out = jvmti.system_property(c"et.jvmpi.virtual").is_some_and(|value| value == "no");
     host.tells_virtual.store(!leaves_out, Ordering::Relaxed);
     load::provide();
+    raw_monitor::are_in(raw_monitor::Around { current_env, tell: tell_of_monitor });
     jvmti.listen(Box::leak(Box::new(Events { host })))?;
+    // The VM's own natives are bound before it is up.
+    jvmti.set_event(EventKind::NativeMethodBind, true)?;
     jvmti.set_event(EventKind::VmInit, true)?;
     jvmti.set_event(EventKind::VmDeath, true)
 }
@@ -244,6 +267,10 @@ pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_c
         host::say("it is loaded twice: one -agentpath for all agents, which -Xrun names");
         return JNI_ERR;
     }
+    if host::is_traced() {
+        host::say(host::TRACED);
+        return JNI_ERR;
+    }
     // SAFETY: as the VM hands it over.
     let Some(vm) = (unsafe { Vm::new(raw) }) else { return JNI_ERR };
     if let Err(error) = load(vm) {
@@ -256,7 +283,7 @@ pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_c
         if options.is_null() || *options == 0 {
             return JNI_OK;
         }
-        match load::agent(raw, &CStr::from_ptr(options).to_string_lossy()) {
+        match library::load(raw, &CStr::from_ptr(options).to_string_lossy()) {
             Ok(()) => JNI_OK,
             Err(why) => {
                 host::say(&why);

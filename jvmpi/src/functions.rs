@@ -1,7 +1,7 @@
 //! The functions of the interface. No panic leaves one of them, and after the end of the VM they do nothing.
 #![allow(unsafe_code, reason = "functions that agents call, with pointers of theirs")]
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -15,8 +15,8 @@ use crate::dump;
 use crate::host::{self, Host, Phase};
 use crate::ids;
 use crate::monitor_dump;
+use crate::monitor_functions;
 use crate::objects;
-use crate::raw_monitor::RawMonitor;
 use crate::records::{self, Record};
 use crate::starts;
 use crate::sweep;
@@ -33,12 +33,12 @@ pub fn table() -> Interface {
         request_event,
         get_call_trace,
         profiler_exit,
-        raw_monitor_create,
-        raw_monitor_enter,
-        raw_monitor_exit,
-        raw_monitor_wait,
-        raw_monitor_notify_all,
-        raw_monitor_destroy,
+        raw_monitor_create: monitor_functions::create,
+        raw_monitor_enter: monitor_functions::enter,
+        raw_monitor_exit: monitor_functions::exit,
+        raw_monitor_wait: monitor_functions::wait,
+        raw_monitor_notify_all: monitor_functions::notify_all,
+        raw_monitor_destroy: monitor_functions::destroy,
         get_current_thread_cpu_time,
         suspend_thread,
         resume_thread,
@@ -142,45 +142,6 @@ extern "C" fn profiler_exit(code: jint) {
         hotspot.halt(code);
     }
     std::process::exit(code);
-}
-
-extern "C" fn raw_monitor_create(name: *const c_char) -> *mut c_void {
-    // After the end of the VM as well: the agent may write its file then.
-    let name = if name.is_null() {
-        CString::default()
-    } else {
-        // SAFETY: the agent's string.
-        unsafe { CStr::from_ptr(name) }.to_owned()
-    };
-    std::ptr::from_ref(RawMonitor::create(name)).cast_mut().cast()
-}
-
-fn with_monitor(monitor: *mut c_void, body: impl FnOnce(&'static RawMonitor)) {
-    let _ = catch_unwind(AssertUnwindSafe(|| {
-        if let Some(monitor) = RawMonitor::at(monitor) {
-            body(monitor);
-        }
-    }));
-}
-
-extern "C" fn raw_monitor_enter(monitor: *mut c_void) {
-    with_monitor(monitor, RawMonitor::enter);
-}
-
-extern "C" fn raw_monitor_exit(monitor: *mut c_void) {
-    with_monitor(monitor, RawMonitor::exit);
-}
-
-extern "C" fn raw_monitor_wait(monitor: *mut c_void, milliseconds: jlong) {
-    with_monitor(monitor, |monitor| monitor.wait(milliseconds));
-}
-
-extern "C" fn raw_monitor_notify_all(monitor: *mut c_void) {
-    with_monitor(monitor, RawMonitor::notify_all);
-}
-
-extern "C" fn raw_monitor_destroy(monitor: *mut c_void) {
-    with_monitor(monitor, RawMonitor::destroy);
 }
 
 extern "C" fn get_current_thread_cpu_time() -> jlong {

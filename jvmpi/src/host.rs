@@ -157,6 +157,16 @@ pub fn in_time(mutex: &Mutex<()>, patience: Duration) -> Option<MutexGuard<'_, (
     }
 }
 
+/// Why there are no events in a run that is traced: both want to be the only one who is told of allocations.
+pub const TRACED: &str =
+    "this run is traced (libet_runtime.so): a trace and JVMPI exclude each other, load one of them";
+
+/// Whether the tracing runtime is in this process.
+pub fn is_traced() -> bool {
+    std::fs::read_to_string("/proc/self/maps")
+        .is_ok_and(|maps| maps.lines().any(|line| line.ends_with("/libet_runtime.so")))
+}
+
 /// One line on standard error.
 pub fn say(line: &str) {
     eprintln!("jvmpi: {line}");

@@ -6,7 +6,9 @@
 //! Two rules keep it from deadlocks, whatever lock the agent holds: no lock of ours is held while the VM is called, and nothing is
 //! told from inside the VM's pauses.
 
-pub mod abi;
+pub use et_jvmpi_interface::abi;
+use et_jvmpi_interface::{library, monitor_functions, raw_monitor};
+
 mod agent;
 mod classes;
 mod deliver;
@@ -20,9 +22,9 @@ mod load;
 mod methods;
 mod monitor_dump;
 mod objects;
-mod raw_monitor;
 mod records;
 mod refs;
+mod sleep;
 mod start;
 mod starts;
 mod steps;

@@ -12,6 +12,7 @@ use crate::functions::ASKED;
 use crate::host::{self, Host, Phase};
 use crate::ids;
 use crate::objects;
+use crate::sleep;
 use crate::starts;
 use crate::sweep;
 use crate::switches;
@@ -30,7 +31,14 @@ pub fn begin(host: &'static Host, env: Env) {
         host.enter(Phase::Ended);
         return;
     }
-    let release = host.jvmti.system_property(c"java.specification.version").unwrap_or_default();
+    // It may be loaded behind us.
+    if host::is_traced() {
+        host::say(host::TRACED);
+        host.enter(Phase::Ended);
+        return;
+    }
+    let release = host.jvmti.system_property(c"java.vm.specification.version").unwrap_or_default();
+    sleep::vm_is_of(&release);
     let Some(hotspot) = HotSpot::find(env, &release) else {
         host::say("this VM is not HotSpot, and no event can be told");
         host.enter(Phase::Ended);

@@ -45,7 +45,7 @@ fn options(repo: &Path) -> Result<String> {
         "# All options\n\n\
          [`et-instrument`](#et-instrument) instruments and runs programs, [`et-trace`](#et-trace) reads traces,\n\
          [`et-replay`](#et-replay) replays them on simulated collectors, allocators and caches, [`et-monitor`](#et-monitor) shows what\n\
-         running VMs do.\n\
+         running VMs do, [`et-jvmpi`](#et-jvmpi) drives profilers of Java 1.2 to 5 from a trace.\n\
          [A traced run](#a-traced-run) has its own options, and so do [Gradle](#gradle) and [Maven](#maven) builds.\n\
          Every command has `--help`, and the tools have `--version`. `cargo xtask docs` generates this page from the code\n\
          that parses the options.\n\n",

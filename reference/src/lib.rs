@@ -11,12 +11,13 @@ mod runtime;
 use clap::Command;
 
 /// The tools, with all subcommands; those that clap adds by itself need no explanation.
-pub fn tools() -> [Command; 4] {
+pub fn tools() -> [Command; 5] {
     let all = [
         et_instrument::cli::command(),
         et_trace_cli::cli::command(),
         et_replay::cli::command(),
         et_monitor_cli::cli::command(),
+        et_jvmpi_cli::cli::command(),
     ];
     all.map(|tool| {
         let mut tool = tool.disable_help_subcommand(true);
@@ -88,6 +89,7 @@ mod tests {
             "et-replay simulate",
             "et-monitor attach",
             "et-replay collect",
+            "et-jvmpi replay",
         ] {
             assert!(names.contains(&name), "{name} is not among {names:?}");
         }

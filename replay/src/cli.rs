@@ -196,7 +196,7 @@ fn write_out(text: &str) -> Result<(), CliError> {
 
 /// Takes the operations of whatever is no operations file, to a file in its place or to a temporary one.
 fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared, u8), CliError> {
-    let wanted = Wanted { touches: !args.no_touches };
+    let wanted = Wanted { touches: !args.no_touches, ..Wanted::default() };
     let (prepared, code) = match input {
         Input::Trace(mut source) => {
             if let Source::Trace(trace) = &mut *source

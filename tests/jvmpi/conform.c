@@ -7,13 +7,16 @@
 static JVMPI_Interface *vm;
 static JVMPI_RawMonitor lock;
 static char options[1024], out_name[1024];
-static Table classes, methods, threads, objects, globals;
+static Table classes, methods, threads, objects, globals, arenas;
 static long counts[64], requested[64], complaints;
 static char said[20][300];
 static JNIEnv *collecting;
 static long dumps[3], monitor_dumps, object_dumps, traces, suspensions, branches, roots, records;
 static int is_over, starting = 1;
 static jobjectID class_of_classes, newcomer;
+static long sleeps;
+static jlong longest_sleep, longest_slept;
+static long moves, deleted_arenas, gone_with_arenas;
 
 #define HAS(name) (option(options, name) != NULL)
 
@@ -332,6 +335,13 @@ static void check_thread(JVMPI_Event *event, int type) {
     else if (!find(&threads, (uintptr_t)event->env_id)) complain("event %d on an unknown thread", type);
 }
 
+/* Keys of tables are no small numbers. */
+#define ARENA(id) ((uintptr_t)(unsigned)(id) + 16)
+
+static void check_arena(jint arena) {
+    if (!find(&arenas, ARENA(arena))) complain("arena %d is unknown", arena);
+}
+
 static void finish(void);
 
 static void notify(JVMPI_Event *event) {
@@ -351,7 +361,8 @@ static void notify(JVMPI_Event *event) {
     }
     (is_requested ? requested : counts)[type]++;
     if (!is_requested) check_thread(event, type);
-    if (collecting && !is_requested && type != JVMPI_EVENT_OBJECT_FREE && type != JVMPI_EVENT_GC_FINISH)
+    if (collecting && !is_requested && type != JVMPI_EVENT_OBJECT_FREE && type != JVMPI_EVENT_GC_FINISH &&
+        type != JVMPI_EVENT_OBJECT_MOVE && type != JVMPI_EVENT_ARENA_DELETE && type != JVMPI_EVENT_ARENA_NEW)
         complain("event %d inside a collection", type);
     if (collecting && collecting != event->env_id && !is_requested) complain("event %d on another thread than the collection", type);
     switch (type) {
@@ -386,10 +397,10 @@ static void notify(JVMPI_Event *event) {
         vm->SetThreadLocalStorage(event->env_id, NULL);
         break;
     case JVMPI_EVENT_OBJECT_ALLOC:
-        if (event->u.obj_alloc.arena_id != 1) complain("arena %d", event->u.obj_alloc.arena_id);
+        check_arena(event->u.obj_alloc.arena_id);
         there = place(&objects, (uintptr_t)event->u.obj_alloc.obj_id);
         if (*there && !is_requested) complain("object %p is made twice", (void *)event->u.obj_alloc.obj_id);
-        *there = event;
+        *there = (void *)(intptr_t)event->u.obj_alloc.arena_id;
         class = NULL;
         if (event->u.obj_alloc.class_id) {
             there = find(&classes, (uintptr_t)event->u.obj_alloc.class_id);
@@ -401,9 +412,44 @@ static void notify(JVMPI_Event *event) {
         if (HAS("trace")) call_trace(event->env_id, "allocation");
         break;
     case JVMPI_EVENT_OBJECT_FREE:
-        if (!collecting) complain("an object is freed outside collections");
+        /* Who counts references has no collections. */
+        if (!collecting && !HAS("counting")) complain("an object is freed outside collections");
         if (HAS("alloc") && !take(&objects, (uintptr_t)event->u.obj_free.obj_id)) complain("an unknown object is freed");
         break;
+    case JVMPI_EVENT_OBJECT_MOVE: {
+        jint from = event->u.obj_move.arena_id;
+        if (!collecting) complain("an object is moved outside collections");
+        check_arena(from);
+        check_arena(event->u.obj_move.new_arena_id);
+        there = find(&objects, (uintptr_t)event->u.obj_move.obj_id);
+        if (!there) complain("an unknown object is moved");
+        else if ((intptr_t)*there != from) complain("an object of arena %ld is moved out of %d", (long)(intptr_t)*there, from);
+        take(&objects, (uintptr_t)event->u.obj_move.obj_id);
+        there = place(&objects, (uintptr_t)event->u.obj_move.new_obj_id);
+        if (*there) complain("an object is moved to where another is");
+        *there = (void *)(intptr_t)event->u.obj_move.new_arena_id;
+        moves++;
+        break;
+    }
+    case JVMPI_EVENT_ARENA_NEW:
+        if (!event->u.new_arena.arena_name) complain("an arena without a name");
+        there = place(&arenas, ARENA(event->u.new_arena.arena_id));
+        if (*there) complain("arena %d is new twice", event->u.new_arena.arena_id);
+        *there = event;
+        break;
+    case JVMPI_EVENT_ARENA_DELETE: {
+        jint arena = event->u.delete_arena.arena_id;
+        size_t at;
+        if (!collecting) complain("arena %d is deleted outside collections", arena);
+        if (!take(&arenas, ARENA(arena))) complain("an unknown arena is deleted");
+        for (at = 0; at < objects.room; at++)
+            if (objects.keys[at] > GONE && (intptr_t)objects.values[at] == arena) {
+                take(&objects, objects.keys[at]);
+                gone_with_arenas++;
+            }
+        deleted_arenas++;
+        break;
+    }
     case JVMPI_EVENT_GC_START:
         if (collecting) complain("two collections at once");
         collecting = event->env_id;
@@ -444,6 +490,11 @@ static void notify(JVMPI_Event *event) {
     case JVMPI_EVENT_MONITOR_WAIT: case JVMPI_EVENT_MONITOR_WAITED:
         if (HAS("alloc") && event->u.monitor_wait.object && !find(&objects, (uintptr_t)event->u.monitor_wait.object))
             complain("a wait on an unknown object");
+        if (!event->u.monitor_wait.object) {
+            jlong *longest = type == JVMPI_EVENT_MONITOR_WAIT ? &longest_sleep : &longest_slept;
+            if (type == JVMPI_EVENT_MONITOR_WAIT) sleeps++;
+            if (event->u.monitor_wait.timeout > *longest) *longest = event->u.monitor_wait.timeout;
+        }
         break;
     case JVMPI_EVENT_HEAP_DUMP:
         heap_dump(event);
@@ -548,6 +599,9 @@ static void finish(void) {
         Method *method = methods.keys[at] > GONE ? methods.values[at] : NULL;
         if (method && method->entries) fprintf(file, "method %s %ld %ld\n", method->name, method->entries, method->exits);
     }
+    fprintf(file, "moves %ld\narenas %ld deleted %ld gone %ld\nobjects %ld\n", moves, (long)arenas.live, deleted_arenas, gone_with_arenas,
+            (long)objects.live);
+    fprintf(file, "sleeps %ld longest %ld %ld\n", sleeps, (long)longest_sleep, (long)longest_slept);
     fprintf(file, "dumps %ld %ld %ld records %ld roots %ld\n", dumps[0], dumps[1], dumps[2], records, roots);
     fprintf(file, "monitor dumps %ld object dumps %ld traces %ld suspensions %ld branches %ld\n", monitor_dumps, object_dumps,
             traces, suspensions, branches);

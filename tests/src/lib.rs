@@ -3,6 +3,7 @@
 //!
 //! * [`example`] has a project of `examples/` built by its build tool.
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
+//! * [`jvmpi`] runs agents of JVMPI.
 //! * [`links`] looks where the links of the docs lead.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
@@ -24,6 +25,7 @@ pub mod fate;
 pub mod flight;
 pub mod handovers;
 pub mod hprof;
+pub mod jvmpi;
 pub mod lab;
 pub mod links;
 pub mod names;

@@ -119,7 +119,7 @@ fn unpacked(archive: &Path, to: &Path) -> Result<PathBuf> {
 
 /// What must be there besides what has a check of its own.
 fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
-    for program in ["bin/et-instrument", "bin/et-trace", "bin/et-replay", "bin/et-monitor"] {
+    for program in ["bin/et-instrument", "bin/et-trace", "bin/et-replay", "bin/et-monitor", "bin/et-jvmpi"] {
         let path = installed.join(program);
         let metadata = fs::metadata(&path).with_context(|| format!("no {}", path.display()))?;
         ensure!(metadata.permissions().mode() & 0o777 == 0o755, "{} is not for all to run", path.display());
@@ -155,7 +155,7 @@ fn has_all(installed: &Path, doc: &Path, with_plugins: bool) -> Result<()> {
 /// They are of the shell's language, and complete something.
 fn completions_work(bash: &Path, zsh: &Path) -> Result<()> {
     let fish = bash.with_file_name("").with_file_name("fish").join("vendor_completions.d");
-    for tool in ["et-instrument", "et-trace", "et-replay", "et-monitor"] {
+    for tool in ["et-instrument", "et-trace", "et-replay", "et-monitor", "et-jvmpi"] {
         let script = bash.join(tool);
         command::quiet(Command::new("bash").arg("-n").arg(&script))?;
         for (shell, script) in [("zsh", zsh.join(format!("_{tool}"))), ("fish", fish.join(format!("{tool}.fish")))] {

@@ -2,16 +2,12 @@
 //! known counts. The example is a heap profiler.
 
 use std::fs;
-use std::io::{Read, Seek};
 use std::mem::{offset_of, size_of};
-use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Output};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::process::{Command, ExitCode};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
-use et_tests::compiled;
+use et_tests::jvmpi::{agent, cc, conform, host, java};
 use et_tests::lab::{self, Lab};
 use xtask::jdks::Jdk;
 
@@ -24,6 +20,7 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "layouts_are_those_of_c", |_, _| None, layouts));
     trials.extend(lab::on_each_jdk("counts", counts));
     trials.extend(lab::on_each_jdk("waits", waits));
+    trials.extend(lab::on_each_jdk("sleeps", sleeps));
     trials.extend(lab::on_each_jdk("sites", sites));
     for feature in [17, 25] {
         for collector in COLLECTORS {
@@ -46,97 +43,6 @@ fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
     let starts = Command::new(jdk.java()).args([&option, "-version"]).output();
     let refused = starts.is_ok_and(|output| !output.status.success());
     refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
-}
-
-fn cc(lab: &Lab, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
-    let repo = &lab.layout.repo;
-    let include = lab.compiler.home.join("include");
-    let mut compile = Command::new("cc");
-    compile.args(["-Wall", "-Wextra", "-Werror", "-O1"]).args(arguments);
-    for folder in [repo.join("examples/jvmpi"), include.join("linux"), include] {
-        compile.arg("-I").arg(folder);
-    }
-    let output = compile.arg(source).arg("-o").arg(to).output().context("cannot run cc")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
-
-/// An agent of the tests or the example, compiled once.
-fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
-    static ONE: Mutex<()> = Mutex::new(());
-    let _one = ONE.lock();
-    let source = lab.layout.repo.join(source);
-    let name = source.file_stem().context("no name")?.to_string_lossy().into_owned();
-    let folder = lab.layout.target.join("e2e/jvmpi");
-    fs::create_dir_all(&folder)?;
-    let library = folder.join(format!("lib{name}-{}.so", std::process::id()));
-    if !library.exists() {
-        cc(lab, &["-shared", "-fPIC"], &source, &library)?;
-    }
-    Ok(library)
-}
-
-/// Cargo builds it beside the tests that depend on it.
-fn host() -> Result<String> {
-    Ok(format!("-agentpath:{}", std::env::current_exe()?.with_file_name("libet_jvmpi.so").display()))
-}
-
-/// Runs a program of `tests/java/jvmpi`, for no longer than a minute and a half. What it says goes to files: a pipe that is full would stop it.
-fn java(lab: &Lab, jdk: &Jdk, options: &[String], program: &str, release: u32) -> Result<Output> {
-    let source = lab.layout.repo.join(format!("tests/java/jvmpi/{program}.java"));
-    let classes = compiled::classes(lab, &source, release)?;
-    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let mut java = Command::new(jdk.java());
-    java.args(options).arg("-cp").arg(classes).arg(program);
-    let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
-    let end = Instant::now() + Duration::from_secs(90);
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if Instant::now() > end {
-            child.kill()?;
-            child.wait()?;
-            bail!("{program} with {options:?} does not come to an end");
-        }
-        std::thread::sleep(Duration::from_millis(20));
-    };
-    let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
-    for (file, bytes) in [(&mut stdout, &mut output.stdout), (&mut stderr, &mut output.stderr)] {
-        file.rewind()?;
-        file.read_to_end(bytes)?;
-    }
-    Ok(output)
-}
-
-/// What the conformance agent has written.
-struct Report(String);
-
-impl Report {
-    fn line(&self, start: &str) -> Result<&str> {
-        let found = self.0.lines().find_map(|line| line.strip_prefix(start)?.strip_prefix(' '));
-        found.with_context(|| format!("no {start} in {}", self.0))
-    }
-
-    fn number(&self, start: &str) -> Result<u64> {
-        Ok(self.line(start)?.parse()?)
-    }
-}
-
-/// A run with the conformance agent, which must not complain.
-fn conform(lab: &Lab, jdk: &Jdk, test: &str, options: &str, java_options: &[&str], program: &str) -> Result<Report> {
-    let file = lab.folder(jdk, &format!("jvmpi_{test}"))?.join("conform.txt");
-    let library = agent(lab, "tests/jvmpi/conform.c")?;
-    let mut all = vec![format!("{}={}:file={},{options}", host()?, library.display(), file.display())];
-    all.extend(java_options.iter().map(|option| (*option).to_owned()));
-    let release = if program == "Virtual" { 21 } else { 11 };
-    let output = java(lab, jdk, &all, program, release)?;
-    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    ensure!(output.status.success(), "{program}: {}\n{stdout}{stderr}", output.status);
-    ensure!(stderr.is_empty() && stdout.lines().count() == 1, "{program} says\n{stdout}{stderr}");
-    let report = Report(fs::read_to_string(&file).with_context(|| format!("no {}", file.display()))?);
-    ensure!(report.0.starts_with("complaints 0\n"), "{}", report.0.lines().take(22).collect::<Vec<_>>().join("\n"));
-    Ok(report)
 }
 
 fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
@@ -177,6 +83,14 @@ fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (kind, least) in [(54, 5), (55, 5), (56, 1)] {
         ensure!(report.number(&format!("event {kind}"))? >= least, "event {kind}: {}", report.0);
     }
+    Ok(())
+}
+
+/// Waits on nothing.
+fn sleeps(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, "sleeps", "alloc,monitors,trace", &["-Xcheck:jni"], "Sleeps")?;
+    let told: Vec<u64> = report.line("sleeps")?.split(' ').filter_map(|word| word.parse().ok()).collect();
+    ensure!(told.len() == 3 && told[..2] == [9, 100_000] && told[2] >= 250, "{told:?}");
     Ok(())
 }
 
@@ -285,6 +199,7 @@ fn layouts(lab: &Lab, jdk: &Jdk) -> Result<()> {
         "new_class_data" = ClassLoadHook.new_class_data, "new_class_data_len" = ClassLoadHook.new_class_data_len,
         "malloc_f" = ClassLoadHook.malloc_f);
     places!(all, "new_arena": "arena_name" = NewArena.arena_name);
+    places!(all, "delete_arena": "arena_id" = DeleteArena.arena_id);
     places!(all, "obj_alloc": "class_id" = ObjAlloc.class_id, "is_array" = ObjAlloc.is_array, "size" = ObjAlloc.size,
         "obj_id" = ObjAlloc.obj_id);
     places!(all, "obj_move": "obj_id" = ObjMove.obj_id, "new_arena_id" = ObjMove.new_arena_id,

@@ -27,6 +27,7 @@ pub fn run(layout: &Layout) -> Result<Tools> {
     place(&release.join("et-trace"), &tools.et_trace())?;
     place(&release.join("et-replay"), &tools.et_replay())?;
     place(&release.join("et-monitor"), &tools.et_monitor())?;
+    place(&release.join("et-jvmpi"), &tools.et_jvmpi())?;
     place(&release.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
     place(&release.join(JVMPI_LIBRARY), &tools.lib().join(JVMPI_LIBRARY))?;
     place(&release.join(MONITOR_LIBRARY), &tools.lib().join(MONITOR_LIBRARY))?;
@@ -95,7 +96,7 @@ fn cargo_build(layout: &Layout) -> Result<()> {
     let mut build = Command::new(cargo);
     build.args(["build", "--release", "--locked"]);
     build.args(["-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-replay", "-p", "et-runtime", "-p", "et-jvmpi"]);
-    build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent"]);
+    build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent", "-p", "et-jvmpi-cli"]);
     command::run(build.current_dir(&layout.repo))
 }
 

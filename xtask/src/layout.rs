@@ -75,6 +75,11 @@ impl Tools {
         self.root.join("bin/et-monitor")
     }
 
+    /// The driver of JVMPI's agents without a VM.
+    pub fn et_jvmpi(&self) -> PathBuf {
+        self.root.join("bin/et-jvmpi")
+    }
+
     /// MMTk's collectors, which `et-replay collect` starts.
     pub fn et_collect(&self) -> PathBuf {
         self.root.join("bin/et-collect")

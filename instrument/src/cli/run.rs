@@ -9,7 +9,7 @@ use super::error::Error;
 use super::program::ProgramArgs;
 use super::{Rule, mistakes};
 use crate::progress::Progress;
-use crate::run::RunJob;
+use crate::run::{JvmpiJob, RunJob};
 
 /// What `run` takes.
 #[derive(Debug, Args)]
@@ -22,6 +22,10 @@ pub(super) struct RunArgs {
     /// Do not copy the program: its classes get their hooks when they are defined
     #[arg(long)]
     in_place: bool,
+    /// Run the program untraced, as it is, with a profiler of JVMPI: its library, and behind a colon its options
+    #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
+    #[arg(conflicts_with_all = ["trace", "in_place", "include", "exclude", "events", "witness", "cache_dir"])]
+    jvmpi: Option<String>,
     /// Print only errors, and what gets no hooks
     #[arg(long, short)]
     quiet: bool,
@@ -38,6 +42,11 @@ impl RunArgs {
         if let Some((word, option)) = first.and_then(|word| Some((word, mistakes::like_option(word)?))) {
             let name = word.split('=').next().unwrap_or(word);
             return Err(Error::Usage(format!("run has no option {name}: a similar one is {option}")));
+        }
+        if let Some(agent) = &self.jvmpi {
+            let (command, agent) = (self.command.clone(), agent.clone());
+            let job = JvmpiJob { command, agent, runtime_dir: self.program.runtime.runtime_dir.clone() };
+            return Ok(ExitCode::from(job.run()?));
         }
         let job = RunJob {
             command: self.command.clone(),

@@ -72,6 +72,12 @@ pub enum RunError {
         /// Why.
         source: io::Error,
     },
+    /// The runtime of another version.
+    #[error("there is no {path}, the host for agents of JVMPI: --runtime-dir names the folder that has it")]
+    NoHost {
+        /// Where it was looked for.
+        path: PathBuf,
+    },
     /// Nothing was given, or options of `java` without `java`.
     #[error("{0}")]
     Usage(String),
@@ -101,6 +107,7 @@ impl RunError {
             | RunError::Cache(_)
             | RunError::Input(_)
             | RunError::File(_)
+            | RunError::NoHost { .. }
             | RunError::Interrupted(_) => 1,
             RunError::NotFound { .. } | RunError::NoLauncher { .. } | RunError::NoFile { .. } => 127,
             _ => 126,

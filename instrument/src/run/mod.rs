@@ -5,6 +5,7 @@
 //! 3. [`program`] puts rewritten copies in place of what the command line names ([`argfile`], [`java_line`], [`paths`]).
 //! 4. [`child`] runs it, and [`trace_file`] tells where the trace is.
 //!
+//! [`jvmpi`] runs one with a profiler instead, untraced.
 //! [`ahead`] does the first three for build tools, which start programs themselves.
 
 mod ahead;
@@ -12,6 +13,7 @@ mod argfile;
 mod child;
 mod error;
 mod java_line;
+mod jvmpi;
 mod launcher;
 mod long_line;
 mod paths;
@@ -26,6 +28,7 @@ use std::process::Command;
 
 pub use ahead::{PrepareJob, Ready};
 pub use error::RunError;
+pub use jvmpi::JvmpiJob;
 
 use et_format::trace_path;
 use java_line::JavaOption;
@@ -68,12 +71,7 @@ struct Assembled {
 impl RunJob {
     /// Runs it and returns its exit code.
     pub fn run(&self, settings: &Settings) -> Result<u8, RunError> {
-        let (name, arguments) =
-            self.command.split_first().ok_or_else(|| RunError::Usage("say what to run: java …".into()))?;
-        if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
-            let why = format!("{option} is not a program: put java before it: et-instrument run -- java {option} …");
-            return Err(RunError::Usage(why));
-        }
+        let (name, arguments) = first_word(&self.command)?;
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
         let launcher = Launcher::find(name, &surroundings).map_err(|error| launcher::meant(name).unwrap_or(error))?;
@@ -153,6 +151,16 @@ impl RunJob {
         let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
         Assembled { words, traces, _entry: None, _file: None }
     }
+}
+
+/// The program, and its arguments.
+fn first_word(command: &[OsString]) -> Result<(&OsString, &[OsString]), RunError> {
+    let (name, arguments) = command.split_first().ok_or_else(|| RunError::Usage("say what to run: java …".into()))?;
+    if let Some(option) = name.to_str().filter(|name| name.starts_with('-')) {
+        let why = format!("{option} is not a program: put java before it: et-instrument run -- java {option} …");
+        return Err(RunError::Usage(why));
+    }
+    Ok((name, arguments))
 }
 
 /// A command as it was typed, for people: what runs has paths of the cache in it.

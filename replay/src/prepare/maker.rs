@@ -119,7 +119,8 @@ impl<'a> Maker<'a> {
         if self.thread != Some(thread) {
             self.switch(thread)?;
         }
-        if self.out.operations() >= self.next_tick && self.tick != self.told_tick {
+        let is_due = self.wanted.every_tick || self.out.operations() >= self.next_tick;
+        if is_due && self.tick != self.told_tick {
             self.totals.ticks += 1;
             self.told_tick = self.tick;
             self.out.push(Op::Tick { tick: self.tick })?;

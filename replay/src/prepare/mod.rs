@@ -40,11 +40,13 @@ pub enum PrepareError {
 pub struct Wanted {
     /// Uses of objects: receivers of methods, and witnesses where there are any.
     pub touches: bool,
+    /// Say the clock wherever it has moved on, not now and then: for whoever plays the trace beside its operations.
+    pub every_tick: bool,
 }
 
 impl Default for Wanted {
     fn default() -> Self {
-        Self { touches: true }
+        Self { touches: true, every_tick: false }
     }
 }
 

@@ -131,6 +131,42 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+    /// Births and deaths are where the trace has them, by the clock.
+    #[test]
+    fn the_clock_is_told_wherever_it_has_moved(text in program()) {
+        let source = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+        let wanted = Wanted { touches: false, every_tick: true };
+        let done = prepare(&source, wanted, tempfile::tempfile().unwrap()).unwrap();
+        let mut reader = OpsReader::of_file(Path::new("t.ops"), done.file).unwrap();
+        let (mut tick, mut births, mut deaths) = (0, Vec::new(), Vec::new());
+        for op in all(&mut reader) {
+            match op {
+                Op::Tick { tick: now } => {
+                    prop_assert!(now > tick, "{now} after {tick}");
+                    tick = now;
+                }
+                Op::Birth { .. } => births.push(tick),
+                Op::Death { .. } => deaths.push(tick),
+                _ => {}
+            }
+        }
+        let (mut told_births, mut told_deaths) = (Vec::new(), Vec::new());
+        source
+            .for_each(Reading::default(), |record, at| {
+                match record {
+                    Record::Alloc(_) => told_births.push(at.tick.0),
+                    Record::Death { .. } => told_deaths.push(at.tick.0),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            })
+            .unwrap();
+        prop_assert_eq!((births, deaths), (told_births, told_deaths));
+    }
+}
+
 fn totals(text: &str) -> Totals {
     prepared(&format!("# Elephant Tracks, dialect et\n{text}# lost 0\n")).tables().totals
 }

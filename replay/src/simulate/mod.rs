@@ -19,7 +19,7 @@ use et_names::units::bytes;
 use thiserror::Error;
 
 use crate::events::Event;
-use crate::ops::{OpsError, OpsReader, Peak};
+use crate::ops::{Amount, OpsError, OpsReader, Peak};
 pub use report::{Collection, CollectionKind, Report, render};
 use world::World;
 
@@ -193,6 +193,15 @@ pub trait Observer {
 
     /// The collector tells this during that operation, counted from 0.
     fn event(&mut self, operation: u64, event: &Event);
+
+    /// The trace's clock stands there, as far as the operations tell it.
+    fn tick(&mut self, _tick: u64) {}
+
+    /// A collection begins: what is told up to its end happens in it.
+    fn collection_begins(&mut self) {}
+
+    /// A collection is over, and this is in the heap.
+    fn collection_ends(&mut self, _used: Amount) {}
 
     /// Memory is read or written.
     fn access(&mut self, _access: &Access) {}

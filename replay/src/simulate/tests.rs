@@ -73,6 +73,43 @@ fn told(config: Config) -> Vec<String> {
     lines
 }
 
+/// Counts collections, and what is moved or goes outside of them.
+#[derive(Default)]
+struct Collections {
+    is_inside: bool,
+    count: u64,
+    outside: u64,
+}
+
+impl Observer for Collections {
+    fn event(&mut self, _operation: u64, event: &Event) {
+        let is_birth = matches!(event, Event::NewArena { .. } | Event::NewObject { .. });
+        self.outside += u64::from(!self.is_inside && !is_birth);
+        assert!(!(self.is_inside && matches!(event, Event::NewObject { .. })), "born inside a collection");
+    }
+
+    fn collection_begins(&mut self) {
+        assert!(!std::mem::replace(&mut self.is_inside, true), "two at once");
+    }
+
+    fn collection_ends(&mut self, _used: Amount) {
+        assert!(std::mem::replace(&mut self.is_inside, false), "it has not begun");
+        self.count += 1;
+    }
+}
+
+#[test]
+fn collections_hold_what_collectors_do() {
+    for collector in Collector::ALL {
+        let mut seen = Collections::default();
+        let report = simulate(&mut reader_of(&story()), &Config::new(collector, 256), &mut seen).unwrap();
+        assert!(!seen.is_inside);
+        assert_eq!(seen.count, report.full_collections + report.minor_collections, "{}", collector.name());
+        // Who counts references frees at once.
+        assert_eq!(seen.outside > 0, collector == Collector::ReferenceCounting, "{}", collector.name());
+    }
+}
+
 /// "Only one heap arena is needed. The collector sends a delete_object event when returning dead objects to the free-pool."
 #[test]
 fn mark_sweep_returns_objects_to_the_free_pool() {

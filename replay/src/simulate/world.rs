@@ -198,7 +198,10 @@ impl<'a, O: Observer> World<'a, O> {
                 self.access(place, 0, self.layout.header_bytes.into(), false, Phase::Mutator);
             }
             Op::Thread { .. } => {}
-            Op::Tick { tick } => self.tick = tick,
+            Op::Tick { tick } => {
+                self.tick = tick;
+                self.observer.tick(tick);
+            }
         }
         Ok(())
     }
@@ -343,6 +346,7 @@ impl<'a, O: Observer> World<'a, O> {
     /// The roots are static fields, and of `candidates` those that are alive and that nothing on the heap refers to: a local must
     /// hold them. What is alive and not reached from there is held by a local, too, in a cycle.
     fn trace(&mut self, candidates: &[u32], remembered: &[u32], is_young: bool) -> Traced {
+        self.observer.collection_begins();
         self.epoch += 1;
         let mut traced = Traced::default();
         for field in 0..self.statics.len() {
@@ -419,5 +423,6 @@ impl<'a, O: Observer> World<'a, O> {
             free: free[0],
             largest_free: free[1],
         });
+        self.observer.collection_ends(self.used);
     }
 }

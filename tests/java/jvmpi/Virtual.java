@@ -1,3 +1,5 @@
+// needs: 21
+
 import java.util.ArrayList;
 import java.util.List;
 

@@ -17,7 +17,7 @@ fn quoted(page: &str) -> impl Iterator<Item = &str> {
 
 /// `et-instrument: `, `elephant-tracks: ` and the like are left out on the page.
 fn by_our_programs(line: &str) -> Option<&str> {
-    ["et-instrument: ", "et-trace: ", "et-replay: ", "et-monitor: ", "monitor: ", "elephant-tracks: "]
+    ["et-instrument: ", "et-trace: ", "et-replay: ", "et-monitor: ", "et-jvmpi: ", "monitor: ", "elephant-tracks: "]
         .iter()
         .find_map(|program| line.strip_prefix(program))
 }

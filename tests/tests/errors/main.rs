@@ -20,12 +20,13 @@ use place::Place;
 use row::Row;
 
 /// The files of `tests/errors`, and whether their rows start JVMs.
-const TABLES: [(&str, bool); 7] = [
+const TABLES: [(&str, bool); 8] = [
     ("instrument", false),
     ("jdk", false),
     ("run", true),
     ("trace", true),
     ("replay", true),
+    ("jvmpi", true),
     ("runtime", true),
     ("monitor", false),
 ];

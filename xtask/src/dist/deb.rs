@@ -27,7 +27,8 @@ traces what every object of a Java program does
  .
  et-instrument rewrites and runs programs, et-trace sums up and checks traces
  and turns them into text, et-replay runs them on simulated collectors,
- et-monitor shows what running VMs do. Plugins for Gradle and Maven are in
+ et-monitor shows what running VMs do, et-jvmpi drives profilers of Java 1.2
+ to 5 from a trace. Plugins for Gradle and Maven are in
  /usr/lib/elephant-tracks.
 ";
 

@@ -99,9 +99,10 @@ impl Parts<'_> {
 
     /// The programs and what they need, as they look for it.
     fn install_programs(&self, tree: &Tree) -> Result<()> {
-        for program in
-            [self.tools.et_instrument(), self.tools.et_trace(), self.tools.et_replay(), self.tools.et_monitor()]
-        {
+        let tools = self.tools;
+        let programs =
+            [tools.et_instrument(), tools.et_trace(), tools.et_replay(), tools.et_monitor(), tools.et_jvmpi()];
+        for program in programs {
             stripped(&tree.add(&program, "bin")?)?;
         }
         let (lib, to) = (self.tools.lib(), "lib/elephant-tracks");

@@ -20,8 +20,16 @@ pub(super) const FILE: &str = "THIRD-PARTY-NOTICES";
 const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-PARTY-NOTICES-rust-library.html");
 
 /// What everything goes into that has to do with licences.
-const PACKED: [&str; 7] =
-    ["et-instrument", "et-trace-cli", "et-replay", "et-monitor-cli", "et-runtime", "et-jvmpi", "et-monitor-agent"];
+const PACKED: [&str; 8] = [
+    "et-instrument",
+    "et-trace-cli",
+    "et-replay",
+    "et-monitor-cli",
+    "et-jvmpi-cli",
+    "et-runtime",
+    "et-jvmpi",
+    "et-monitor-agent",
+];
 
 /// How files with licences are called, in capitals.
 const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NOTICE", "UNLICENSE"];

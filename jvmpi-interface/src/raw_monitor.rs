@@ -2,14 +2,12 @@
 
 use std::ffi::{CString, c_void};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
-use jni_sys::{JNIEnv, jint};
+use jni_sys::jint;
 
-use crate::abi::{Details, RawMonitorEvent, event};
-use crate::deliver;
-use crate::host::{self, lock};
+use crate::abi::{RawMonitorEvent, event};
 
 /// See the module.
 #[derive(Debug)]
@@ -61,8 +59,28 @@ fn current_thread() -> u64 {
     NUMBER.with(|number| *number)
 }
 
+/// What a VM has to do with them.
+#[derive(Clone, Copy, Debug)]
+pub struct Around {
+    /// The `JNIEnv` of the current thread; 0 for one that the VM does not know.
+    pub current_env: fn() -> usize,
+    /// Tells of contention, on the current thread.
+    pub tell: fn(jint, RawMonitorEvent),
+}
+
+static AROUND: OnceLock<Around> = OnceLock::new();
+
+/// From here on threads have `JNIEnv`s, and contention is told of. Once.
+pub fn are_in(around: Around) {
+    AROUND.get_or_init(|| around);
+}
+
 fn current_env() -> usize {
-    host::get().and_then(|host| host.env()).map_or(0, |env| env.raw() as usize)
+    AROUND.get().map_or(0, |around| (around.current_env)())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn remove(list: &mut Vec<usize>, env: usize) {
@@ -187,16 +205,11 @@ impl RawMonitor {
         }
     }
 
-    /// Contention is told of except for names with an underscore, and from inside the agent.
+    /// Contention is told of except for names with an underscore.
     fn tell(&'static self, kind: jint) {
-        let is_wanted = host::get().is_some_and(|host| host.wants(kind));
-        if !is_wanted || self.name.as_bytes().starts_with(b"_") {
-            return;
-        }
-        let env = current_env() as *mut JNIEnv;
-        if !env.is_null() {
+        if let Some(around) = AROUND.get().filter(|_| !self.name.as_bytes().starts_with(b"_")) {
             let id = std::ptr::from_ref(self).cast_mut().cast();
-            deliver::tell(env, kind, Details { raw_monitor: RawMonitorEvent { name: self.name.as_ptr(), id } });
+            (around.tell)(kind, RawMonitorEvent { name: self.name.as_ptr(), id });
         }
     }
 }

@@ -149,6 +149,7 @@ structs! {
         malloc_f: unsafe extern "C" fn(u32) -> *mut c_void,
     }
     NewArena { arena_id: jint, arena_name: *const c_char }
+    DeleteArena { arena_id: jint }
     ObjAlloc { arena_id: jint, class_id: ObjectId, is_array: jint, size: jint, obj_id: ObjectId }
     ObjFree { obj_id: ObjectId }
     ObjMove { arena_id: jint, obj_id: ObjectId, new_arena_id: jint, new_obj_id: ObjectId }
@@ -189,6 +190,7 @@ pub union Details {
     pub class_unload: ClassUnload,
     pub class_load_hook: ClassLoadHook,
     pub new_arena: NewArena,
+    pub delete_arena: DeleteArena,
     pub obj_alloc: ObjAlloc,
     pub obj_free: ObjFree,
     pub obj_move: ObjMove,

@@ -1,0 +1,121 @@
+//! Agents of JVMPI: in C, compiled for the tests.
+
+use std::fs;
+use std::io::{Read, Seek};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+use xtask::jdks::Jdk;
+
+use crate::compiled;
+use crate::lab::Lab;
+
+/// Runs the C compiler.
+pub fn cc(lab: &Lab, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
+    let repo = &lab.layout.repo;
+    let include = lab.compiler.home.join("include");
+    let mut compile = Command::new("cc");
+    compile.args(["-Wall", "-Wextra", "-Werror", "-O1"]).args(arguments);
+    for folder in [repo.join("examples/jvmpi"), include.join("linux"), include] {
+        compile.arg("-I").arg(folder);
+    }
+    let output = compile.arg(source).arg("-o").arg(to).output().context("cannot run cc")?;
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Ok(())
+}
+
+/// An agent of the tests or the example, compiled once.
+pub fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
+    static ONE: Mutex<()> = Mutex::new(());
+    let _one = ONE.lock();
+    let source = lab.layout.repo.join(source);
+    let name = source.file_stem().context("no name")?.to_string_lossy().into_owned();
+    let folder = lab.layout.target.join("e2e/jvmpi");
+    fs::create_dir_all(&folder)?;
+    let library = folder.join(format!("lib{name}-{}.so", std::process::id()));
+    if !library.exists() {
+        cc(lab, &["-shared", "-fPIC"], &source, &library)?;
+    }
+    Ok(library)
+}
+
+/// Cargo builds it beside the tests that depend on it.
+pub fn host() -> Result<String> {
+    Ok(format!("-agentpath:{}", std::env::current_exe()?.with_file_name("libet_jvmpi.so").display()))
+}
+
+/// Runs a program of `tests/java/jvmpi`, for no longer than a minute and a half. What it says goes to files: a pipe that is full would stop it.
+pub fn java(lab: &Lab, jdk: &Jdk, options: &[String], program: &str, release: u32) -> Result<Output> {
+    let source = lab.layout.repo.join(format!("tests/java/jvmpi/{program}.java"));
+    let classes = compiled::classes(lab, &source, release)?;
+    let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    let mut java = Command::new(jdk.java());
+    java.args(options).arg("-cp").arg(classes).arg(program);
+    let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
+    let end = Instant::now() + Duration::from_secs(90);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if Instant::now() > end {
+            child.kill()?;
+            child.wait()?;
+            bail!("{program} with {options:?} does not come to an end");
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let mut output = Output { status, stdout: Vec::new(), stderr: Vec::new() };
+    for (file, bytes) in [(&mut stdout, &mut output.stdout), (&mut stderr, &mut output.stderr)] {
+        file.rewind()?;
+        file.read_to_end(bytes)?;
+    }
+    Ok(output)
+}
+
+/// What the conformance agent has written.
+#[derive(Debug)]
+pub struct Report(pub String);
+
+impl Report {
+    /// Reads one, which must have no complaints.
+    pub fn read(file: &Path) -> Result<Self> {
+        let report = Self(fs::read_to_string(file).with_context(|| format!("no {}", file.display()))?);
+        ensure!(report.0.starts_with("complaints 0\n"), "{}", report.0.lines().take(22).collect::<Vec<_>>().join("\n"));
+        Ok(report)
+    }
+
+    /// What stands behind the first line that starts so.
+    pub fn line(&self, start: &str) -> Result<&str> {
+        let found = self.0.lines().find_map(|line| line.strip_prefix(start)?.strip_prefix(' '));
+        found.with_context(|| format!("no {start} in {}", self.0))
+    }
+
+    /// The same as a number.
+    pub fn number(&self, start: &str) -> Result<u64> {
+        Ok(self.line(start)?.parse()?)
+    }
+}
+
+/// A run with the conformance agent, which must not complain.
+pub fn conform(
+    lab: &Lab,
+    jdk: &Jdk,
+    test: &str,
+    options: &str,
+    java_options: &[&str],
+    program: &str,
+) -> Result<Report> {
+    let file = lab.folder(jdk, &format!("jvmpi_{test}"))?.join("conform.txt");
+    let library = agent(lab, "tests/jvmpi/conform.c")?;
+    let mut all = vec![format!("{}={}:file={},{options}", host()?, library.display(), file.display())];
+    all.extend(java_options.iter().map(|option| (*option).to_owned()));
+    let release = if program == "Virtual" { 21 } else { 11 };
+    let output = java(lab, jdk, &all, program, release)?;
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "{program}: {}\n{stdout}{stderr}", output.status);
+    ensure!(stderr.is_empty() && stdout.lines().count() == 1, "{program} says\n{stdout}{stderr}");
+    Report::read(&file)
+}
