@@ -20,7 +20,9 @@ fn run(data: &[u8]) {
     }
     for packet in &packets {
         let mut again = PacketDecoder::new(LIMIT);
+        again.push(HANDSHAKE);
         again.push(&packet.encode());
+        assert!(again.shake_hands() == Ok(true), "the handshake");
         assert!(again.next_packet().ok().flatten().as_ref() == Some(packet), "{packet:?} does not come back");
         if packet.is_ddm()
             && let Ok(chunks) = chunk::decode(&packet.data)
