@@ -139,7 +139,9 @@ fn by_command(tables: &Tables<'_>) -> Result<()> {
 
 /// Rows in an order of their own: queries order them by what they are about, and ties are told in any order.
 fn sorted(rows: &[Value]) -> Vec<String> {
-    let rounded = |value: &Value| match value.as_f64() {
+    // Sums have 128 bits, which the command writes as text into JSON.
+    let number = |value: &Value| value.as_f64().or_else(|| value.as_str()?.parse().ok());
+    let rounded = |value: &Value| match number(value) {
         Some(number) => format!("{number:.9e}"),
         None => value.to_string(),
     };
