@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Parser, Subcommand};
+use et_command::Program;
+use et_command::code::{CUT_OFF, DAMAGED, OK};
 use et_jvmpi_interface::library;
-use et_names::escape::OneLine;
 use et_replay::simulate::{Collector, HeapSize};
 use et_trace::source::{Ending, Source};
 
@@ -16,18 +17,12 @@ use crate::collected::{self, Wish};
 use crate::error::ReplayError;
 use crate::functions;
 use crate::heap::Heap;
-use crate::host::{self, Host, say};
+use crate::host::{self, Host};
 use crate::plain;
 use crate::vm;
 
-/// All went well.
-const OK: u8 = 0;
-/// Bad input, a heap that is too small, or an agent that cannot be loaded.
-const FAILED: u8 = 1;
-/// The trace is cut off; what there is was told.
-const CUT_OFF: u8 = 3;
-/// Events are missing in the midst of it; the others were told.
-const DAMAGED: u8 = 4;
+/// What messages begin with.
+const PROGRAM: Program = Program("et-jvmpi");
 
 /// Drives agents of JVMPI, the profiler interface of Java 1.2 to 5, without a VM.
 #[derive(Debug, Parser)]
@@ -86,23 +81,9 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Arguments stand in the message as they were given: it is made of safe ones.
-            let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
-            let error = Cli::try_parse_from(safe).err().unwrap_or(error);
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
-        }
-    };
-    let Command::Replay(args) = &cli.command;
-    match replay(args) {
-        Ok(code) => ExitCode::from(code),
-        Err(error) => {
-            say(format_args!("{error}"));
-            ExitCode::from(FAILED)
-        }
+    match Cli::try_parse() {
+        Ok(Cli { command: Command::Replay(args) }) => PROGRAM.end(replay(&args)),
+        Err(error) => et_command::refuse::<Cli>(error),
     }
 }
 
@@ -115,14 +96,14 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
         backup_trace: args.backup_trace,
     });
     let ready = wish.map(|wish| collected::ready(&source, &wish)).transpose()?;
-    let warn = |note: &dyn std::fmt::Display| say(format_args!("{}: warning: {note}", args.trace.display()));
+    let warn = |note: &dyn std::fmt::Display| PROGRAM.say(format_args!("{}: warning: {note}", args.trace.display()));
     if let Some(ready) = &ready {
         ready.notes().iter().for_each(|note| warn(note));
     }
     let catalogue =
         Catalogue::new(Arc::clone(&source)).ok_or_else(|| ReplayError::Text { path: args.trace.clone() })?;
     let host = host::set(Host::new(functions::table(), catalogue, Heap::new(ready.is_some()), ready.is_some()));
-    vm::offer(host.interface());
+    vm::offer(host.session.interface());
     load(&args.agent)?;
     let is_warned = ready.is_some();
     let ending = match ready {
@@ -137,8 +118,8 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
         }
     }
     host.left_out.jni.fetch_add(vm::calls(), Ordering::Relaxed);
-    if let Some(line) = host.left_out.line() {
-        say(format_args!("{line}"));
+    if let Some(line) = host.left_out.line(&host.session.panics) {
+        PROGRAM.say(format_args!("{line}"));
     }
     Ok(completeness(&source, &ending))
 }

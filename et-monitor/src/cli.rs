@@ -6,26 +6,21 @@ mod place;
 mod serve;
 mod show;
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use et_names::escape::{Json, Lines, OneLine};
-use serde_json::Value;
+use et_command::code::OK;
+use et_command::{Failure, Program, Unwritten};
 use thiserror::Error;
 
 use crate::attach::AttachError;
 use crate::discovery::Discovery;
 
-/// All went well.
-const OK: u8 = 0;
-/// Something did not work; a line on standard error says what.
-const FAILED: u8 = 1;
-/// Standard output was closed before all was written: what a shell says of a program that SIGPIPE ended.
-const CLOSED: u8 = 141;
+/// What messages begin with.
+const PROGRAM: Program = Program("et-monitor");
 
 /// Shows what running JVMs do: threads, heap, monitors, allocations; on a page, and in the shell.
 #[derive(Debug, Parser)]
@@ -135,20 +130,17 @@ enum CliError {
     NoLibrary { path: PathBuf },
     #[error(transparent)]
     Attach(#[from] AttachError),
-    #[error("cannot write to standard output: {0}")]
-    Stdout(io::Error),
+    #[error(transparent)]
+    Stdout(#[from] Unwritten),
 }
 
-impl CliError {
-    fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+impl Failure for CliError {
+    fn unwritten(&self) -> Option<&Unwritten> {
+        match self {
+            Self::Stdout(error) => Some(error),
+            _ => None,
+        }
     }
-}
-
-/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
-fn say(line: fmt::Arguments<'_>) {
-    let line = format!("et-monitor: {}\n", OneLine(line));
-    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// What the command line is made of, for its manual.
@@ -158,23 +150,9 @@ pub fn command() -> clap::Command {
 
 /// Runs the command line of this process.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) => {
-            // Arguments stand in the message as they were given: it is made of safe ones.
-            let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
-            let error = Cli::try_parse_from(safe).err().unwrap_or(error);
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
-        }
-    };
-    match run(cli) {
-        Ok(()) => ExitCode::from(OK),
-        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
-        Err(error) => {
-            say(format_args!("{error}"));
-            ExitCode::from(FAILED)
-        }
+    match Cli::try_parse() {
+        Ok(cli) => PROGRAM.end(run(cli).map(|()| OK)),
+        Err(error) => et_command::refuse::<Cli>(error),
     }
 }
 
@@ -201,18 +179,4 @@ fn run(cli: Cli) -> Result<(), CliError> {
     // What still waits for VMs has nobody to tell.
     runtime.shutdown_background();
     done
-}
-
-fn print_json(value: &Value) -> Result<(), CliError> {
-    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
-}
-
-/// Text for people: what is in a name can do no harm to a terminal.
-fn print(text: &str) -> Result<(), CliError> {
-    write_out(&Lines(text).to_string())
-}
-
-fn write_out(text: &str) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
 }

@@ -9,16 +9,15 @@ mod sql;
 mod tables;
 
 use std::ffi::OsString;
-use std::fmt;
-use std::io::{self, BufWriter, IsTerminal, Write};
+use std::io::{self, BufWriter, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use et_command::code::{CUT_OFF, DAMAGED, FAILED, OK};
+use et_command::{Failure, Program, Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
-use et_names::escape::{Json, Lines, OneLine};
-use serde::Serialize;
 
 use self::report::{NoReport, ReportArgs};
 use crate::bar::Bar;
@@ -38,16 +37,8 @@ use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_trace::text::{self, Dialect, Holders};
 use et_trace::text_writer::{self, TextError};
 
-/// All went well.
-pub(crate) const OK: u8 = 0;
-/// Bad input, or invariants violated.
-pub(crate) const FAILED: u8 = 1;
-/// The trace is cut off; what there is was read.
-const CUT_OFF: u8 = 3;
-/// Events are missing in the midst of it; the others were read.
-const DAMAGED: u8 = 4;
-/// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
-const CLOSED: u8 = 141;
+/// What messages begin with.
+pub(crate) const PROGRAM: Program = Program("et-trace");
 
 /// Reads traces of Elephant Tracks.
 #[derive(Debug, Parser)]
@@ -363,20 +354,17 @@ pub(crate) enum CliError {
     Folder(#[from] et_tables::FolderError),
     #[error(transparent)]
     Sql(#[from] sql::SqlError),
-    #[error("cannot write to standard output: {0}")]
-    Stdout(io::Error),
+    #[error(transparent)]
+    Stdout(#[from] Unwritten),
 }
 
-impl CliError {
-    fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+impl Failure for CliError {
+    fn unwritten(&self) -> Option<&Unwritten> {
+        match self {
+            Self::Stdout(error) => Some(error),
+            _ => None,
+        }
     }
-}
-
-/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
-pub(crate) fn say(line: fmt::Arguments<'_>) {
-    let line = format!("et-trace: {}\n", OneLine(line));
-    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// What the command line is made of, for its manual.
@@ -409,43 +397,16 @@ pub fn main() -> ExitCode {
         Command::Sql(args) => sql::run(args),
         Command::Info { trace, json } => run_info(trace, *json),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        // Whoever reads us has seen enough: nothing is to be said, but not all was written.
-        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
-        Err(error) => {
-            say(format_args!("{error}"));
-            ExitCode::from(FAILED)
-        }
-    }
+    PROGRAM.end(done)
 }
 
 /// Says what is wrong with a command line, or helps.
 fn refuse(error: clap::Error) -> ExitCode {
     if let Some(line) = without_command(&error, std::env::args_os().nth(1)) {
-        let _ = io::stderr().write_all(format!("et-trace: {}\n", OneLine(line)).as_bytes());
+        PROGRAM.say(format_args!("{line}"));
         return ExitCode::from(2);
     }
-    // Arguments stand in the message as they were given: it is made of safe ones.
-    let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
-    let error = Cli::try_parse_from(safe).err().unwrap_or(error);
-    let _ = error.print();
-    ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED))
-}
-
-/// Strings, numbers and lists: to make JSON of them cannot fail.
-pub(crate) fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
-}
-
-/// Text for people: what is in a trace can do no harm to a terminal.
-pub(crate) fn print(text: &str) -> Result<(), CliError> {
-    write_out(&Lines(text).to_string())
-}
-
-fn write_out(text: &str) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+    et_command::refuse::<Cli>(error)
 }
 
 /// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
@@ -458,7 +419,7 @@ pub(crate) fn completeness(source: &Source, lost: Lost) -> u8 {
         (_, Some(_)) => DAMAGED,
     };
     let said: Vec<String> = [lost, cut].into_iter().flatten().collect();
-    say(format_args!("{}: {}", source.path().display(), said.join("; ")));
+    PROGRAM.say(format_args!("{}: {}", source.path().display(), said.join("; ")));
     code
 }
 
@@ -473,14 +434,14 @@ fn known_lost(source: &Source) -> Lost {
 /// Tells why there is no life table. What was asked for came all the same.
 pub(crate) fn warn_of_lives(lives: Option<&LifeTable>) {
     if let Some(trouble) = lives.and_then(LifeTable::trouble) {
-        say(format_args!("note: {trouble}"));
+        PROGRAM.say(format_args!("note: {trouble}"));
     }
 }
 
 /// Tells what is odd in a text.
 pub(crate) fn warn(source: &Source, warnings: &[String]) {
     for warning in warnings {
-        say(format_args!("{}: warning: {warning}", source.path().display()));
+        PROGRAM.say(format_args!("{}: warning: {warning}", source.path().display()));
     }
 }
 
@@ -577,7 +538,7 @@ fn run_text(args: &TextArgs) -> Result<u8, CliError> {
         Err(TextError::Write(source)) => {
             return Err(match &output {
                 Some(file) => file.error(source).into(),
-                None => CliError::Stdout(source),
+                None => Unwritten(source).into(),
             });
         }
     };
@@ -623,7 +584,7 @@ fn run_validate(args: &ValidateArgs) -> Result<u8, CliError> {
     };
     print(&out)?;
     if !report.is_clean() && cut_off == OK {
-        say(format_args!("{}: {}", source.path().display(), counted(report.violation_count, "violation")));
+        PROGRAM.say(format_args!("{}: {}", source.path().display(), counted(report.violation_count, "violation")));
     }
     Ok(if report.is_clean() { cut_off } else { FAILED })
 }

@@ -8,16 +8,15 @@ mod head;
 mod prepare;
 mod simulate;
 
-use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use et_names::escape::{Json, Lines, OneLine};
+use et_command::code::{CUT_OFF, DAMAGED, OK};
+use et_command::{Failure, Program, Unwritten};
 use et_names::units::bytes;
 use et_trace::source::{Ending, Source};
-use serde::Serialize;
 
 use crate::collect::ChildError;
 use crate::ops::{OpsError, OpsReader};
@@ -25,16 +24,8 @@ use crate::output::OutputError;
 use crate::prepare::{Input, PrepareError, Prepared, Wanted};
 use crate::simulate::{self as simulator, Config, SimulateError};
 
-/// All went well.
-const OK: u8 = 0;
-/// Bad input, or a heap that is too small.
-const FAILED: u8 = 1;
-/// The trace is cut off; what there is was taken.
-const CUT_OFF: u8 = 3;
-/// Events are missing in the midst of it; the others were taken.
-const DAMAGED: u8 = 4;
-/// Standard output was closed before all was written: what a shell says of a program that SIGPIPE ended.
-const CLOSED: u8 = 141;
+/// What messages begin with.
+const PROGRAM: Program = Program("et-replay");
 
 /// Replays a trace: simulated collectors, an allocator, or caches run the traced program.
 #[derive(Debug, Parser)]
@@ -127,22 +118,19 @@ enum CliError {
     Cache(#[from] crate::cache::CacheError),
     #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
-    #[error("cannot write to standard output: {0}")]
-    Stdout(io::Error),
+    #[error(transparent)]
+    Stdout(#[from] Unwritten),
     #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
     Events { path: PathBuf, wrong: crate::events::Violation },
 }
 
-impl CliError {
-    fn is_broken_pipe(&self) -> bool {
-        matches!(self, Self::Stdout(error) if error.kind() == io::ErrorKind::BrokenPipe)
+impl Failure for CliError {
+    fn unwritten(&self) -> Option<&Unwritten> {
+        match self {
+            Self::Stdout(error) => Some(error),
+            _ => None,
+        }
     }
-}
-
-/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
-fn say(line: fmt::Arguments<'_>) {
-    let line = format!("et-replay: {}\n", OneLine(line));
-    let _ = io::stderr().write_all(line.as_bytes());
 }
 
 /// What the command line is made of, for its manual.
@@ -154,13 +142,7 @@ pub fn command() -> clap::Command {
 pub fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => {
-            // Arguments stand in the message as they were given: it is made of safe ones.
-            let safe = std::env::args_os().map(|argument| OneLine(argument.to_string_lossy()).to_string());
-            let error = Cli::try_parse_from(safe).err().unwrap_or(error);
-            let _ = error.print();
-            return ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(FAILED));
-        }
+        Err(error) => return et_command::refuse::<Cli>(error),
     };
     let done = match &cli.command {
         Command::Prepare(args) => prepare::run(args),
@@ -169,29 +151,7 @@ pub fn main() -> ExitCode {
         Command::Allocate(args) => allocate::run(args),
         Command::Cache(args) => cache::run(args),
     };
-    match done {
-        Ok(code) => ExitCode::from(code),
-        Err(error) if error.is_broken_pipe() => ExitCode::from(CLOSED),
-        Err(error) => {
-            say(format_args!("{error}"));
-            ExitCode::from(FAILED)
-        }
-    }
-}
-
-/// Strings, numbers and lists: to make JSON of them cannot fail.
-fn print_json(value: &impl Serialize) -> Result<(), CliError> {
-    write_out(&format!("{}\n", Json(serde_json::to_string_pretty(value).unwrap_or_default())))
-}
-
-/// Text for people: what is in a trace can do no harm to a terminal.
-fn print(text: &str) -> Result<(), CliError> {
-    write_out(&Lines(text).to_string())
-}
-
-fn write_out(text: &str) -> Result<(), CliError> {
-    let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).map_err(CliError::Stdout)
+    PROGRAM.end(done)
 }
 
 /// Takes the operations of whatever is no operations file, to a file in its place or to a temporary one.
@@ -212,7 +172,7 @@ fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared
         Input::Ops(ops) => return Err(CliError::Prepared { path: ops.path().to_owned() }),
     };
     for note in &prepared.tables.notes {
-        say(format_args!("{}: warning: {note}", args.input.display()));
+        PROGRAM.say(format_args!("{}: warning: {note}", args.input.display()));
     }
     Ok((prepared, code))
 }

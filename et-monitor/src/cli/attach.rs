@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use serde_json::json;
 
 use super::backend::Backend;
-use super::{CliError, ScanArgs, print, print_json};
+use super::{CliError, ScanArgs};
 use crate::attach;
+use et_command::{print, print_json};
 
 /// Beside the programs, as they are installed.
 const LIBRARY: &str = "lib/elephant-tracks/libet_monitor.so";
@@ -39,11 +40,11 @@ pub(super) fn run(args: &AttachArgs, scan: &ScanArgs) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(CliError::Start)?;
     let port = runtime.block_on(port_of(args.pid, scan));
     runtime.shutdown_background();
-    match (args.json, port) {
+    Ok(match (args.json, port) {
         (true, port) => print_json(&json!({ "pid": args.pid, "port": port })),
         (false, Some(port)) => print(&format!("process {} listens on port {port}\n", args.pid)),
         (false, None) => print(&format!("the agent is in process {}, which has not answered yet\n", args.pid)),
-    }
+    }?)
 }
 
 /// Where it listens, as soon as that is known.

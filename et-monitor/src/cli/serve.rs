@@ -8,9 +8,10 @@ use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::place::{self, Running};
-use super::{CliError, ScanArgs, say, write_out};
+use super::{CliError, PROGRAM, ScanArgs};
 use crate::monitor::{DebuggerPorts, Monitor, SELECTED_PORT};
 use crate::web::{self, App};
+use et_command::write_out;
 
 /// Where the page is if nothing else is there.
 const PAGE_PORT: u16 = 8790;
@@ -44,7 +45,7 @@ pub(super) async fn run(args: &ServeArgs, scan: &ScanArgs) -> Result<(), CliErro
     let running = Running { pid: std::process::id(), port, token: token.as_str().to_owned() };
     let announced = place::announce(&running);
     if let Err(error) = &announced {
-        say(format_args!("warning: other et-monitor commands will not find this one: {error}"));
+        PROGRAM.say(format_args!("warning: other et-monitor commands will not find this one: {error}"));
     }
     let ports = (!args.no_debugger).then_some(DebuggerPorts { selected: args.debugger_port });
     let monitor = Monitor::new(ports);

@@ -8,7 +8,8 @@ use et_names::units::{bytes, counted, number, percent, seconds};
 use serde_json::{Value, json};
 
 use super::backend::Backend;
-use super::{CliError, ScanArgs, What, print, print_json};
+use super::{CliError, ScanArgs, What};
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(super) struct LsArgs {
@@ -89,7 +90,7 @@ pub(super) struct ExitArgs {
 pub(super) async fn ls(args: &LsArgs, scan: &ScanArgs) -> Result<(), CliError> {
     let list = Backend::open(scan).await?.get("vms").await?;
     if args.json {
-        return print_json(&list);
+        return Ok(print_json(&list)?);
     }
     let rows = list["vms"].as_array().map(Vec::as_slice).unwrap_or_default();
     if rows.is_empty() {
@@ -114,7 +115,7 @@ pub(super) async fn ls(args: &LsArgs, scan: &ScanArgs) -> Result<(), CliError> {
         ]
     });
     let heads = ["process", "port", "debugger", "threads", "in use", "heap", "state", "program"];
-    print(&columns(&heads, 6, table))
+    Ok(print(&columns(&heads, 6, table))?)
 }
 
 pub(super) async fn threads(args: &ThreadsArgs, scan: &ScanArgs) -> Result<(), CliError> {
@@ -122,18 +123,18 @@ pub(super) async fn threads(args: &ThreadsArgs, scan: &ScanArgs) -> Result<(), C
     let (id, _) = backend.find(&args.vm).await?;
     if let Some(thread) = args.thread {
         let answer = backend.get(&format!("vms/{id}/threads/{thread}")).await?;
-        return if args.json { print_json(&answer) } else { print(&one_thread(&answer)) };
+        return Ok(if args.json { print_json(&answer) } else { print(&one_thread(&answer)) }?);
     }
     let threads = backend.get(&format!("vms/{id}/threads?fresh=true")).await?;
     if args.json {
-        return print_json(&threads);
+        return Ok(print_json(&threads)?);
     }
     let rows = threads.as_array().map(Vec::as_slice).unwrap_or_default();
     let table = rows.iter().map(|thread| {
         let suspended = if thread["suspended"] == true { ", suspended" } else { "" };
         vec![thread["id"].to_string(), text(&thread["state"]) + suspended, text(&thread["name"])]
     });
-    print(&columns(&["id", "state", "name"], 1, table))
+    Ok(print(&columns(&["id", "state", "name"], 1, table))?)
 }
 
 fn one_thread(answer: &Value) -> String {
@@ -164,15 +165,15 @@ pub(super) async fn heap(args: &HeapArgs, scan: &ScanArgs) -> Result<(), CliErro
     if args.map {
         let body = json!({ "native": args.native, "objects": true, "collect": args.collect });
         let map = backend.post(&format!("vms/{id}/walk"), &body).await?;
-        return if args.json { print_json(&map) } else { print(&heap_map(&map)) };
+        return Ok(if args.json { print_json(&map) } else { print(&heap_map(&map)) }?);
     }
     if let Some(rows) = args.classes {
         let histogram = backend.get(&format!("vms/{id}/histogram?most={rows}")).await?;
-        return if args.json { print_json(&histogram) } else { print(&classes(&histogram)) };
+        return Ok(if args.json { print_json(&histogram) } else { print(&classes(&histogram)) }?);
     }
     let heap = backend.get(&format!("vms/{id}/heap?fresh=true")).await?;
     if args.json {
-        return print_json(&heap);
+        return Ok(print_json(&heap)?);
     }
     let size = |value: &Value| bytes(value.as_u64().unwrap_or(0));
     let mut out = format!("{} of {} in use", size(&heap["used"]), size(&heap["size"]));
@@ -194,7 +195,7 @@ pub(super) async fn heap(args: &HeapArgs, scan: &ScanArgs) -> Result<(), CliErro
         let rows = parts.iter().map(|part| vec![size(&part["used"]), size(&part["size"]), text(&part["name"])]);
         out += &columns(&["in use", "has", "part"], 2, rows);
     }
-    print(&out)
+    Ok(print(&out)?)
 }
 
 fn heap_map(map: &Value) -> String {
@@ -245,7 +246,7 @@ pub(super) async fn ask(args: &AskArgs, scan: &ScanArgs) -> Result<(), CliError>
         What::Monitor => format!("monitors/{id}"),
         What::Thread => format!("threads/{id}"),
     };
-    print_json(&backend.get(&format!("vms/{vm}/{path}")).await?)
+    Ok(print_json(&backend.get(&format!("vms/{vm}/{path}")).await?)?)
 }
 
 pub(super) async fn collect_garbage(args: &GcArgs, scan: &ScanArgs) -> Result<(), CliError> {
@@ -264,10 +265,10 @@ pub(super) async fn dump(args: &DumpArgs, scan: &ScanArgs) -> Result<(), CliErro
     };
     let dump = backend.post(&format!("vms/{id}/dump"), &json!({ "path": file })).await?;
     if args.json {
-        return print_json(&dump);
+        return Ok(print_json(&dump)?);
     }
     let size = dump["bytes"].as_u64().map_or_else(String::new, |size| format!(", {}", bytes(size)));
-    print(&format!("{}{size}\n", text(&dump["path"])))
+    Ok(print(&format!("{}{size}\n", text(&dump["path"])))?)
 }
 
 pub(super) async fn exit(args: &ExitArgs, scan: &ScanArgs) -> Result<(), CliError> {

@@ -10,8 +10,9 @@ use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
 
-use super::{CliError, InputArgs, completeness, print, print_json, warn, warn_of_lives};
+use super::{CliError, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
+use et_command::{print, print_json};
 
 /// A trace with a row for each of its objects.
 pub(crate) struct Opened {

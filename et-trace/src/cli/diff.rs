@@ -7,9 +7,11 @@ use et_analysis::diff::{Condition, Counted, Differ, Show, Side, render};
 use et_report::{Difference, diff_page};
 
 use super::analyses::Opened;
-use super::{CliError, DeathsArg, FAILED, InputArgs, OK, print, print_json, say};
+use super::{CliError, DeathsArg, InputArgs, PROGRAM};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
+use et_command::code::{FAILED, OK};
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(crate) struct DiffArgs {
@@ -105,7 +107,7 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
         output.write_whole(diff_page(&difference).as_bytes())?;
     }
     for condition in args.fail_if.iter().filter(|condition| condition.holds(&differ, &diff)) {
-        say(format_args!("--fail-if '{condition}' holds"));
+        PROGRAM.say(format_args!("--fail-if '{condition}' holds"));
         code = FAILED;
     }
     Ok(code)

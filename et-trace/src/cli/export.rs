@@ -9,9 +9,10 @@ use et_export::{About, Format, Tree, Weight};
 use et_names::EventSet;
 
 use super::analyses::{Opened, program, size};
-use super::{CliError, InputArgs, say};
+use super::{CliError, InputArgs, PROGRAM};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
+use et_command::Unwritten;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum FormatArg {
@@ -112,12 +113,12 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     };
     match &mut output {
         Some(file) => write(file).map_err(|source| file.error(source))?,
-        None => write(&mut io::stdout().lock()).map_err(CliError::Stdout)?,
+        None => write(&mut io::stdout().lock()).map_err(Unwritten)?,
     }
     output.map_or(Ok(()), Output::finish)?;
     drop(bar);
     for comment in &about.comments {
-        say(format_args!("note: {comment}"));
+        PROGRAM.say(format_args!("note: {comment}"));
     }
     Ok(opened.finish())
 }

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{CliError, DeathsArg, InputArgs, LifeTable, completeness, print, print_json, say, warn, warn_of_lives};
+use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 use et_analysis::heap::{self, HeapError, Moment, Request, Snapshot, Timeline, Watched};
+use et_command::{print, print_json};
 use et_names::units::counted;
 use et_trace::record::ObjectId;
 use et_trace::source::{Deaths, Reading, Source};
@@ -105,13 +106,13 @@ pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
             format!("{}: {objects}, {classes}; contents of primitive fields and arrays are zero", path.display());
         // Standard output is for what was asked for.
         if args.json {
-            say(format_args!("{line}"))
+            PROGRAM.say(format_args!("{line}"))
         } else {
             print(&format!("{line}\n"))?
         }
         if dumped.cut_arrays > 0 {
             let arrays = counted(dumped.cut_arrays, "array");
-            say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no longer ones"));
+            PROGRAM.say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no longer ones"));
         }
     }
     let taken = snapshot.taken();

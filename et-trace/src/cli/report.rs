@@ -10,11 +10,10 @@ use et_report::{Table, alive_at, page, tables};
 use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Source};
 
-use super::{
-    CliError, ClockArg, InputArgs, KEPT_LINES, completeness, keep_summary, print, print_json, say, warn, warn_of_lives,
-};
+use super::{CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, warn, warn_of_lives};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
+use et_command::{print, print_json};
 
 /// Options of `et-trace report`.
 #[derive(Debug, Args)]
@@ -107,7 +106,7 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
     }
     let reading = args.input.reading(ClockArg::Et);
     if source.deaths(reading.deaths) == Deaths::None {
-        say(format_args!(
+        PROGRAM.say(format_args!(
             "{}: note: without deaths the report says nothing of lifetimes, leaks and what was alive",
             source.path().display()
         ));

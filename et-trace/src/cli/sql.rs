@@ -11,7 +11,9 @@ use et_names::escape::OneLine;
 use et_names::units::counted;
 use et_tables::{Query, Tables};
 
-use super::{CliError, OK, print, say, write_out};
+use super::{CliError, PROGRAM};
+use et_command::code::OK;
+use et_command::{print, write_out};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -221,7 +223,7 @@ fn feed(mut stdin: ChildStdin, input: &str) {
 }
 
 fn note(version: &str, what: &str) {
-    say(format_args!("note: DuckDB {version}, {what}"));
+    PROGRAM.say(format_args!("note: DuckDB {version}, {what}"));
 }
 
 /// CSV as a table for a terminal; numbers are aligned to the right.

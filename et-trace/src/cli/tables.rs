@@ -6,8 +6,10 @@ use clap::Args;
 use et_names::units::{bytes, counted};
 use et_tables::{Converter, Options, TableName, Wanted};
 
-use super::{CliError, ClockArg, DeathsArg, InputArgs, OK, completeness, print, warn, warn_of_lives};
+use super::{CliError, ClockArg, DeathsArg, InputArgs, completeness, warn, warn_of_lives};
 use crate::bar::Bar;
+use et_command::code::OK;
+use et_command::print;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

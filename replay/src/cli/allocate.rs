@@ -5,9 +5,10 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::children::{self, Linked, Task};
-use super::{CliError, InputArgs, open, print, print_json};
+use super::{CliError, InputArgs, open};
 use crate::allocate::{self, AllocateReport, System};
 use crate::output::{Kind, Output};
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

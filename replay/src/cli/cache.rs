@@ -6,11 +6,12 @@ use clap::Args;
 use et_names::units::bytes;
 
 use super::children::{self, Linked, Task};
-use super::{CliError, InputArgs, open, print, print_json, too_small};
+use super::{CliError, InputArgs, open, too_small};
 use crate::allocate::{self, System};
 use crate::cache::{self, CacheReport, CacheSpec, Caches};
 use crate::ops::OpsReader;
 use crate::simulate::{self, Collector, Config, HeapSize};
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

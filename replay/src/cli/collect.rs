@@ -7,11 +7,13 @@ use et_names::units::{bytes, counted};
 use serde::Serialize;
 
 use super::head::Head;
-use super::{CliError, FAILED, InputArgs, open, print, print_json, say};
+use super::{CliError, InputArgs, PROGRAM, open};
 use crate::collect::{self, ChildError, CollectReport, Curve, Plan, Point, Request};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
 use crate::simulate::HeapSize;
+use et_command::code::{FAILED, OK};
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -119,13 +121,13 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     if args.min_heap || args.curve.is_some() {
         for plan in args.plans() {
             if plan == Plan::NoGC {
-                say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
+                PROGRAM.say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
                 continue;
             }
             let heap = match smallest(args, &ops, plan, &tables) {
                 Ok(Some(heap)) => heap,
                 Ok(None) => {
-                    say(format_args!("{}: no heap that can be had is large enough", plan.name()));
+                    PROGRAM.say(format_args!("{}: no heap that can be had is large enough", plan.name()));
                     code = FAILED;
                     continue;
                 }
@@ -162,7 +164,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
 
 fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Shown<'_>) -> Result<u8, CliError> {
     let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
-    let (plans, mut code) = (args.plans(), super::OK);
+    let (plans, mut code) = (args.plans(), OK);
     for &plan in &plans {
         // The heap is no heap of its own choice.
         let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
@@ -195,17 +197,18 @@ fn without(error: CliError, replays: usize) -> Result<u8, CliError> {
     if replays == 1 || matches!(error, CliError::Collect(ChildError::Missing { .. })) {
         return Err(error);
     }
-    say(format_args!("{error}"));
+    PROGRAM.say(format_args!("{error}"));
     Ok(FAILED)
 }
 
 /// What should not be overlooked.
 fn note(report: &CollectReport) {
     if report.at_end.reached.is_none() {
-        say(format_args!("{}: it never collects, so there is no last collection to compare", report.plan.name()));
+        PROGRAM
+            .say(format_args!("{}: it never collects, so there is no last collection to compare", report.plan.name()));
     }
     if report.grown.objects > 0 {
-        say(format_args!(
+        PROGRAM.say(format_args!(
             "{}: {} had to be larger than in the trace, by {} in all",
             report.plan.name(),
             counted(report.grown.objects, "object"),
@@ -228,13 +231,13 @@ fn curve(
     smallest: u64,
     tables: &Tables,
 ) -> Result<(Curve, u8), CliError> {
-    let (mut points, mut code) = (Vec::new(), super::OK);
+    let (mut points, mut code) = (Vec::new(), OK);
     for times in collect::TIMES {
         let heap = (smallest as f64 * times) as u64 / 4096 * 4096;
         match collect::run(ops, &args.request(plan, heap, tables)) {
             Ok(report) => points.push(Point { times, report }),
             // More memory is not always better.
-            Err(error @ ChildError::TooSmall { .. }) => say(format_args!("{error}: left out of the curve")),
+            Err(error @ ChildError::TooSmall { .. }) => PROGRAM.say(format_args!("{error}: left out of the curve")),
             Err(error) => code = without(error.into(), collect::TIMES.len())?,
         }
     }

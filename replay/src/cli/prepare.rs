@@ -5,9 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use et_names::units::{bytes, counted, number};
 
-use super::{CliError, InputArgs, OK, print, print_json, take};
+use super::{CliError, InputArgs, take};
 use crate::output::{Kind, Output};
 use crate::prepare::Input;
+use et_command::code::OK;
+use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
 pub(super) struct PrepareArgs {

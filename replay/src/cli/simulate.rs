@@ -9,11 +9,13 @@ use et_names::units::{bytes, counted, number};
 use serde::Serialize;
 
 use super::head::Head;
-use super::{CliError, FAILED, InputArgs, open, print, print_json, say, too_small};
+use super::{CliError, InputArgs, PROGRAM, open, too_small};
 use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
 use crate::simulate::{self, Collector, Config, HeapSize, Observer, Report, SimulateError};
+use et_command::code::FAILED;
+use et_command::{Unwritten, print, print_json};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -107,7 +109,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
                     Ok(report) => shown.simulations.push(report),
                     // The others are no worse for it.
                     Err(error @ CliError::TooSmall { .. }) if args.collectors().len() * heaps.len() > 1 => {
-                        say(format_args!("{error}"));
+                        PROGRAM.say(format_args!("{error}"));
                         code = FAILED;
                     }
                     Err(error) => return Err(error),
@@ -193,10 +195,10 @@ impl Format {
 /// A simulation, with its events where they were asked for.
 fn one(ops: &mut OpsReader, config: &Config, tables: &Tables, args: &SimulateArgs) -> Result<Report, CliError> {
     match args.events.as_deref() {
-        None => watched(ops, config, None, CliError::Stdout, args.check),
+        None => watched(ops, config, None, |error| Unwritten(error).into(), args.check),
         Some(path) if path == Path::new("-") => {
             let csv = CsvWriter::new(BufWriter::new(io::stdout().lock()), tables);
-            watched(ops, config, Some(Box::new(csv)), CliError::Stdout, args.check)
+            watched(ops, config, Some(Box::new(csv)), |error| Unwritten(error).into(), args.check)
         }
         Some(path) => {
             let format = Format::of(path);
@@ -206,7 +208,7 @@ fn one(ops: &mut OpsReader, config: &Config, tables: &Tables, args: &SimulateArg
             let report = watched(ops, config, Some(sink), |source| place.error(source).into(), args.check)?;
             place.finish()?;
             if args.json {
-                say(format_args!("{}: {}", path.display(), said(&report)));
+                PROGRAM.say(format_args!("{}: {}", path.display(), said(&report)));
             } else {
                 print(&format!("{}: {}\n", path.display(), said(&report)))?;
             }

@@ -1,0 +1,12 @@
+//! Exit codes. Those of wrong usage are clap's: 2.
+
+/// All went well.
+pub const OK: u8 = 0;
+/// Bad input, or something did not work; a line on standard error says what.
+pub const FAILED: u8 = 1;
+/// The trace is cut off; what there is was read.
+pub const CUT_OFF: u8 = 3;
+/// Events are missing in the midst of the trace; the others were read.
+pub const DAMAGED: u8 = 4;
+/// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
+pub const CLOSED: u8 = 141;
