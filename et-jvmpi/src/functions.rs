@@ -3,7 +3,6 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 
 use et_jvmpi_interface::abi::{
@@ -67,11 +66,8 @@ pub fn table() -> Interface {
 }
 
 fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
-    let Some(host) = host::get().filter(|host| host.phase() != Phase::Ended) else { return fallback };
-    catch_unwind(AssertUnwindSafe(|| body(host))).unwrap_or_else(|_| {
-        host.left_out.panics.fetch_add(1, Ordering::Relaxed);
-        fallback
-    })
+    let Some(host) = host::get() else { return fallback };
+    host.session.guarded(fallback, || body(host))
 }
 
 fn switch(kind: jint, on: bool) -> jint {
@@ -96,7 +92,7 @@ extern "C" fn disable_event(kind: jint, _argument: *mut c_void) -> jint {
 extern "C" fn request_event(kind: jint, argument: *mut c_void) -> jint {
     let id = argument as ObjectId;
     guarded(outcome::FAIL, |host| {
-        if host.phase() != Phase::Live {
+        if host.session.phase() != Phase::Live {
             return outcome::FAIL;
         }
         let told = match kind {
@@ -185,7 +181,7 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: jint) {
 extern "C" fn profiler_exit(code: jint) {
     if let Some(host) = host::get() {
         // Nobody is told of anything any more.
-        host.enter(Phase::Ended);
+        host.session.enter(Phase::Ended);
     }
     std::process::exit(code);
 }
@@ -271,7 +267,7 @@ extern "C" fn create_system_thread(
     let Some(body) = body else { return JNI_ERR };
     guarded(JNI_ERR, |host| {
         // Before the VM is up there are no threads.
-        if host.phase() != Phase::Live {
+        if host.session.phase() != Phase::Live {
             return JNI_ERR;
         }
         // SAFETY: the agent's string, or null.

@@ -1,12 +1,11 @@
 //! What the whole process knows: the agent's table, what it has enabled, and the state of the replay.
 
-use std::fmt;
-use std::io::Write;
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use et_jvmpi_interface::abi::{Details, Event, Interface, event};
-use et_names::escape::OneLine;
+use et_jvmpi_interface::abi::{Details, Interface, event};
+pub use et_jvmpi_interface::session::Phase;
+use et_jvmpi_interface::session::Session;
 use jni_sys::{JNIEnv, jint};
 
 use crate::catalogue::{Catalogue, Class};
@@ -17,24 +16,10 @@ use crate::vm;
 
 static HOST: OnceLock<Host> = OnceLock::new();
 
-/// How far the replay is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    /// The agent may say what it wants.
-    Loading = 0,
-    /// Events are told.
-    Live = 1,
-    /// `JVM_SHUT_DOWN` was told.
-    Ended = 2,
-}
-
 /// See the module. No lock in here is held while the agent is called.
 #[derive(Debug)]
 pub struct Host {
-    interface: AtomicPtr<Interface>,
-    enabled: AtomicU64,
-    phase: AtomicU8,
+    pub session: Session,
     /// How often the agent has said `DisableGC` more than `EnableGC`.
     pub gc_disabled: AtomicI32,
     /// Between `GC_START` and `GC_FINISH`.
@@ -53,10 +38,10 @@ pub struct Host {
 impl Host {
     /// Before anything is told.
     pub fn new(interface: Interface, catalogue: Catalogue, heap: Heap, has_collector: bool) -> Self {
+        let session = Session::default();
+        session.offer(interface);
         Self {
-            interface: AtomicPtr::new(Box::leak(Box::new(interface))),
-            enabled: AtomicU64::new(0),
-            phase: AtomicU8::new(Phase::Loading as u8),
+            session,
             gc_disabled: AtomicI32::new(0),
             is_collecting: AtomicBool::new(false),
             is_at_end: AtomicBool::new(false),
@@ -70,22 +55,6 @@ impl Host {
         }
     }
 
-    pub fn interface(&self) -> *mut Interface {
-        self.interface.load(Ordering::Acquire)
-    }
-
-    pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Loading,
-            1 => Phase::Live,
-            _ => Phase::Ended,
-        }
-    }
-
-    pub fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Release);
-    }
-
     /// `JVM_SHUT_DOWN` is being told, or was.
     pub fn is_at_end(&self) -> bool {
         self.is_at_end.load(Ordering::Relaxed)
@@ -95,16 +64,14 @@ impl Host {
     pub fn set_enabled(&self, kind: jint, on: bool) {
         if on {
             self.left_out.enabled(kind);
-            self.enabled.fetch_or(1 << kind, Ordering::Relaxed);
-        } else {
-            self.enabled.fetch_and(!(1 << kind), Ordering::Relaxed);
         }
+        self.session.set_enabled(kind, on);
     }
 
     /// Whether an event is to be told now.
     #[inline]
     pub fn wants(&self, kind: jint) -> bool {
-        self.enabled.load(Ordering::Relaxed) & 1 << kind != 0
+        self.session.is_enabled(kind)
     }
 
     pub fn threads(&self) -> MutexGuard<'_, Threads> {
@@ -126,23 +93,13 @@ impl Host {
                 _ => {}
             }
             vm::play(env);
-            self.send(env, kind, details);
+            self.session.notify(env, kind, details);
         }
     }
 
     /// Tells an event that the agent has requested, from inside its request.
     pub fn tell_requested(&self, kind: jint, details: Details) {
-        self.send(vm::current(), kind | event::REQUESTED, details);
-    }
-
-    #[allow(unsafe_code, reason = "calls the agent")]
-    fn send(&self, env: *mut JNIEnv, kind: jint, details: Details) {
-        let interface = self.interface();
-        // SAFETY: the table lives for ever; the agent puts its function there.
-        let Some(notify) = (unsafe { (&raw const (*interface).notify_event).read_volatile() }) else { return };
-        let mut event = Event { event_type: kind, env_id: env, u: details };
-        // SAFETY: the agent's function, with an event that lives until it returns.
-        unsafe { notify(&mut event) };
+        self.session.notify(vm::current(), kind | event::REQUESTED, details);
     }
 
     /// Tells of a class, unless that was done or nobody wants it.
@@ -192,10 +149,4 @@ pub fn set(host: Host) -> &'static Host {
 /// A lock that a panic does not poison.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
-pub fn say(line: fmt::Arguments<'_>) {
-    let line = format!("et-jvmpi: {}\n", OneLine(line));
-    let _ = std::io::stderr().write_all(line.as_bytes());
 }

@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_jvmpi_interface::abi::event;
+use et_jvmpi_interface::session::counted;
 use jni_sys::jint;
 
 /// See the module.
@@ -18,8 +19,6 @@ pub struct LeftOut {
     pub collections: AtomicU64,
     /// Entries and exits of methods that no names table has.
     pub methods: AtomicU64,
-    /// Panics of our own.
-    pub panics: AtomicU64,
 }
 
 /// What a trace has nothing of.
@@ -54,19 +53,14 @@ impl LeftOut {
     }
 
     /// One line; none if nothing was left out.
-    pub fn line(&self) -> Option<String> {
-        let mut all: Vec<String> = [
+    pub fn line(&self, panics: &AtomicU64) -> Option<String> {
+        let mut all = counted(&[
             (&self.dumps, "requests for dumps"),
             (&self.jni, "calls that need a VM: functions of JNI, references for ids"),
             (&self.collections, "requests for collections: the simulated collector has its own time"),
             (&self.methods, "entries and exits of methods that no names table has"),
-            (&self.panics, "errors of our own"),
-        ]
-        .into_iter()
-        .map(|(count, what)| (count.load(Ordering::Relaxed), what))
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
+            (panics, "errors of our own"),
+        ]);
         let never = self.never.load(Ordering::Relaxed);
         let names: Vec<&str> = NEVER.iter().filter(|(kind, _)| never & 1 << kind != 0).map(|(_, name)| *name).collect();
         if !names.is_empty() {
@@ -85,12 +79,12 @@ mod tests {
         let left_out = LeftOut::default();
         left_out.enabled(event::METHOD_ENTRY);
         left_out.enabled(event::OBJECT_MOVE);
-        assert_eq!(left_out.line(), None);
+        assert_eq!(left_out.line(&AtomicU64::new(0)), None);
         left_out.enabled(event::MONITOR_WAIT);
         left_out.enabled(event::CLASS_UNLOAD);
         left_out.dumps.fetch_add(2, Ordering::Relaxed);
         assert_eq!(
-            left_out.line().unwrap(),
+            left_out.line(&AtomicU64::new(0)).unwrap(),
             "left out: 2 requests for dumps; events that a replay has none of: CLASS_UNLOAD, MONITOR_WAIT"
         );
     }

@@ -77,7 +77,7 @@ impl Teller {
 
     /// The first events.
     pub fn begin(&mut self) {
-        self.host.enter(Phase::Live);
+        self.host.session.enter(Phase::Live);
         self.arena(CLASSES, "classes");
         for class in FIRST.into_iter().filter_map(|name| self.host.catalogue.by_name(name)) {
             self.host.tell_class_at(self.env(), class);
@@ -364,7 +364,7 @@ impl Teller {
         self.current = self.someone();
         self.announce(self.current);
         self.host.tell(self.env(), event::JVM_SHUT_DOWN, NOTHING);
-        self.host.enter(Phase::Ended);
+        self.host.session.enter(Phase::Ended);
     }
 }
 

@@ -4,3 +4,4 @@ pub mod abi;
 pub mod library;
 pub mod monitor_functions;
 pub mod raw_monitor;
+pub mod session;

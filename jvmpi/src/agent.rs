@@ -53,7 +53,7 @@ struct Events {
 
 impl Events {
     fn is_live(&self) -> bool {
-        self.host.phase() == Phase::Live
+        self.host.session.phase() == Phase::Live
     }
 }
 
@@ -206,7 +206,7 @@ impl Listener for Events {
     }
 
     fn panicked(&self, _env: Option<Env>, _why: &str) {
-        self.host.left_out.panics.fetch_add(1, Ordering::Relaxed);
+        self.host.session.panics.fetch_add(1, Ordering::Relaxed);
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use jni_sys::{JNIEnv, jint};
 
-use crate::abi::{Details, Event, event};
+use crate::abi::{Details, event};
 use crate::host::{self, Host, Phase, lock};
 use crate::records::{self, Record};
 
@@ -58,7 +58,7 @@ pub fn tell_definition(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
 
 /// Tells an event that the agent has requested.
 pub fn tell_requested(env: *mut JNIEnv, kind: jint, details: Details) {
-    if let Some(host) = host::get().filter(|host| host.phase() == Phase::Live) {
+    if let Some(host) = host::get().filter(|host| host.session.phase() == Phase::Live) {
         send(host, records::current(env), env, kind | event::REQUESTED, details);
     }
 }
@@ -138,16 +138,8 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
 }
 
 fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) {
-    let interface = host.interface.load(Ordering::Acquire);
-    if interface.is_null() {
-        return;
-    }
-    // SAFETY: the table lives for ever; the agent puts its function there before `JVM_OnLoad` returns.
-    let Some(notify) = (unsafe { (&raw const (*interface).notify_event).read_volatile() }) else { return };
-    let mut event = Event { event_type: kind, env_id: env, u: details };
     record.depth.fetch_add(1, Ordering::Relaxed);
-    // SAFETY: the agent's function, with an event that lives until it returns.
-    unsafe { notify(&mut event) };
+    host.session.notify(env, kind, details);
     record.depth.fetch_sub(1, Ordering::Relaxed);
 }
 
@@ -158,22 +150,12 @@ pub fn ask(env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
     if record.is_inside() {
         return None;
     }
-    let interface = host.interface.load(Ordering::Acquire);
-    if interface.is_null() {
-        return None;
-    }
     let counted = enter(record);
-    // SAFETY: as above.
-    let notify = unsafe { (&raw const (*interface).notify_event).read_volatile() };
-    let mut event = Event { event_type: kind, env_id: env, u: details };
     record.depth.fetch_add(1, Ordering::Relaxed);
-    if let Some(notify) = notify {
-        // SAFETY: as above.
-        unsafe { notify(&mut event) };
-    }
+    let answer = host.session.notify(env, kind, details);
     record.depth.fetch_sub(1, Ordering::Relaxed);
     if counted {
         leave();
     }
-    Some(event.u)
+    answer.or(Some(details))
 }

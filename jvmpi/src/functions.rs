@@ -2,7 +2,6 @@
 #![allow(unsafe_code, reason = "functions that agents call, with pointers of theirs")]
 
 use std::ffi::{CStr, c_char, c_void};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use et_jvm::env::{Env, Object};
@@ -60,11 +59,8 @@ pub fn table() -> Interface {
 }
 
 fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
-    let Some(host) = host::get().filter(|host| host.phase() != Phase::Ended) else { return fallback };
-    catch_unwind(AssertUnwindSafe(|| body(host))).unwrap_or_else(|_| {
-        host.left_out.panics.fetch_add(1, Ordering::Relaxed);
-        fallback
-    })
+    let Some(host) = host::get() else { return fallback };
+    host.session.guarded(fallback, || body(host))
 }
 
 /// As above, while the VM is up, on a thread that it knows, in a frame of local references of its own.
@@ -73,7 +69,7 @@ where
     R: Copy,
 {
     guarded(fallback, |host| match host.env() {
-        Some(env) if host.phase() == Phase::Live => env.frame(16, |env| body(host, env)),
+        Some(env) if host.session.phase() == Phase::Live => env.frame(16, |env| body(host, env)),
         _ => fallback,
     })
 }
@@ -84,7 +80,7 @@ extern "C" fn enable_event(kind: jint, _argument: *mut c_void) -> jint {
         if is_dump || !event::is_known(kind) || kind == event::OBJECT_ALLOC && !host.can_sample {
             return outcome::NOT_AVAILABLE;
         }
-        host.set_enabled(kind, true);
+        host.session.set_enabled(kind, true);
         switches::apply(host, Some(kind));
         outcome::SUCCESS
     })
@@ -96,7 +92,7 @@ extern "C" fn disable_event(kind: jint, _argument: *mut c_void) -> jint {
         if is_dump || !event::is_known(kind) {
             return outcome::NOT_AVAILABLE;
         }
-        host.set_enabled(kind, false);
+        host.session.set_enabled(kind, false);
         switches::apply(host, Some(kind));
         outcome::SUCCESS
     })
@@ -135,9 +131,9 @@ extern "C" fn get_call_trace(trace: *mut CallTrace, depth: jint) {
 
 extern "C" fn profiler_exit(code: jint) {
     let Some(host) = host::get() else { return };
-    let was_live = host.phase() == Phase::Live;
+    let was_live = host.session.phase() == Phase::Live;
     // Nobody is told of anything any more.
-    host.enter(Phase::Ended);
+    host.session.enter(Phase::Ended);
     if let Some(hotspot) = host.hotspot.get().filter(|_| was_live && host.env().is_some()) {
         hotspot.halt(code);
     }
@@ -290,7 +286,9 @@ extern "C" fn get_method_class(method: jmethodID) -> ObjectId {
 extern "C" fn id_to_object(id: ObjectId) -> jobject {
     // The reference is the caller's: no frame of ours.
     let found = guarded(0, |host| match host.env() {
-        Some(env) if host.phase() == Phase::Live => ids::find(host, env, id).map_or(0, |object| object.raw() as usize),
+        Some(env) if host.session.phase() == Phase::Live => {
+            ids::find(host, env, id).map_or(0, |object| object.raw() as usize)
+        }
         _ => 0,
     });
     found as jobject

@@ -1,6 +1,6 @@
 //! What the whole process knows: the VM, what the agent has enabled, how far the run is, and what had to be left out.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicPtr, AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,21 +8,12 @@ use std::time::{Duration, Instant};
 use et_jvm::env::{Env, Vm};
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
+pub use et_jvmpi_interface::session::Phase;
+use et_jvmpi_interface::session::Session;
 use jni_sys::jint;
-
-use crate::abi::Interface;
 
 /// The one host of the process.
 static HOST: OnceLock<Host> = OnceLock::new();
-
-/// Before `VMInit`, while events are told, and after `JVM_SHUT_DOWN`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub enum Phase {
-    Loading = 0,
-    Live = 1,
-    Ended = 2,
-}
 
 /// What was left out in a run, with counts; told at its end.
 #[derive(Debug, Default)]
@@ -31,8 +22,6 @@ pub struct LeftOut {
     pub objects: AtomicU64,
     /// Batches of deaths that did not wait any longer for a thread inside the agent.
     pub gate: AtomicU64,
-    /// Panics of our own.
-    pub panics: AtomicU64,
     /// Events of virtual threads, left out by option.
     pub virtual_threads: AtomicU64,
 }
@@ -46,10 +35,8 @@ pub struct Host {
     pub hotspot: OnceLock<HotSpot>,
     /// Where mark words hold hashes; none where they cannot be read.
     pub shift: OnceLock<Option<u32>>,
-    /// The agent's table; it puts `NotifyEvent` into it.
-    pub interface: AtomicPtr<Interface>,
-    enabled: AtomicU64,
-    phase: AtomicU8,
+    /// What is known of the agent.
+    pub session: Session,
     /// Threads that the agent holds suspended: nothing must be waited for.
     pub suspended: AtomicI32,
     /// How often the agent has said `DisableGC` more than `EnableGC`.
@@ -69,9 +56,7 @@ impl Host {
             jvmti,
             hotspot: OnceLock::new(),
             shift: OnceLock::new(),
-            interface: AtomicPtr::default(),
-            enabled: AtomicU64::new(0),
-            phase: AtomicU8::new(Phase::Loading as u8),
+            session: Session::default(),
             suspended: AtomicI32::new(0),
             gc_disabled: AtomicI32::new(0),
             can_suspend,
@@ -81,52 +66,20 @@ impl Host {
         }
     }
 
-    /// How far the run is.
-    pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Acquire) {
-            0 => Phase::Loading,
-            1 => Phase::Live,
-            _ => Phase::Ended,
-        }
-    }
-
-    /// The run has come so far.
-    pub fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Release);
-    }
-
-    /// Whether the agent has enabled an event.
-    pub fn is_enabled(&self, kind: jint) -> bool {
-        self.enabled.load(Ordering::Relaxed) & bit(kind) != 0
-    }
-
     /// Whether one of these is enabled.
     pub fn is_any_enabled(&self, kinds: &[jint]) -> bool {
-        kinds.iter().any(|kind| self.is_enabled(*kind))
-    }
-
-    /// Switches an event.
-    pub fn set_enabled(&self, kind: jint, on: bool) {
-        if on {
-            self.enabled.fetch_or(bit(kind), Ordering::Relaxed);
-        } else {
-            self.enabled.fetch_and(!bit(kind), Ordering::Relaxed);
-        }
+        kinds.iter().any(|kind| self.session.is_enabled(*kind))
     }
 
     /// Whether an event is to be told now.
     pub fn wants(&self, kind: jint) -> bool {
-        self.is_enabled(kind) && self.phase() == Phase::Live
+        self.session.is_enabled(kind) && self.session.phase() == Phase::Live
     }
 
     /// The environment of the current thread; none if the VM does not know it.
     pub fn env(&self) -> Option<Env<'static>> {
         self.vm.env()
     }
-}
-
-fn bit(kind: jint) -> u64 {
-    if (0..64).contains(&kind) { 1 << kind } else { 0 }
 }
 
 /// The host, if it has been loaded.

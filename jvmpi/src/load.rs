@@ -42,7 +42,7 @@ unsafe extern "system" fn get_env(vm: *mut JavaVM, place: *mut *mut c_void, vers
         && !place.is_null()
         && let Some(host) = host::get()
     {
-        let interface = host.interface.load(Ordering::Acquire);
+        let interface = host.session.interface();
         if !interface.is_null() {
             ASKED.fetch_add(1, Ordering::Relaxed);
             // SAFETY: the caller's place.
@@ -60,6 +60,6 @@ unsafe extern "system" fn get_env(vm: *mut JavaVM, place: *mut *mut c_void, vers
 /// The table that all agents get.
 pub fn provide() {
     if let Some(host) = host::get() {
-        host.interface.store(Box::leak(Box::new(functions::table())), Ordering::Release);
+        host.session.offer(functions::table());
     }
 }

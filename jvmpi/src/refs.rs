@@ -87,7 +87,7 @@ fn freed(raw: *mut JNIEnv, reference: jobject, kind: jint) {
 fn guarded(body: impl FnOnce()) {
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
     if let (Err(_), Some(host)) = (outcome, host::get()) {
-        host.left_out.panics.fetch_add(1, Ordering::Relaxed);
+        host.session.panics.fetch_add(1, Ordering::Relaxed);
     }
 }
 

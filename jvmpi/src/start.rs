@@ -16,6 +16,7 @@ use crate::sleep;
 use crate::starts;
 use crate::sweep;
 use crate::switches;
+use et_jvmpi_interface::session::counted;
 
 const NOTHING: Details = Details { nothing: () };
 
@@ -28,20 +29,20 @@ pub fn begin(host: &'static Host, env: Env) {
         host::say(
             "no agent has asked for the interface: load one with -Xrun<name>:<options>, or =PATH:OPTIONS behind -agentpath",
         );
-        host.enter(Phase::Ended);
+        host.session.enter(Phase::Ended);
         return;
     }
     // It may be loaded behind us.
     if host::is_traced() {
         host::say(host::TRACED);
-        host.enter(Phase::Ended);
+        host.session.enter(Phase::Ended);
         return;
     }
     let release = host.jvmti.system_property(c"java.vm.specification.version").unwrap_or_default();
     sleep::vm_is_of(&release);
     let Some(hotspot) = HotSpot::find(env, &release) else {
         host::say("this VM is not HotSpot, and no event can be told");
-        host.enter(Phase::Ended);
+        host.session.enter(Phase::Ended);
         return;
     };
     let _ = host.hotspot.set(hotspot);
@@ -54,7 +55,7 @@ pub fn begin(host: &'static Host, env: Env) {
         );
     }
     starts::find_distance(host, env);
-    host.enter(Phase::Live);
+    host.session.enter(Phase::Live);
     let new_arena = NewArena { arena_id: objects::ARENA, arena_name: c"Java heap".as_ptr() };
     deliver::tell(env.raw(), event::ARENA_NEW, Details { new_arena });
     for name in FIRST {
@@ -65,7 +66,7 @@ pub fn begin(host: &'static Host, env: Env) {
     switches::apply(host, None);
     classes::find_all(host, env, true);
     starts::tell_all(host, env);
-    if host.is_enabled(event::OBJECT_ALLOC) {
+    if host.session.is_enabled(event::OBJECT_ALLOC) {
         // Threads have buffers from before, in which they make objects that nobody is told of.
         let _ = host.jvmti.collect_garbage();
         objects::tell_all(host, env);
@@ -81,25 +82,20 @@ pub fn begin(host: &'static Host, env: Env) {
 
 /// The VM goes down.
 pub fn end(host: &'static Host, env: Env) {
-    if host.phase() != Phase::Live {
+    if host.session.phase() != Phase::Live {
         return;
     }
     sweep::vm_ends(host, env);
     starts::announce(host, env);
     deliver::tell(env.raw(), event::JVM_SHUT_DOWN, NOTHING);
-    host.enter(Phase::Ended);
+    host.session.enter(Phase::Ended);
     let left_out = &host.left_out;
-    let counts: Vec<String> = [
+    let counts = counted(&[
         (&left_out.gate, "batches of deaths that went on without a thread inside the agent"),
         (&left_out.virtual_threads, "entries and exits of virtual threads (-Det.jvmpi.virtual=no)"),
         (&left_out.objects, "references in dumps to objects that could not be identified"),
-        (&left_out.panics, "errors of our own"),
-    ]
-    .into_iter()
-    .map(|(count, what)| (count.load(Ordering::Relaxed), what))
-    .filter(|(count, _)| *count > 0)
-    .map(|(count, what)| format!("{count} {what}"))
-    .collect();
+        (&host.session.panics, "errors of our own"),
+    ]);
     if !counts.is_empty() {
         host::say(&format!("left out: {}", counts.join("; ")));
     }

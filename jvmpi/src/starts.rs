@@ -149,7 +149,7 @@ pub fn tell_requested(host: &Host, env: Env, id: usize) -> bool {
 /// The current thread has ended.
 pub fn end(host: &Host, env: Env) {
     let record = records::current(env.raw());
-    if record.is_announced.load(Ordering::Acquire) || !host.is_enabled(event::THREAD_START) {
+    if record.is_announced.load(Ordering::Acquire) || !host.session.is_enabled(event::THREAD_START) {
         deliver::tell(env.raw(), event::THREAD_END, Details { nothing: () });
     }
     records::end(env);

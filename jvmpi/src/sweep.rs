@@ -45,7 +45,7 @@ pub fn start_thread(host: &'static Host, env: Env) -> Result<(), JvmtiError> {
         agent_thread_in(host.jvmti, env, None, c"JVMPI deaths", 5, made, move |env| {
             records::current(env.raw()).is_system.store(true, Ordering::Relaxed);
             starts::announce(host, env);
-            while host.phase() != Phase::Ended {
+            while host.session.phase() != Phase::Ended {
                 // The VM's thread tells by a number alone: it must not take a lock.
                 thread::sleep(Duration::from_millis(10));
                 if PENDING.load(Ordering::Acquire) > 0 {
@@ -92,7 +92,7 @@ fn has_concurrent_collector() -> bool {
 
 /// Tells of collections that are over and of what they have freed.
 pub fn batch(host: &Host, env: Env) {
-    if !is_wanted(host) || host.phase() != Phase::Live || host.gc_disabled.load(Ordering::Acquire) > 0 {
+    if !is_wanted(host) || host.session.phase() != Phase::Live || host.gc_disabled.load(Ordering::Acquire) > 0 {
         return;
     }
     // It is held while the heap is walked. Nobody waits for it without an end, and no event does.

@@ -40,7 +40,7 @@ const ALWAYS: [EventKind; 5] = [
 
 /// Switches what an event needs, or all if none is named. Nothing happens before the VM is up.
 pub fn apply(host: &Host, changed: Option<jint>) {
-    if host.phase() != Phase::Live {
+    if host.session.phase() != Phase::Live {
         return;
     }
     for (switch, kinds) in SWITCHES {
