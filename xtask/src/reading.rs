@@ -12,7 +12,7 @@ use crate::instrumented::{self, InstrumentedJdk};
 use crate::jdks;
 use crate::layout::{Layout, Tools};
 use crate::workloads::{Runner, Workload};
-use crate::{build, markdown, setup};
+use crate::{build, markdown, python, setup};
 
 /// Options of `cargo xtask reading`.
 #[derive(Clone, Debug, clap::Args)]
@@ -30,8 +30,11 @@ pub struct Options {
     #[arg(long)]
     no_build: bool,
     /// Only what reads the whole trace once: for traces that take minutes to read
-    #[arg(long)]
+    #[arg(long, conflicts_with = "made")]
     brief: bool,
+    /// What is made of the whole trace, once: the life table, the report, Parquet tables; and each query on these, by DuckDB
+    #[arg(long)]
+    made: bool,
     /// Keep the traces, and read those that an earlier call kept: before and after a change
     #[arg(long)]
     keep: bool,
@@ -57,9 +60,75 @@ const COMMANDS: [&[&str]; 9] = [
 /// What is measured of large traces. The second makes the life table, which those behind it use.
 const BRIEF: [&[&str]; 4] = [&["summary", "--deaths", "none"], &["summary"], &["validate"], &["summary", "--top", "4"]];
 
-impl Options {
-    fn commands(&self) -> &'static [&'static [&'static str]] {
-        if self.brief { &BRIEF } else { &COMMANDS }
+/// A command that is measured, and how the table calls it.
+struct Step {
+    shown: String,
+    command: Command,
+}
+
+impl Step {
+    fn new(shown: String, command: Command) -> Self {
+        Self { shown, command }
+    }
+}
+
+/// What is measured, and what it makes.
+struct Steps {
+    all: Vec<Step>,
+    made: Vec<PathBuf>,
+}
+
+impl Steps {
+    fn of(layout: &Layout, tools: &Tools, options: &Options, trace: &Path) -> Result<Self> {
+        if options.made {
+            return Self::that_make(layout, tools, trace);
+        }
+        let commands: &[&[&str]] = if options.brief { &BRIEF } else { &COMMANDS };
+        let step = |arguments: &&[&str]| {
+            let mut command = Command::new(tools.et_trace());
+            // What is written costs as well, but no disk.
+            command
+                .args(*arguments)
+                .args((arguments[0] == "text").then_some(["-o", "/dev/null"]).into_iter().flatten());
+            command.arg(trace);
+            Step::new(arguments.join(" "), command)
+        };
+        Ok(Self { all: commands.iter().map(step).collect(), made: Vec::new() })
+    }
+
+    fn that_make(layout: &Layout, tools: &Tools, trace: &Path) -> Result<Self> {
+        let (page, tables) = (trace.with_extension("html"), trace.with_extension("tables"));
+        let mut all = Vec::new();
+        for (shown, output) in [("summary", None), ("report -o", Some(&page)), ("tables -o", Some(&tables))] {
+            let mut command = Command::new(tools.et_trace());
+            command.args(shown.split(' ')).args(output).arg(trace);
+            all.push(Step::new(shown.to_owned(), command));
+        }
+        let duckdb = python::path(&[python::fetched(layout, python::DUCKDB)?])?;
+        let mut queries: Vec<String> = fs::read_dir(layout.repo.join("queries"))?
+            .filter_map(|file| file.ok()?.file_name().into_string().ok()?.strip_suffix(".sql").map(str::to_owned))
+            .collect();
+        queries.sort_unstable();
+        for query in queries {
+            let mut command = Command::new(tools.et_trace());
+            command.arg("sql").arg(&tables).args(["--query", &query]).env("PYTHONPATH", &duckdb);
+            all.push(Step::new(format!("sql --query {query}"), command));
+        }
+        Ok(Self { all, made: vec![page, tables] })
+    }
+
+    fn remove_made(&self) {
+        for path in &self.made {
+            let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+        }
+    }
+}
+
+/// Bytes of a file, or of all files in a folder.
+fn size(path: &Path) -> u64 {
+    match fs::read_dir(path) {
+        Ok(entries) => entries.flatten().map(|entry| size(&entry.path())).sum(),
+        Err(_) => path.metadata().map_or(0, |file| file.len()),
     }
 }
 
@@ -71,7 +140,10 @@ struct Measured {
     trace_bytes: u64,
     /// The most that the program's heap held behind a collection.
     heap: u64,
-    costs: Vec<Cost>,
+    /// Why there is none, where a command failed.
+    costs: Vec<(String, Result<Cost, String>)>,
+    /// What was made, and its bytes.
+    made: Vec<(String, u64)>,
 }
 
 /// Measures and prints the table.
@@ -88,7 +160,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     for &scale in &options.scale {
         let trace = folder.join(format!("{}-{scale}.ettrace", workload.name));
         if options.keep && trace.exists() {
-            measured.push(read(&tools, &trace, scale, &folder, options.commands())?);
+            measured.push(read(&tools, &trace, scale, &folder, Steps::of(layout, &tools, options, &trace)?)?);
             continue;
         }
         let runner = Runner::new(layout, &folder, scale, &compiler, &jdk)?;
@@ -100,7 +172,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         let _ = fs::remove_file(&trace);
         eprintln!("{}: tracing at scale {scale}", workload.name);
         cost::of(&runner.rewritten(&workload, &traced.java(), &parts, &traced.options(&trace)), &folder)?;
-        let read = read(&tools, &trace, scale, &folder, options.commands());
+        let read = read(&tools, &trace, scale, &folder, Steps::of(layout, &tools, options, &trace)?);
         if !options.keep {
             fs::remove_file(&trace)?;
         }
@@ -114,25 +186,28 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     Ok(())
 }
 
-fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, commands: &[&[&str]]) -> Result<Measured> {
+fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: Steps) -> Result<Measured> {
     let lives = et_files::lives_of(trace);
     let _ = fs::remove_dir_all(&lives);
-    let measured = read_all(tools, trace, scale, folder, commands);
+    steps.remove_made();
+    let measured = read_all(tools, trace, scale, folder, &steps);
+    steps.remove_made();
     let _ = fs::remove_dir_all(&lives);
     measured
 }
 
-fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, commands: &[&[&str]]) -> Result<Measured> {
+fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: &Steps) -> Result<Measured> {
     let mut costs = Vec::new();
-    for arguments in commands {
-        let shown = arguments.join(" ");
-        eprintln!("et-trace {shown}");
-        let mut command = Command::new(tools.et_trace());
-        command.args(*arguments);
-        // What is written costs as well, but no disk.
-        command.args((arguments[0] == "text").then_some(["-o", "/dev/null"]).into_iter().flatten()).arg(trace);
-        costs.push(cost::of(&command, folder).with_context(|| shown)?);
+    for Step { shown, command } in &steps.all {
+        let cost = cost::of(command, folder).map_err(|error| format!("{error:#}"));
+        // Seen as they come: all of it takes hours.
+        match &cost {
+            Ok(Cost { seconds, processor, .. }) => eprintln!("et-trace {shown}: {seconds:.1} s, {processor:.1} CPU s"),
+            Err(error) => eprintln!("et-trace {shown}: {error}"),
+        }
+        costs.push((shown.clone(), cost));
     }
+    ensure!(costs.iter().any(|(_, cost)| cost.is_ok()), "nothing can read {}", trace.display());
     // Now that the life table is there, which some command has made.
     let summary = instrumented::summary(tools, trace, 1)?;
     let number = |value: &Value| value.as_u64().context("the summary lacks a number");
@@ -147,7 +222,20 @@ fn read_all(tools: &Tools, trace: &Path, scale: u32, folder: &Path, commands: &[
         trace_bytes: number(&summary["traceBytes"])?,
         heap: heaps.max().unwrap_or(0),
         costs,
+        made: steps.made.iter().flat_map(|path| parts(path)).collect(),
     })
+}
+
+/// A file with its size, or the folders in a folder, the largest first.
+fn parts(path: &Path) -> Vec<(String, u64)> {
+    let name = |path: &Path| path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let mut all = vec![(name(path), size(path))];
+    if let Ok(entries) = fs::read_dir(path) {
+        let mut inside: Vec<_> = entries.flatten().map(|entry| (name(&entry.path()), size(&entry.path()))).collect();
+        inside.sort_unstable_by_key(|(_, size)| std::cmp::Reverse(*size));
+        all.append(&mut inside);
+    }
+    all
 }
 
 fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
@@ -157,9 +245,15 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
         options.program,
         scales.join(","),
         options.jdk,
-        if options.brief { " --brief" } else { "" }
+        if options.brief {
+            " --brief"
+        } else if options.made {
+            " --made"
+        } else {
+            ""
+        }
     );
-    for Measured { scale, records, objects, trace_bytes, heap, costs } in measured {
+    for Measured { scale, records, objects, trace_bytes, heap, costs, made } in measured {
         let millions = *records as f64 / 1e6;
         text += &format!(
             "\nScale {scale}: {millions:.1} million records, {:.2} million objects, a trace of {:.0} MB; the program's heap held {:.0} MB \
@@ -169,14 +263,20 @@ fn table(options: &Options, version: &str, measured: &[Measured]) -> String {
             *trace_bytes as f64 / 1e6,
             *heap as f64 / 1e6
         );
-        for (arguments, Cost { seconds, processor, resident }) in options.commands().iter().zip(costs) {
-            text += &format!(
-                "| `{}` | {seconds:.1} | {processor:.1} | {:.2} | {:.1} | {:.0} |\n",
-                arguments.join(" "),
-                processor / seconds,
-                millions / seconds,
-                resident / 1e6
-            );
+        for (shown, cost) in costs {
+            text += &match cost {
+                Ok(Cost { seconds, processor, resident }) => format!(
+                    "| `{shown}` | {seconds:.1} | {processor:.1} | {:.2} | {:.1} | {:.0} |\n",
+                    processor / seconds,
+                    millions / seconds,
+                    resident / 1e6
+                ),
+                Err(error) => format!("| `{shown}` | failed: {} | | | | |\n", error.lines().last().unwrap_or_default()),
+            };
+        }
+        let made: Vec<_> = made.iter().map(|(name, size)| format!("{name} {:.1} MB", *size as f64 / 1e6)).collect();
+        if !made.is_empty() {
+            text += &format!("\n{}.\n", made.join(", "));
         }
     }
     text
@@ -194,10 +294,12 @@ mod tests {
             jdk: 17,
             no_build: true,
             brief: false,
+            made: true,
             markdown: None,
             keep: false,
         };
-        let costs = vec![Cost { seconds: 10.0, processor: 15.0, resident: 2e8 }; COMMANDS.len()];
+        let cost = Cost { seconds: 10.0, processor: 15.0, resident: 2e8 };
+        let costs = vec![("report -o".into(), Ok(cost)), ("sql --query x".into(), Err("a\nno room".into()))];
         let measured = [Measured {
             scale: 6,
             records: 100_000_000,
@@ -205,9 +307,12 @@ mod tests {
             trace_bytes: 110_000_000,
             heap: 50_000_000,
             costs,
+            made: vec![("h2-6.html".into(), 2_300_000)],
         }];
         let text = table(&options, "17.0.1", &measured);
         assert!(text.contains("Scale 6: 100.0 million records, 2.50 million objects, a trace of 110 MB"), "{text}");
-        assert!(text.contains("| `text --dialect oracle` | 10.0 | 15.0 | 1.50 | 10.0 | 200 |"), "{text}");
+        assert!(text.contains("| `report -o` | 10.0 | 15.0 | 1.50 | 10.0 | 200 |"), "{text}");
+        assert!(text.contains("| `sql --query x` | failed: no room | | | | |"), "{text}");
+        assert!(text.contains("\nh2-6.html 2.3 MB.\n"), "{text}");
     }
 }
