@@ -1,8 +1,14 @@
 -- Which objects are stored into the most other objects?
-with stores as (
-    select run, new_target, count(distinct object) as holders, count(*) as stores
+with by_holder as (
+    -- In two steps: to count distinct holders at once takes a table of its own for each object.
+    select run, new_target, object, count(*) as stores
     from updates
     where new_target is not null
+    group by run, new_target, object
+),
+stores as (
+    select run, new_target, count(object) as holders, cast(sum(stores) as bigint) as stores
+    from by_holder
     group by run, new_target
 )
 select

@@ -1,8 +1,13 @@
 -- Which sites allocate arrays of references most of whose elements never hold anything? Stores by native code are not counted.
-with filled as (
-    select run, object, count(distinct element) as elements
+with stored as (
+    select run, object, element
     from updates
     where element is not null and new_target is not null
+    group by run, object, element
+),
+filled as (
+    select run, object, count(*) as elements
+    from stored
     group by run, object
 )
 select

@@ -1,12 +1,8 @@
 -- Which fields and arrays hold the objects of a class that are alive at the end? References from before tracing are not counted.
 with last_stores as (
-    select
-        run,
-        object,
-        field,
-        new_target,
-        row_number() over (partition by run, object, field, element order by number desc) as nth
+    select run, max(number) as number
     from updates
+    group by run, object, field, element
 ),
 alive as (
     select o.run, o.object, c.name as class_name
@@ -21,11 +17,12 @@ select
     count(distinct a.object) as objects,
     count(*) as slots
 from alive a
-join last_stores l on l.run = a.run and l.new_target = a.object and l.nth = 1
-left join fields f on f.run = l.run and f.field = l.field
-left join objects h on h.run = l.run and h.object = l.object
+join updates u on u.run = a.run and u.new_target = a.object
+join last_stores l on l.run = u.run and l.number = u.number
+left join fields f on f.run = u.run and f.field = u.field
+left join objects h on h.run = u.run and h.object = u.object
 left join classes hc on hc.run = h.run and hc.class = h.class
-where l.object is null or h.death_tick is null
+where u.object is null or h.death_tick is null
 group by a.run, a.class_name, coalesce(f.name, 'elements of ' || coalesce(hc.name, '(not known)'))
 order by objects desc, slots desc, a.class_name, held_by, a.run
 limit /*:top*/20

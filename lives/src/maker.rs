@@ -43,14 +43,28 @@ struct Last {
     letter: Option<char>,
     /// Number of the record, from 1.
     record: u64,
-    context: ContextId,
+    place: Place,
     /// Serial of the frame that it left, 0 if it left none.
     left: u64,
+}
+
+/// In which method something happened. Which context that is, is worked out where an object is made or dies; nobody asks for others.
+#[derive(Clone, Copy, Debug)]
+enum Place {
+    /// In none.
+    Nowhere,
+    /// In the innermost of a thread.
+    In(ThreadId),
+    /// In one that it has left.
+    Left(ThreadId, MethodId),
+    /// It is known.
+    Known(ContextId),
 }
 
 /// Where an object died, and how.
 #[derive(Clone, Copy, Debug)]
 struct Death {
+    context: ContextId,
     tick: u64,
     made_bytes: u64,
     time: Option<Nanos>,
@@ -111,7 +125,7 @@ impl Rows {
         self.death_nanos.push(death.and_then(|death| nanos(death.time)));
         self.death_step.push(death.map(|death| death.by.step.cast_signed()));
         self.death_thread.push(death.map(|death| death.thread.0.into()));
-        self.death_context.push(death.map(|death| death.by.context.0.into()));
+        self.death_context.push(death.map(|death| death.context.0.into()));
         let by_record = death.filter(|death| death.by.letter.is_some());
         self.death_record.push(by_record.map(|death| death.by.record.cast_signed()));
         self.death_kind.push(death.and_then(|death| death.by.letter).map(|letter| letters.of(letter)));
@@ -208,7 +222,7 @@ impl Clearings {
 #[derive(Debug)]
 pub struct Maker {
     objects: Objects<Option<Life>>,
-    stacks: Stacks<ContextId>,
+    stacks: Stacks<Option<ContextId>>,
     contexts: Contexts,
     letters: Letters,
     rows: Rows,
@@ -272,7 +286,7 @@ impl Maker {
             tick: 0,
             records: 0,
             time: None,
-            last: Last { step: 0, letter: None, record: 0, context: ContextId::EMPTY, left: 0 },
+            last: Last { step: 0, letter: None, record: 0, place: Place::Nowhere, left: 0 },
             failed: false,
         }
     }
@@ -311,8 +325,8 @@ impl Maker {
     fn step(&mut self, number: u64, step: &Step) {
         let Some(record) = step.record() else {
             // What the VM holds no longer: no method did it.
-            let context = ContextId::EMPTY;
-            self.last = Last { step: number, letter: None, record: self.records, context, left: 0 };
+            let place = Place::Nowhere;
+            self.last = Last { step: number, letter: None, record: self.records, place, left: 0 };
             return;
         };
         if let Step::WeakUpdate { old: ObjectId::NULL, .. } = step {
@@ -320,22 +334,18 @@ impl Maker {
         }
         self.records += 1;
         let thread = record.thread();
-        let context = |stacks: &Stacks<ContextId>| stacks.top(thread).map_or(ContextId::EMPTY, |(_, frame)| frame.data);
-        let mut at = context(&self.stacks);
-        let mut left = 0;
-        let contexts = &mut self.contexts;
-        self.stacks.record_with(&record, |below| {
-            contexts.call(below.map_or(ContextId::EMPTY, |frame| frame.data), method_of(&record))
-        });
-        match record {
-            // It happens in the method that is entered, and in the one that is left.
-            Record::Entry { .. } => at = context(&self.stacks),
-            Record::Exit { .. } | Record::ExitThrow { .. } => left = self.stacks.of_mut(thread).left,
-            _ => {}
+        // It happens in the method that is entered, and in the one that is left.
+        let (mut place, mut left) = (Place::In(thread), 0);
+        if let Record::Exit { .. } | Record::ExitThrow { .. } = record {
+            place = self.stacks.top(thread).map_or(Place::Nowhere, |(_, top)| Place::Left(thread, top.method));
+            self.stacks.record(&record);
+            left = self.stacks.of_mut(thread).left;
+        } else {
+            self.stacks.record(&record);
         }
-        self.last = Last { step: number, letter: Some(record.letter()), record: self.records, context: at, left };
+        self.last = Last { step: number, letter: Some(record.letter()), record: self.records, place, left };
         match record {
-            Record::Alloc(alloc) => self.born(&alloc, at),
+            Record::Alloc(alloc) => self.born(&alloc),
             // What an update stores, and what the slot held, it does not use.
             Record::Update { old, origin, target, .. } => {
                 self.mentioned(origin, thread, true);
@@ -347,7 +357,24 @@ impl Maker {
         self.tick += u64::from(record.ticks());
     }
 
-    fn born(&mut self, alloc: &Alloc, context: ContextId) {
+    /// Where the last step happened.
+    fn context(&mut self) -> ContextId {
+        let context = match self.last.place {
+            Place::Nowhere => ContextId::EMPTY,
+            Place::In(thread) => self.stacks.context(thread, &mut self.contexts),
+            Place::Left(thread, method) => {
+                let caller = self.stacks.context(thread, &mut self.contexts);
+                self.contexts.call(caller, method)
+            }
+            Place::Known(context) => context,
+        };
+        // Many may die of one step.
+        self.last.place = Place::Known(context);
+        context
+    }
+
+    fn born(&mut self, alloc: &Alloc) {
+        let context = self.context();
         if alloc.kind != AllocKind::Initial {
             self.made_bytes += alloc.size;
         }
@@ -391,7 +418,8 @@ impl Maker {
         self.objects.free(node);
         self.used.threads.insert(thread);
         let Some(life) = life else { return };
-        let death = Death { tick: self.tick, made_bytes: self.made_bytes, time: self.time, thread, by: self.last };
+        let (context, by) = (self.context(), self.last);
+        let death = Death { context, tick: self.tick, made_bytes: self.made_bytes, time: self.time, thread, by };
         self.row(&life, Some(death));
     }
 
@@ -434,13 +462,6 @@ impl Maker {
         let (lives, clearings) = (self.lives.finish()?, self.cleared.finish()?);
         let end = Moment { tick: self.tick, bytes: self.made_bytes, nanos: self.time.map(|time| time.0) };
         Ok(Made { lives, clearings, contexts: self.contexts, objects: self.born, used: self.used, end })
-    }
-}
-
-fn method_of(record: &Record) -> MethodId {
-    match *record {
-        Record::Entry { method, .. } => method,
-        _ => MethodId(0),
     }
 }
 

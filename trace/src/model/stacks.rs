@@ -3,6 +3,7 @@
 use et_names::MethodId;
 
 use super::by_thread::{ByThread, Forget};
+use super::contexts::{ContextId, Contexts};
 use crate::record::{ObjectId, Record, ThreadId};
 
 /// A method that has not returned. `T` is what else is to be known of it.
@@ -173,6 +174,30 @@ impl<T> Stacks<T> {
     }
 }
 
+impl Stacks<Option<ContextId>> {
+    /// The context of a thread's innermost method. Contexts of frames are found when they are asked for, with those of their callers:
+    /// most calls come and go without.
+    #[inline]
+    pub fn context(&mut self, thread: ThreadId, contexts: &mut Contexts) -> ContextId {
+        match self.top(thread) {
+            None => ContextId::EMPTY,
+            Some((_, Frame { data: Some(known), .. })) => *known,
+            Some(_) => self.find_context(thread, contexts),
+        }
+    }
+
+    fn find_context(&mut self, thread: ThreadId, contexts: &mut Contexts) -> ContextId {
+        let frames = &mut self.stacks.of(thread).frames;
+        let known = frames.iter().rposition(|frame| frame.data.is_some());
+        let mut context = known.and_then(|at| frames[at].data).unwrap_or_default();
+        for frame in &mut frames[known.map_or(0, |at| at + 1)..] {
+            context = contexts.call(context, frame.method);
+            frame.data = Some(context);
+        }
+        context
+    }
+}
+
 impl<T: Default> Stacks<T> {
     /// The next record, where nothing is to be known of frames.
     #[inline]
@@ -184,6 +209,8 @@ impl<T: Default> Stacks<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     const ONE: ThreadId = ThreadId(1);
 
@@ -217,6 +244,41 @@ mod tests {
         let held: Vec<_> =
             stacks.held().iter().map(|held| (held.thread.0, held.method.0, held.object.0, held.is_in_flight)).collect();
         assert_eq!(held, [(0, 4, 6, false), (1, 3, 9, false), (1, 3, 5, true)]);
+    }
+
+    proptest! {
+        /// Whenever contexts are asked for, they are those of a tree that grows with each call; and it has no more than was asked for.
+        #[test]
+        fn contexts_are_found_when_they_are_asked_for(
+            steps in prop::collection::vec((0..2u32, 0..4u32, any::<bool>()), 0..200),
+        ) {
+            let (mut stacks, mut lazy) = (Stacks::<Option<ContextId>>::default(), Contexts::default());
+            let (mut model, mut all) = ([vec![], vec![]], Contexts::default());
+            let mut chains = BTreeSet::new();
+            for (thread, method, asked) in steps {
+                let (number, thread) = (thread as usize, ThreadId(thread + 1));
+                match method {
+                    0 => {
+                        model[number].pop();
+                        stacks.record(&Record::Exit { method: MethodId(0), receiver: ObjectId::NULL, thread });
+                    }
+                    _ => {
+                        let method = MethodId(method);
+                        let caller = model[number].last().copied().unwrap_or_default();
+                        model[number].push(all.call(caller, method));
+                        stacks.record(&Record::Entry { method, receiver: ObjectId::NULL, thread });
+                    }
+                }
+                if asked {
+                    let expected = model[number].last().copied().unwrap_or_default();
+                    let found = stacks.context(thread, &mut lazy);
+                    let chain: Vec<_> = lazy.methods(found).collect();
+                    prop_assert_eq!(&chain, &all.methods(expected).collect::<Vec<_>>());
+                    chains.extend((0..chain.len()).map(|from| chain[from..].to_vec()));
+                }
+            }
+            prop_assert_eq!(lazy.len(), chains.len() + 1);
+        }
     }
 
     #[test]
