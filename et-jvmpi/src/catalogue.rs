@@ -97,20 +97,9 @@ impl Class {
             method_id: method_id(of.id),
         };
         let methods: Vec<abi::Method> = self.methods.iter().map(method).collect();
-        tell(Details {
-            class_load: ClassLoad {
-                class_name: self.name.as_ptr(),
-                source_name: self.source.as_ptr(),
-                num_interfaces: self.interfaces as jint,
-                num_methods: methods.len() as jint,
-                methods: methods.as_ptr(),
-                num_static_fields: statics.len() as jint,
-                statics: statics.as_ptr(),
-                num_instance_fields: instances.len() as jint,
-                instances: instances.as_ptr(),
-                class_id: self.id,
-            },
-        });
+        let names = [&*self.name, &*self.source];
+        let class_load = ClassLoad::new(names, self.interfaces, &methods, &statics, &instances, self.id);
+        tell(Details { class_load });
     }
 }
 

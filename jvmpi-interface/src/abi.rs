@@ -1,6 +1,6 @@
 //! The interface as C sees it: `examples/jvmpi/jvmpi.h` in Rust. A test compares sizes and offsets of both.
 
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use jni_sys::{JNIEnv, jint, jlong, jmethodID, jobject};
 
@@ -260,4 +260,29 @@ pub struct Interface {
     pub object_to_id: extern "C" fn(jobject) -> ObjectId,
     pub suspend_thread_list: extern "C" fn(jint, *const *mut JNIEnv, *mut jint),
     pub resume_thread_list: extern "C" fn(jint, *const *mut JNIEnv, *mut jint),
+}
+
+impl ClassLoad {
+    /// Of a class by these names: its own and that of its source. The event has the addresses of all that it is given.
+    pub fn new(
+        [name, source]: [&CStr; 2],
+        interfaces: usize,
+        methods: &[Method],
+        statics: &[Field],
+        instances: &[Field],
+        class_id: ObjectId,
+    ) -> Self {
+        Self {
+            class_name: name.as_ptr(),
+            source_name: source.as_ptr(),
+            num_interfaces: interfaces as jint,
+            num_methods: methods.len() as jint,
+            methods: methods.as_ptr(),
+            num_static_fields: statics.len() as jint,
+            statics: statics.as_ptr(),
+            num_instance_fields: instances.len() as jint,
+            instances: instances.as_ptr(),
+            class_id,
+        }
+    }
 }

@@ -256,20 +256,9 @@ impl Class {
                 method_id: method.id.0,
             })
             .collect();
-        tell(Details {
-            class_load: ClassLoad {
-                class_name: self.name.as_ptr(),
-                source_name: self.source.as_ptr(),
-                num_interfaces: self.interfaces.len() as i32,
-                num_methods: methods.len() as i32,
-                methods: methods.as_ptr(),
-                num_static_fields: statics.len() as i32,
-                statics: statics.as_ptr(),
-                num_instance_fields: instances.len() as i32,
-                instances: instances.as_ptr(),
-                class_id: self.id,
-            },
-        });
+        let names = [&*self.name, &*self.source];
+        let class_load = ClassLoad::new(names, self.interfaces.len(), &methods, &statics, &instances, self.id);
+        tell(Details { class_load });
     }
 
     /// `CLASS_LOAD` was told.

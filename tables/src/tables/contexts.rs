@@ -3,7 +3,7 @@
 use crate::row::table;
 
 table! {
-    /// One row per calling context: a tree with a node for each chain of callers that there was. Context 0 is the empty stack.
+    /// One row per calling context: a tree with a node for each chain of callers that rows of other tables name. Context 0 is the empty stack.
     "contexts",
     "by number: callers before those that they call",
     Some("context"),
