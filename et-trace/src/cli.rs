@@ -479,9 +479,7 @@ const KEPT_LINES: usize = 1000;
 /// The summary that was kept with the life table, or a new one.
 fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) -> Result<Summary, CliError> {
     let is_kept = |_: &&LifeTable| args.top <= KEPT_LINES;
-    let kept = lives.filter(is_kept).and_then(|lives| lives.kept(&summary_file(args.clock)));
-    if let Some(mut summary) = kept.and_then(|kept| serde_json::from_slice::<Summary>(&kept).ok()) {
-        summary.trace = source.path().display().to_string();
+    if let Some(summary) = kept_summary(source, lives.filter(is_kept), args.clock) {
         return Ok(summary.cut(args.top));
     }
     let summary = summary::summarize(source, args.input.reading(args.clock), args.top.max(KEPT_LINES))?;
@@ -489,6 +487,13 @@ fn summary_of(source: &Source, lives: Option<&LifeTable>, args: &SummaryArgs) ->
         keep_summary(lives, args.clock, &summary);
     }
     Ok(summary.cut(args.top))
+}
+
+/// The summary that was kept with the life table, if there is one.
+fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> Option<Summary> {
+    let mut summary: Summary = serde_json::from_slice(&lives?.kept(&summary_file(clock))?).ok()?;
+    summary.trace = source.path().display().to_string();
+    Some(summary)
 }
 
 fn summary_file(clock: ClockArg) -> String {

@@ -44,7 +44,7 @@ fn hostile() -> Report {
     );
     let trace = Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap();
     let source = Source::from(trace);
-    let records = records(&source, Reading::default(), 100).unwrap();
+    let records = records(&source, Reading::default(), 100, None).unwrap();
     let population = et_lives::population(&source, None, Reading::default()).unwrap();
     report(&source, records, &population, Reading::default()).unwrap()
 }

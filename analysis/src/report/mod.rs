@@ -63,20 +63,35 @@ pub struct Records {
     looked: Looked,
 }
 
-/// Reads the trace for a report; the summary's lists are cut to `top` entries.
-pub fn records(source: &Source, reading: Reading, top: usize) -> Result<Records, SourceError> {
+/// A summary, on its way or made before.
+enum Making<'a> {
+    Now(Box<Summarizer<'a>>),
+    Done(Box<Summary>),
+}
+
+/// Reads the trace for a report; the summary's lists are cut to `top` entries. A summary of the same trace with the same reading that is
+/// known already is not made again: it is half of the work.
+pub fn records(source: &Source, reading: Reading, top: usize, known: Option<Summary>) -> Result<Records, SourceError> {
     // Without deaths nothing tells which objects can be forgotten.
     let has_deaths = source.deaths(reading.deaths) != Deaths::None;
-    let (mut summarizer, mut looked) = (Summarizer::new(source, reading), Looked::default());
+    let mut looked = Looked::default();
+    let mut summary = known
+        .map_or_else(|| Making::Now(Box::new(Summarizer::new(source, reading))), |known| Making::Done(Box::new(known)));
     let ending = source.for_each(reading, |record, at| {
-        summarizer.record(record, at.tick);
+        if let Making::Now(summarizer) = &mut summary {
+            summarizer.record(record, at.tick);
+        }
         if has_deaths {
             looked.record(source, at.types, record);
         }
         ControlFlow::Continue(())
     })?;
     looked.end();
-    Ok(Records { summary: summarizer.finish(&ending, top), looked })
+    let summary = match summary {
+        Making::Now(summarizer) => summarizer.finish(&ending, top),
+        Making::Done(known) => *known,
+    };
+    Ok(Records { summary, looked })
 }
 
 /// Works out all that a report shows. `records` are those of the same trace, with the same reading.

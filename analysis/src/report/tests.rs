@@ -96,7 +96,7 @@ fn open(bytes: Vec<u8>) -> Source {
 
 fn of(source: &Source) -> Report {
     let population = et_lives::population(source, None, Reading::default()).unwrap();
-    report(source, records(source, Reading::default(), 100).unwrap(), &population, Reading::default()).unwrap()
+    report(source, records(source, Reading::default(), 100, None).unwrap(), &population, Reading::default()).unwrap()
 }
 
 #[test]
@@ -201,10 +201,21 @@ fn what_is_missing_is_said() {
     let source = open(program(40).finish());
     let reading = Reading { deaths: et_trace::source::Deaths::None, ..Reading::default() };
     let population = et_lives::population(&source, None, reading).unwrap();
-    let without = report(&source, records(&source, reading, 100).unwrap(), &population, reading).unwrap();
+    let without = report(&source, records(&source, reading, 100, None).unwrap(), &population, reading).unwrap();
     assert!(!without.has_deaths && without.alive.is_none() && without.suspects.growing.is_empty());
     assert!(without.lacks.iter().any(|lack| lack.what.starts_with("Deaths are not known")));
     assert!(without.tops.iter().all(|top| !top.says.iter().any(|says| says.plain().contains("alive at the end"))));
+}
+
+#[test]
+fn a_summary_that_is_known_makes_no_difference() {
+    let source = open(program(40).finish());
+    let reading = Reading::default();
+    let known = records(&source, reading, 100, None).unwrap().summary;
+    let population = et_lives::population(&source, None, reading).unwrap();
+    let with = report(&source, records(&source, reading, 100, Some(known)).unwrap(), &population, reading).unwrap();
+    let json = |report: &Report| serde_json::to_value(report).unwrap();
+    assert_eq!(json(&with), json(&of(&source)));
 }
 
 #[test]

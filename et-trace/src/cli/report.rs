@@ -10,7 +10,9 @@ use et_report::{Table, alive_at, page, tables};
 use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Source};
 
-use super::{CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, warn, warn_of_lives};
+use super::{
+    CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, kept_summary, warn, warn_of_lives,
+};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
 use et_command::{print, print_json};
@@ -112,8 +114,10 @@ fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> R
         ));
     }
     // The records first: the life table is made on the way.
-    let records = report::records(source, reading, KEPT_LINES)?;
-    if let Some(lives) = lives {
+    let known = kept_summary(source, lives, ClockArg::Et);
+    let is_known = known.is_some();
+    let records = report::records(source, reading, KEPT_LINES, known)?;
+    if let Some(lives) = lives.filter(|_| !is_known) {
         keep_summary(lives, ClockArg::Et, &records.summary);
     }
     let population = et_lives::population(source, lives, reading)?;
