@@ -274,10 +274,10 @@ impl Jvmti {
         })
     }
 
-    /// `this` of the current thread's innermost frame, be it native or not.
-    pub fn receiver<'a>(self, _env: Env<'a>) -> Result<Option<Object<'a>>> {
+    /// `this` of a frame of the current thread, be it native or not; 0 is the innermost.
+    pub fn receiver<'a>(self, _env: Env<'a>, depth: usize) -> Result<Option<Object<'a>>> {
         let mut receiver = ptr::null_mut();
-        jvmti!(self, 155 GetLocalInstance(jobject, jint, *mut jobject), ptr::null_mut(), 0, &mut receiver)?;
+        jvmti!(self, 155 GetLocalInstance(jobject, jint, *mut jobject), ptr::null_mut(), depth as jint, &mut receiver)?;
         // SAFETY: a local reference made for this thread.
         Ok(unsafe { Object::new(receiver) })
     }

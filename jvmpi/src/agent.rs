@@ -12,6 +12,7 @@ use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, RawMonitorEvent, event};
 use crate::classes;
 use crate::deliver;
+use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::java_monitors;
 use crate::library;
@@ -57,30 +58,10 @@ impl Events {
     }
 }
 
-impl Listener for Events {
-    fn vm_init(&self, _jvmti: Jvmti, env: Env, _thread: Object) {
-        start::begin(self.host, env);
-    }
-
-    fn vm_death(&self, env: Env) {
-        start::end(self.host, env);
-    }
-
-    fn thread_start(&self, env: Env, thread: Object) {
-        if self.is_live() {
-            let record = crate::records::current(env.raw());
-            starts::tell(self.host, env, thread, record);
-        }
-    }
-
-    fn thread_end(&self, env: Env, _thread: Object) {
-        if self.is_live() {
-            starts::end(self.host, env);
-        }
-    }
-
-    fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
-        if !self.is_live() || file.class.is_some() {
+impl Events {
+    /// What the agent makes of a class file, if it wants to see it.
+    fn told_of_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
+        if !self.host.wants(event::CLASS_LOAD_HOOK) {
             return None;
         }
         starts::announce(self.host, env);
@@ -106,11 +87,45 @@ impl Listener for Events {
             Some(file)
         }
     }
+}
+
+impl Listener for Events {
+    fn vm_init(&self, _jvmti: Jvmti, env: Env, _thread: Object) {
+        start::begin(self.host, env);
+    }
+
+    fn vm_death(&self, env: Env) {
+        start::end(self.host, env);
+    }
+
+    fn thread_start(&self, env: Env, thread: Object) {
+        if self.is_live() {
+            let record = crate::records::current(env.raw());
+            starts::tell(self.host, env, thread, record);
+        }
+    }
+
+    fn thread_end(&self, env: Env, _thread: Object) {
+        if self.is_live() {
+            starts::end(self.host, env);
+        }
+    }
+
+    fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
+        if !self.is_live() {
+            return None;
+        }
+        let told = if file.class.is_none() { self.told_of_file(env, file) } else { None };
+        // Hooks go into what the agent has made of it.
+        let bytes = told.as_deref().unwrap_or(file.bytes);
+        hooks::into_class(self.host, bytes, file.class.is_some() && file.loader.is_none()).or(told)
+    }
 
     fn class_prepare(&self, env: Env, class: Object) {
         if self.is_live() {
             starts::announce(self.host, env);
             if let Some(class) = classes::of(self.host, env, class) {
+                hooks::prepared(&class);
                 classes::tell(self.host, env.raw(), &class);
             }
         }

@@ -261,6 +261,23 @@ impl Class {
         tell(Details { class_load });
     }
 
+    /// One without members, for tests.
+    #[cfg(test)]
+    pub fn named(name: &CStr, id: ObjectId) -> Arc<Self> {
+        Arc::new(Self {
+            id,
+            name: name.to_owned(),
+            source: CString::default(),
+            shape: Shape::Instance,
+            is_interface: false,
+            super_class: 0,
+            interfaces: Vec::new(),
+            fields: Vec::new(),
+            methods: Vec::new(),
+            told: AtomicU8::new(UNTOLD),
+        })
+    }
+
     /// `CLASS_LOAD` was told.
     pub fn is_told(&self) -> bool {
         self.told.load(Ordering::Acquire) == TOLD

@@ -22,6 +22,10 @@ pub struct LeftOut {
     pub objects: AtomicU64,
     /// Batches of deaths that did not wait any longer for a thread inside the agent.
     pub gate: AtomicU64,
+    /// Classes that could not be given hooks.
+    pub unhooked: AtomicU64,
+    /// Methods that are too large for them.
+    pub too_large: AtomicU64,
     /// Events of virtual threads, left out by option.
     pub virtual_threads: AtomicU64,
 }

@@ -14,6 +14,7 @@ mod classes;
 mod deliver;
 mod dump;
 mod functions;
+mod hooks;
 mod host;
 mod ids;
 mod java_monitors;

@@ -7,16 +7,18 @@
 use et_jvm::env::{Env, Object};
 use jni_sys::jmethodID;
 
-use crate::abi::{Details, MethodCall, MethodEntry2, event};
+use crate::abi::{Details, MethodCall, MethodEntry2, ObjectId, event};
 use crate::classes;
 use crate::deliver;
 use crate::host::{Host, lock};
 use crate::objects;
+use crate::records::Record;
 use crate::starts;
 
 use std::sync::atomic::Ordering;
 
-fn is_left_out(host: &Host, env: Env, thread: Object) -> bool {
+/// Events of virtual threads are left out where an option says so, and counted.
+pub fn is_left_out(host: &Host, env: Env, thread: Object) -> bool {
     let left_out = !host.tells_virtual.load(Ordering::Relaxed) && starts::is_virtual(env, thread);
     if left_out {
         host.left_out.virtual_threads.fetch_add(1, Ordering::Relaxed);
@@ -31,16 +33,22 @@ pub fn entered(host: &Host, env: Env, thread: Object, id: jmethodID) {
         return;
     }
     let Some(method) = classes::tell_of_method(host, env, id) else { return };
+    enter(host, env, record, id, || if method.is_static { 0 } else { receiver(host, env, 0) });
+}
+
+/// The id of `this` in a frame; 0 if there is none.
+pub fn receiver(host: &Host, env: Env, depth: usize) -> ObjectId {
+    env.frame(4, |env| match host.jvmti.receiver(env, depth) {
+        Ok(Some(receiver)) => objects::define(host, env, receiver),
+        _ => 0,
+    })
+}
+
+/// Tells of an entry, by a thread that is not inside the agent, into a method of which the class was told.
+pub fn enter(host: &Host, env: Env, record: &Record, id: jmethodID, receiver: impl FnOnce() -> ObjectId) {
     lock(&record.methods).push(id as usize);
     if host.wants(event::METHOD_ENTRY2) {
-        let obj_id = if method.is_static {
-            0
-        } else {
-            env.frame(4, |env| match host.jvmti.receiver(env) {
-                Ok(Some(receiver)) => objects::define(host, env, receiver),
-                _ => 0,
-            })
-        };
+        let obj_id = receiver();
         let method_entry2 = MethodEntry2 { method_id: id, obj_id };
         deliver::tell(env.raw(), event::METHOD_ENTRY2, Details { method_entry2 });
     }
@@ -53,6 +61,11 @@ pub fn left(host: &Host, env: Env, thread: Object, id: jmethodID) {
     if record.is_inside() || is_left_out(host, env, thread) {
         return;
     }
+    leave(env, record, id);
+}
+
+/// Tells of an exit, by a thread that is not inside the agent.
+pub fn leave(env: Env, record: &Record, id: jmethodID) {
     let gone = {
         let mut methods = lock(&record.methods);
         match exits(&methods, id as usize) {

@@ -9,6 +9,7 @@ use crate::abi::{Details, NewArena, event};
 use crate::classes;
 use crate::deliver;
 use crate::functions::ASKED;
+use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::ids;
 use crate::objects;
@@ -55,6 +56,7 @@ pub fn begin(host: &'static Host, env: Env) {
         );
     }
     starts::find_distance(host, env);
+    hooks::find(host, env);
     host.session.enter(Phase::Live);
     let new_arena = NewArena { arena_id: objects::ARENA, arena_name: c"Java heap".as_ptr() };
     deliver::tell(env.raw(), event::ARENA_NEW, Details { new_arena });
@@ -89,11 +91,15 @@ pub fn end(host: &'static Host, env: Env) {
     starts::announce(host, env);
     deliver::tell(env.raw(), event::JVM_SHUT_DOWN, NOTHING);
     host.session.enter(Phase::Ended);
+    hooks::end(host, env);
     let left_out = &host.left_out;
     let counts = counted(&[
         (&left_out.gate, "batches of deaths that went on without a thread inside the agent"),
         (&left_out.virtual_threads, "entries and exits of virtual threads (-Det.jvmpi.virtual=no)"),
         (&left_out.objects, "references in dumps to objects that could not be identified"),
+        (&left_out.unhooked, "classes that could not be given hooks, with all entries and exits of their methods"),
+        (&left_out.too_large, "methods that are too large for hooks, with their entries and exits"),
+        (&hooks::OVERFLOWS, "exits at the end of a stack"),
         (&host.session.panics, "errors of our own"),
     ]);
     if !counts.is_empty() {

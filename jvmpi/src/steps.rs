@@ -9,6 +9,7 @@ use rustc_hash::FxHashMap;
 use crate::abi::{Details, Instruction, event};
 use crate::classes;
 use crate::deliver;
+use crate::hooks;
 use crate::host::{Host, lock};
 use crate::records::Branch;
 use crate::starts;
@@ -28,6 +29,9 @@ fn code(host: &Host, method: jmethodID) -> Arc<[u8]> {
 
 /// The current thread is about to run an instruction.
 pub fn step(host: &Host, env: Env, id: jmethodID, location: i64) {
+    if hooks::is_own(id) {
+        return;
+    }
     let record = starts::announce(host, env);
     if record.is_inside() {
         return;

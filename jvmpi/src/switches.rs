@@ -4,6 +4,7 @@ use et_jvm::jvmti::EventKind;
 use jni_sys::jint;
 
 use crate::abi::event;
+use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::refs;
 
@@ -45,7 +46,14 @@ pub fn apply(host: &Host, changed: Option<jint>) {
     }
     for (switch, kinds) in SWITCHES {
         if changed.is_none_or(|changed| kinds.contains(&changed)) {
-            set(host, *switch, host.is_any_enabled(kinds));
+            let on = host.is_any_enabled(kinds);
+            match switch {
+                EventKind::MethodEntry if hooks::are_there() => hooks::switch(host, on),
+                EventKind::MethodExit if hooks::are_there() => {}
+                // Classes get their hooks on their way into the VM.
+                EventKind::ClassFileLoadHook => set(host, *switch, on || hooks::are_there()),
+                _ => set(host, *switch, on),
+            }
         }
     }
     if changed.is_none() {

@@ -9,6 +9,7 @@ use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{CallFrame, CallTrace};
 use crate::classes;
+use crate::hooks;
 use crate::host::Host;
 use crate::records;
 
@@ -42,10 +43,12 @@ pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<
     const FEW: usize = 64;
     let mut few = [RawFrame { method: std::ptr::null_mut(), location: 0 }; FEW];
     let mut many;
-    let room = if depth <= FEW {
-        &mut few[..depth]
+    // Hooks are no frames of the program.
+    let most = depth.min(DEEPEST) + hooks::frames();
+    let room = if most <= FEW {
+        &mut few[..most]
     } else {
-        many = vec![few[0]; depth.min(DEEPEST)];
+        many = vec![few[0]; most];
         &mut many
     };
     let count = host.jvmti.current_stack(thread.as_ref().map(Global::get), room).unwrap_or(0);
@@ -58,7 +61,7 @@ pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<
         };
         CallFrame { lineno, method_id: frame.method }
     };
-    room[..count].iter().map(frame).collect()
+    room[..count].iter().filter(|frame| !hooks::is_own(frame.method)).take(depth).map(frame).collect()
 }
 
 /// Which thread a `JNIEnv` is of: `Ok(None)` is the current one.

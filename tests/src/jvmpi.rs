@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use xtask::jdks::Jdk;
+use xtask::layout::JVMPI_PROXY_JAR;
 
 use crate::compiled;
 use crate::lab::Lab;
@@ -47,13 +48,46 @@ pub fn host() -> Result<String> {
     Ok(format!("-agentpath:{}", std::env::current_exe()?.with_file_name("libet_jvmpi.so").display()))
 }
 
+/// How the host is told of methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tier {
+    /// By JVMTI, on a JDK as it is.
+    Jvmti,
+    /// By hooks, on an instrumented one.
+    Hooks,
+}
+
+impl Tier {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Jvmti, Self::Hooks];
+
+    /// What the names of tests have in them.
+    pub fn suffix(self) -> &'static str {
+        match self {
+            Self::Jvmti => "",
+            Self::Hooks => "_by_hooks",
+        }
+    }
+
+    /// The launcher to run, and the options that it needs.
+    fn java(self, lab: &Lab, jdk: &Jdk) -> Result<(PathBuf, Vec<String>)> {
+        if self == Self::Jvmti {
+            return Ok((jdk.java(), Vec::new()));
+        }
+        let proxy = lab.tools.lib().join(JVMPI_PROXY_JAR);
+        let options = [format!("--patch-module=java.base={}", proxy.display()), "-XX:-DontCompileHugeMethods".into()];
+        Ok((lab.instrumented(jdk)?.java(), options.to_vec()))
+    }
+}
+
 /// Runs a program of `tests/java/jvmpi`, for no longer than a minute and a half. What it says goes to files: a pipe that is full would stop it.
-pub fn java(lab: &Lab, jdk: &Jdk, options: &[String], program: &str, release: u32) -> Result<Output> {
+pub fn java(lab: &Lab, jdk: &Jdk, tier: Tier, options: &[String], program: &str, release: u32) -> Result<Output> {
     let source = lab.layout.repo.join(format!("tests/java/jvmpi/{program}.java"));
     let classes = compiled::classes(lab, &source, release)?;
     let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
-    let mut java = Command::new(jdk.java());
-    java.args(options).arg("-cp").arg(classes).arg(program);
+    let (launcher, of_tier) = tier.java(lab, jdk)?;
+    let mut java = Command::new(launcher);
+    java.args(of_tier).args(options).arg("-cp").arg(classes).arg(program);
     let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
     let end = Instant::now() + Duration::from_secs(90);
     let status = loop {
@@ -103,17 +137,18 @@ impl Report {
 pub fn conform(
     lab: &Lab,
     jdk: &Jdk,
+    tier: Tier,
     test: &str,
     options: &str,
     java_options: &[&str],
     program: &str,
 ) -> Result<Report> {
-    let file = lab.folder(jdk, &format!("jvmpi_{test}"))?.join("conform.txt");
+    let file = lab.folder(jdk, &format!("jvmpi_{test}{}", tier.suffix()))?.join("conform.txt");
     let library = agent(lab, "tests/jvmpi/conform.c")?;
     let mut all = vec![format!("{}={}:file={},{options}", host()?, library.display(), file.display())];
     all.extend(java_options.iter().map(|option| (*option).to_owned()));
     let release = if program == "Virtual" { 21 } else { 11 };
-    let output = java(lab, jdk, &all, program, release)?;
+    let output = java(lab, jdk, tier, &all, program, release)?;
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     ensure!(output.status.success(), "{program}: {}\n{stdout}{stderr}", output.status);
     ensure!(stderr.is_empty() && stdout.lines().count() == 1, "{program} says\n{stdout}{stderr}");

@@ -7,8 +7,11 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
-use et_tests::jvmpi::{agent, cc, conform, host, java};
+use et_tests::compiled;
+use et_tests::jvmpi::{Report, Tier, agent, cc, conform, host, java};
 use et_tests::lab::{self, Lab};
+use xtask::command;
+use xtask::instrumented::run_cache;
 use xtask::jdks::Jdk;
 
 /// Everything that the agent can enable, with collections, dumps and samples by suspension at the same time.
@@ -18,20 +21,31 @@ const COLLECTORS: [&str; 5] = ["G1", "Serial", "Parallel", "Z", "Shenandoah"];
 fn main() -> ExitCode {
     let mut trials = Vec::new();
     trials.push(lab::on_jdk_unless(17, "layouts_are_those_of_c", |_, _| None, layouts));
-    trials.extend(lab::on_each_jdk("counts", counts));
+    for tier in Tier::ALL {
+        let case = move |lab: &Lab, jdk: &Jdk| counts(lab, jdk, tier);
+        trials.extend(lab::on_each_jdk(&format!("counts{}", tier.suffix()), case));
+    }
     trials.extend(lab::on_each_jdk("waits", waits));
     trials.extend(lab::on_each_jdk("sleeps", sleeps));
     trials.extend(lab::on_each_jdk("sites", sites));
     for feature in [17, 25] {
         for collector in COLLECTORS {
             let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
-            let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, collector);
-            trials.push(lab::on_jdk_unless(feature, &format!("all_at_once_{collector}"), missing, case));
+            for tier in Tier::ALL {
+                let case = move |lab: &Lab, jdk: &Jdk| everything_at_once(lab, jdk, tier, collector);
+                let name = format!("all_at_once_{collector}{}", tier.suffix());
+                trials.push(lab::on_jdk_unless(feature, &name, missing, case));
+            }
         }
     }
     for feature in [21, 25] {
-        trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));
+        for tier in Tier::ALL {
+            let case = move |lab: &Lab, jdk: &Jdk| virtual_threads(lab, jdk, tier);
+            let name = format!("virtual_threads{}", tier.suffix());
+            trials.push(lab::on_jdk_unless(feature, &name, |_, _| None, case));
+        }
     }
+    trials.push(lab::on_jdk_unless(17, "run_with_hooks", |_, _| None, run_with_hooks));
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
     trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
     trials.extend(lab::on_each_jdk("agents_end_the_program", profiler_exit));
@@ -45,14 +59,14 @@ fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
     refused.then(|| format!("this build of Java {} has no {option}", jdk.feature))
 }
 
-fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
+fn counts(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
     let options = "alloc,trace,methods,entry2,monitors,refs,compiled";
     // Java 11 warns of local references where an event comes inside a native method that has many of its own.
     let check: &[&str] = if jdk.feature > 11 { &["-Xcheck:jni"] } else { &[] };
     if check.is_empty() {
         lab.not_tested("jdk11::jvmpi with -Xcheck:jni", "Java 11 warns of local references of callers");
     }
-    let report = conform(lab, jdk, "counts", options, &[check, &["-Xmx48m"]].concat(), "Counted")?;
+    let report = conform(lab, jdk, tier, "counts", options, &[check, &["-Xmx48m"]].concat(), "Counted")?;
     for (class, count) in [("Counted$Node", 2004), ("Counted$Thrown", 200)] {
         ensure!(report.number(&format!("allocated {class}"))? == count, "{class}: {}", report.0);
     }
@@ -75,8 +89,32 @@ fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
+/// As users do it: the copy of the JDK has no other hooks, and the program gets its own as it is loaded.
+fn run_with_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let file = lab.folder(jdk, "jvmpi_run_with_hooks")?.join("conform.txt");
+    let agent = format!(
+        "{}:file={},methods,entry2,trace,alloc",
+        agent(lab, "tests/jvmpi/conform.c")?.display(),
+        file.display()
+    );
+    let classes = compiled::classes(lab, &lab.layout.repo.join("tests/java/jvmpi/Counted.java"), 11)?;
+    let mut run = Command::new(lab.tools.et_instrument());
+    run.args(["run", "--quiet", "--jvmpi", &agent, "--hooks", "--cache-dir"]).arg(run_cache(&lab.layout, &lab.tools)?);
+    run.arg("--").arg(jdk.java()).arg("-cp").arg(classes).arg("Counted");
+    let said = command::quiet(&mut run)?;
+    ensure!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+    let report = Report::read(&file)?;
+    for (method, count) in [("Counted.work()V", 4), ("Counted.recurse(I)I", 8000), ("Counted$Node.twice()J", 2000)] {
+        let told = report.line(&format!("method {method}"))?;
+        ensure!(told == format!("{count} {count}"), "{method}: {told}");
+    }
+    // Of the JDK's own methods as well.
+    ensure!(report.0.contains("method java.lang.String."), "{}", report.0);
+    Ok(())
+}
+
 fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let report = conform(lab, jdk, "waits", "alloc,monitors,trace", &["-Xmx48m"], "Waits")?;
+    let report = conform(lab, jdk, Tier::Jvmti, "waits", "alloc,monitors,trace", &["-Xmx48m"], "Waits")?;
     // The VM's own threads wait as well.
     ensure!(report.number("event 57")? >= 20 && report.number("event 58")? >= 20, "{}", report.0);
     // The owner may have left before it can be asked who it is: then nobody is told that it has.
@@ -88,21 +126,21 @@ fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 /// Waits on nothing.
 fn sleeps(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let report = conform(lab, jdk, "sleeps", "alloc,monitors,trace", &["-Xcheck:jni"], "Sleeps")?;
+    let report = conform(lab, jdk, Tier::Jvmti, "sleeps", "alloc,monitors,trace", &["-Xcheck:jni"], "Sleeps")?;
     let told: Vec<u64> = report.line("sleeps")?.split(' ').filter_map(|word| word.parse().ok()).collect();
     ensure!(told.len() == 3 && told[..2] == [9, 100_000] && told[2] >= 250, "{told:?}");
     Ok(())
 }
 
-fn everything_at_once(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
+fn everything_at_once(lab: &Lab, jdk: &Jdk, tier: Tier, collector: &str) -> Result<()> {
     let collector = format!("-XX:+Use{collector}GC");
     // `cargo xtask jvmpi` wants more than one.
     let runs: u32 = std::env::var("ET_JVMPI_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(1);
-    (0..runs).try_for_each(|_| once(lab, jdk, &collector))
+    (0..runs).try_for_each(|_| once(lab, jdk, tier, &collector))
 }
 
-fn once(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
-    let report = conform(lab, jdk, &format!("all{collector}"), ALL, &[collector, "-Xmx48m"], "Counted")?;
+fn once(lab: &Lab, jdk: &Jdk, tier: Tier, collector: &str) -> Result<()> {
+    let report = conform(lab, jdk, tier, &format!("all{collector}"), ALL, &[collector, "-Xmx48m"], "Counted")?;
     ensure!(report.number("allocated Counted$Node")? == 2004, "{}", report.0);
     ensure!(report.line("method Counted.recurse(I)I")? == "8000 8000", "{}", report.0);
     for kind in [37, 59, 50] {
@@ -111,14 +149,14 @@ fn once(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     Ok(())
 }
 
-fn virtual_threads(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let report = conform(lab, jdk, "virtual", "methods,alloc,trace,monitors", &[], "Virtual")?;
+fn virtual_threads(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
+    let report = conform(lab, jdk, tier, "virtual", "methods,alloc,trace,monitors", &[], "Virtual")?;
     ensure!(report.line("method Virtual.deep(I)I")?.starts_with("3000 "), "{}", report.0);
     Ok(())
 }
 
 fn instructions(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let report = conform(lab, jdk, "instructions", "steps,methods", &["-Drounds=50"], "Counted")?;
+    let report = conform(lab, jdk, Tier::Jvmti, "instructions", "steps,methods", &["-Drounds=50"], "Counted")?;
     ensure!(report.number("event 9")? > 10_000, "{}", report.0);
     let branches: Vec<&str> = report.line("monitor dumps")?.split(' ').collect();
     ensure!(branches.last().is_some_and(|count| count.parse::<u64>().is_ok_and(|count| count > 1000)), "{branches:?}");
@@ -133,7 +171,7 @@ fn sites(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let file = folder.join("sites.txt");
     let library_path = format!("-Dsun.boot.library.path={}:{}", jdk.home.join("lib").display(), folder.display());
     let options = [host()?, library_path, format!("-Xrunheapprof:{}", file.display())];
-    let output = java(lab, jdk, &options, "Sites", 11)?;
+    let output = java(lab, jdk, Tier::Jvmti, &options, "Sites", 11)?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told = fs::read_to_string(&file).with_context(|| format!("no {}", file.display()))?;
     let expected =
@@ -145,7 +183,7 @@ fn sites(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn profiler_exit(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let library = agent(lab, "tests/jvmpi/conform.c")?;
     let option = format!("{}={}:file=/dev/null,alloc,methods,exit=7", host()?, library.display());
-    let output = java(lab, jdk, &[option], "Sites", 11)?;
+    let output = java(lab, jdk, Tier::Jvmti, &[option], "Sites", 11)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(7) && output.stdout.is_empty(), "{}: {said}", output.status);
     Ok(())
@@ -153,7 +191,7 @@ fn profiler_exit(lab: &Lab, jdk: &Jdk) -> Result<()> {
 
 fn cannot_load(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let said = |option: String| -> Result<String> {
-        let output = java(lab, jdk, &[option], "Sites", 11)?;
+        let output = java(lab, jdk, Tier::Jvmti, &[option], "Sites", 11)?;
         Ok(String::from_utf8_lossy(&output.stderr).into_owned())
     };
     let alone = said(host()?)?;

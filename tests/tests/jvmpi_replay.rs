@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::compiled;
-use et_tests::jvmpi::{Report, agent, conform, host, java};
+use et_tests::jvmpi::{Report, Tier, agent, conform, host, java};
 use et_tests::lab::{self, Lab, WITNESSED};
 use et_tests::program::Run;
 use xtask::command;
@@ -60,7 +60,7 @@ fn of_program<'a>(report: &'a Report, program: &str) -> Vec<&'a str> {
 fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "jvmpi_replayed_counts", "jvmpi/Counted")?;
     let replay = replayed(lab, &run, ALL, &[])?;
-    let live = conform(lab, jdk, "beside_replay", ALL, &[], "Counted")?;
+    let live = conform(lab, jdk, Tier::Jvmti, "beside_replay", ALL, &[], "Counted")?;
     let (replay, live) = (of_program(&replay, "Counted"), of_program(&live, "Counted"));
     ensure!(replay.len() > 8 && replay == live, "replayed {replay:#?}, live {live:#?}");
     run.clean()
@@ -72,7 +72,7 @@ fn sites(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let library = agent(lab, "examples/jvmpi/heapprof.c")?;
     let (live, replay) = (run.folder.join("live.txt"), run.folder.join("replayed.txt"));
     let option = format!("{}={}:{}", host()?, library.display(), live.display());
-    let output = java(lab, jdk, &[option], "Sites", 11)?;
+    let output = java(lab, jdk, Tier::Jvmti, &[option], "Sites", 11)?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     et_jvmpi(lab, &run, &format!("{}:{}", library.display(), replay.display()), &[])?;
     let item = |file: &Path| -> Result<Vec<String>> {
@@ -159,7 +159,7 @@ fn excluded(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut options = traced.options(&folder.join("trace.ettrace"));
     options.push(format!("{}={}:{}", host()?, library.display(), folder.join("sites.txt").display()));
     let both = Jdk { home: traced.home.clone(), ..jdk.clone() };
-    let output = java(lab, &both, &options, "Sites", 11)?;
+    let output = java(lab, &both, Tier::Jvmti, &options, "Sites", 11)?;
     let said = String::from_utf8_lossy(&output.stderr);
     let line = "jvmpi: this run is traced (libet_runtime.so): a trace and JVMPI exclude each other, load one of them";
     ensure!(!output.status.success() && said.lines().any(|said| said == line), "{}: {said}", output.status);

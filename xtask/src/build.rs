@@ -9,7 +9,9 @@ use anyhow::{Context, Result};
 
 use crate::command;
 use crate::jdks::{self, Jdk};
-use crate::layout::{DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools};
+use crate::layout::{
+    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools,
+};
 use crate::plugins;
 use crate::runtime_java;
 
@@ -104,7 +106,7 @@ fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {
     let fresh = layout.target.join("heap-proxy");
     fs::create_dir_all(&fresh).context("cannot make target/heap-proxy")?;
     runtime_java::build(&compiler.home, &layout.repo, &fresh)?;
-    HEAP_PROXY_JARS.iter().try_for_each(|jar| place(&fresh.join(jar), &tools.lib().join(jar)))
+    HEAP_PROXY_JARS.iter().chain([&JVMPI_PROXY_JAR]).try_for_each(|jar| place(&fresh.join(jar), &tools.lib().join(jar)))
 }
 
 fn ddm_jar(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {

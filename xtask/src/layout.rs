@@ -120,6 +120,9 @@ pub const DDM_JAR: &str = "et-ddm.jar";
 pub const HEAP_PROXY_JARS: [&str; 4] =
     ["heap-proxy-8.jar", "heap-proxy-11.jar", "heap-proxy-12.jar", "heap-proxy-21.jar"];
 
+/// What takes its place in a run with a profiler of JVMPI.
+pub const JVMPI_PROXY_JAR: &str = "heap-proxy-jvmpi.jar";
+
 #[cfg(test)]
 mod tests {
     use super::*;

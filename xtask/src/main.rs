@@ -48,12 +48,8 @@ enum Chore {
     Monitoring(monitoring::Options),
     /// Test passing events to the writer in all orders of threads
     Loom,
-    /// Run an agent of JVMPI that does everything at once, many times, with each collector
-    Jvmpi {
-        /// Runs with each collector, on two JDKs
-        #[arg(long, default_value_t = 10)]
-        runs: u32,
-    },
+    /// Run an agent of JVMPI that does everything at once, many times, with each collector; or measure what one costs
+    Jvmpi(jvmpi::Options),
     /// Run programs on each of MMTk's collectors: a hundred made at random, checked after each collection, or real ones, measured
     Collectors(collectors::Options),
     /// Build et-replay as one static program, for simulators of machines, under target/et/static
@@ -98,7 +94,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Monitoring(options) => monitoring::run(&layout, &options),
         Chore::Memory(options) => memory::run(&layout, &options),
         Chore::Loom => loom::run(&layout),
-        Chore::Jvmpi { runs } => jvmpi::run(&layout, runs),
+        Chore::Jvmpi(options) => jvmpi::run(&layout, &options),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),
         Chore::Jdks(options) => jdks::run(&layout, &options),
         Chore::Dist(options) => dist::run(&layout, &options),

@@ -45,7 +45,20 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
         let jar = out_dir.join(format!("heap-proxy-{}.jar", variant.name));
         pack(javac_home, &jar, &classes, "java/lang")?;
     }
-    Ok(())
+    jvmpi_proxy(javac_home, repo, out_dir)
+}
+
+/// Writes `heap-proxy-jvmpi.jar`: the class alone, for JDK 11 and later.
+fn jvmpi_proxy(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
+    let (sources, classes) = (repo.join("runtime-java/src/jvmpi"), out_dir.join("heap-proxy-jvmpi"));
+    if classes.exists() {
+        fs::remove_dir_all(&classes).with_context(|| format!("cannot empty {}", classes.display()))?;
+    }
+    let mut javac = Command::new(javac_home.join("bin/javac"));
+    javac.args(["-nowarn", "-Xlint:-options", "-g", "-source", "11", "-target", "11", "-d"]).arg(&classes);
+    javac.arg("--patch-module").arg(concat("java.base=", sources.clone().into()));
+    command::quiet(javac.args(java_files(&sources)?))?;
+    pack(javac_home, &out_dir.join("heap-proxy-jvmpi.jar"), &classes, "java/lang")
 }
 
 /// Writes `et-ddm.jar`, what programs need for chunks of their own, for Java 8 and later.

@@ -24,8 +24,11 @@ pub(super) struct RunArgs {
     in_place: bool,
     /// Run the program untraced, as it is, with a profiler of JVMPI: its library, and behind a colon its options
     #[arg(long, value_name = "LIBRARY[:OPTIONS]")]
-    #[arg(conflicts_with_all = ["trace", "in_place", "include", "exclude", "events", "witness", "cache_dir"])]
+    #[arg(conflicts_with_all = ["trace", "in_place", "include", "exclude", "events", "witness"])]
     jvmpi: Option<String>,
+    /// Have methods told by hooks, on an instrumented copy of the JDK: for profilers that enable method entries and exits
+    #[arg(long, requires = "jvmpi")]
+    hooks: bool,
     /// Print only errors, and what gets no hooks
     #[arg(long, short)]
     quiet: bool,
@@ -44,9 +47,16 @@ impl RunArgs {
             return Err(Error::Usage(format!("run has no option {name}: a similar one is {option}")));
         }
         if let Some(agent) = &self.jvmpi {
-            let (command, agent) = (self.command.clone(), agent.clone());
-            let job = JvmpiJob { command, agent, runtime_dir: self.program.runtime.runtime_dir.clone() };
-            return Ok(ExitCode::from(job.run()?));
+            let job = JvmpiJob {
+                command: self.command.clone(),
+                agent: agent.clone(),
+                runtime_dir: self.program.runtime.runtime_dir.clone(),
+                hooks: self.hooks,
+                cache_dir: self.program.cache_dir.clone(),
+                quiet: self.quiet,
+            };
+            let progress = Progress::new(self.quiet);
+            return self.program.work(rules, progress, |settings| job.run(settings)).map(ExitCode::from);
         }
         let job = RunJob {
             command: self.command.clone(),

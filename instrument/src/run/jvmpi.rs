@@ -1,17 +1,27 @@
-//! `et-instrument run --jvmpi`: a program of a JDK as it is, with a profiler of JVMPI. Nothing is rewritten, and no trace is written.
+//! `et-instrument run --jvmpi`: a program with a profiler of JVMPI, and no trace.
+//!
+//! Without hooks nothing is rewritten, and methods are told by the VM, which interprets all code meanwhile. With hooks the JDK is an
+//! instrumented copy whose classes tell of methods; the host gives hooks to the program's on their way into the VM.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use et_names::EventSet;
+use et_rewriter::filter::Filter;
+
 use super::child;
 use super::error::RunError;
 use super::launcher::{self, Launcher, Surroundings};
+use super::prepare::{Prepared, Workplace};
 use super::{first_word, variable};
-use crate::jdk::RuntimeDir;
+use crate::artifact::Settings;
+use crate::jdk::{JdkHome, Layout, RuntimeDir};
 
 /// The host, beside the parts of the runtime.
 const HOST: &str = "libet_jvmpi.so";
+/// What hooks call, beside it.
+const PROXY: &str = "heap-proxy-jvmpi.jar";
 
 /// What to run, with which agent.
 #[derive(Debug)]
@@ -22,27 +32,74 @@ pub struct JvmpiJob {
     pub agent: String,
     /// Where the host is, if said.
     pub runtime_dir: Option<PathBuf>,
+    /// Methods are told by hooks.
+    pub hooks: bool,
+    /// Where the cache is, if said.
+    pub cache_dir: Option<PathBuf>,
+    /// Say nothing but errors.
+    pub quiet: bool,
 }
 
 impl JvmpiJob {
     /// Runs it and returns its exit code.
-    pub fn run(&self) -> Result<u8, RunError> {
+    pub fn run(&self, settings: &Settings) -> Result<u8, RunError> {
         let (name, arguments) = first_word(&self.command)?;
         let (path, java_home) = (variable("PATH"), variable("JAVA_HOME"));
         let surroundings = Surroundings { path: path.as_deref(), java_home: java_home.as_deref() };
         let launcher = Launcher::find(name, &surroundings).map_err(|error| launcher::meant(name).unwrap_or(error))?;
-        let host = self.host()?;
-        let option = format!("-agentpath:{}={}", host.display(), from_here(&self.agent));
-        let option = if launcher.is_java() { option } else { format!("-J{option}") };
-        let mut command = Command::new(launcher.jdk.path.join(&launcher.path));
-        command.arg(option).args(arguments);
+        let runtime = RuntimeDir::find(self.runtime_dir.as_deref())?;
+        let host = runtime.folder().join(HOST);
+        if !host.is_file() {
+            return Err(RunError::NoHost { path: host });
+        }
+        let mut options = vec![format!("-agentpath:{}={}", host.display(), from_here(&self.agent))];
+        // It keeps the copy from being removed.
+        let prepared = self.hooks.then(|| self.hooked(&launcher.jdk, &runtime, settings)).transpose()?;
+        let mut home = launcher.jdk.path.as_path();
+        if let Some((prepared, proxy)) = &prepared {
+            home = &prepared.home;
+            options.push(format!("--patch-module=java.base={}", proxy.display()));
+            // Hooks push some methods past 8000 bytes of code, beyond which the JVM would only interpret them.
+            options.push("-XX:-DontCompileHugeMethods".to_owned());
+        }
+        if !launcher.is_java() {
+            options.iter_mut().for_each(|option| option.insert_str(0, "-J"));
+        }
+        let mut command = Command::new(home.join(&launcher.path));
+        command.args(options).args(arguments);
         crate::interrupt::check()?;
         Ok(child::run(&mut command)?.code)
     }
 
-    fn host(&self) -> Result<PathBuf, RunError> {
-        let host = RuntimeDir::find(self.runtime_dir.as_deref())?.folder().join(HOST);
-        if host.is_file() { Ok(host) } else { Err(RunError::NoHost { path: host }) }
+    /// The copy of the JDK, and the class that its hooks call in the place of that which writes traces.
+    fn hooked(
+        &self,
+        jdk: &JdkHome,
+        runtime: &RuntimeDir,
+        settings: &Settings,
+    ) -> Result<(Prepared, PathBuf), RunError> {
+        if matches!(jdk.layout, Layout::Jars(_)) {
+            return Err(RunError::Usage("--hooks needs a JDK 11 or later".into()));
+        }
+        let proxy = runtime.folder().join(PROXY);
+        if !proxy.is_file() {
+            return Err(RunError::NoHost { path: proxy });
+        }
+        let methods = Settings {
+            events: EventSet::METHOD,
+            filter: Filter::default(),
+            progress: settings.progress.clone(),
+            ..*settings
+        };
+        let say = |line: &str| {
+            if !self.quiet {
+                settings.progress.say(&format!("et-instrument: {line}"));
+            }
+        };
+        let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
+        let prepared = workplace.jdk(jdk, &methods, &say)?;
+        settings.progress.finish();
+        Ok((prepared, proxy))
     }
 }
 

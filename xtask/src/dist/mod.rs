@@ -16,7 +16,9 @@ use std::time::{Duration, SystemTime};
 
 use anyhow::{Context, Result, bail};
 
-use crate::layout::{DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools};
+use crate::layout::{
+    DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools,
+};
 use crate::plugins::{gradle, maven};
 use crate::{build, command, docs, setup};
 use tree::Tree;
@@ -109,7 +111,7 @@ impl Parts<'_> {
         for library in [RUNTIME_LIBRARY, JVMPI_LIBRARY, MONITOR_LIBRARY] {
             stripped(&tree.add(&lib.join(library), to)?)?;
         }
-        for jar in HEAP_PROXY_JARS.into_iter().chain([DDM_JAR]) {
+        for jar in HEAP_PROXY_JARS.into_iter().chain([JVMPI_PROXY_JAR, DDM_JAR]) {
             tree.add(&lib.join(jar), to)?;
         }
         if self.with_plugins {

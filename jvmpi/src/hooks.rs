@@ -1,0 +1,363 @@
+//! Entries and exits by hooks: on an instrumented JDK whose `HeapProxy` is the one for JVMPI (`runtime-java/src/jvmpi`), methods call us, and
+//! all code is compiled as ever. By JVMTI all of it would be interpreted.
+//!
+//! A hook names its method by a number, which the rewriter gave it. Which `jmethodID` that is, the stack says when the number is seen for the first time.
+#![allow(unsafe_code, reason = "entry points from the VM, and a table that grows under its readers")]
+
+use std::ffi::CString;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock};
+
+use et_jvm::env::{Env, Global, Object, StaticField};
+use et_jvm::profiling::RawFrame;
+use et_names::{ClassFlags, DYNAMIC_BASE, EventSet, ID_LIMIT};
+use et_rewriter::rewrite::{ClassError, FirstIds, Options, Plan};
+use jni_sys::{JNIEnv, jclass, jint, jmethodID, jobject};
+use rustc_hash::FxHashMap;
+
+use crate::abi::{ObjectId, event};
+use crate::classes::{self, Class};
+use crate::host::{self, Host, Phase, lock};
+use crate::methods;
+use crate::objects;
+use crate::starts;
+
+/// Where the hooks go.
+#[derive(Debug)]
+struct Proxy {
+    class: Global,
+    /// Whether anybody is told.
+    told: StaticField,
+    /// Exits that found no room on the stack.
+    overflows: Option<StaticField>,
+    /// The `jmethodID`s of the class, in order: its frames are not the program's.
+    methods: Vec<usize>,
+}
+
+static PROXY: OnceLock<Proxy> = OnceLock::new();
+
+/// Exits that were not told because a stack had come to its end; known at the end of the run.
+pub static OVERFLOWS: AtomicU64 = AtomicU64::new(0);
+
+/// Frames of hooks on a stack, at most: a native method, and what calls it.
+const FRAMES: usize = 3;
+
+/// Looks for the class that hooks call. Without it events come by JVMTI.
+pub fn find(host: &Host, env: Env) {
+    env.frame(16, |env| {
+        let Some(class) = env.find_class(c"java/lang/HeapProxy") else { return };
+        // That for traces has no such field, and nobody switches it on.
+        let Some(told) = env.static_field(class, c"told", c"Z") else { return };
+        let Some(link) = env.static_method(class, c"link", c"()V") else { return };
+        env.call_static_void(class, link, &[]);
+        let mut methods: Vec<usize> =
+            host.jvmti.methods(class).unwrap_or_default().iter().map(|method| method.0 as usize).collect();
+        methods.sort_unstable();
+        let overflows = env.static_field(class, c"overflows", c"I");
+        if let Some(class) = env.global(class) {
+            let _ = PROXY.set(Proxy { class, told, overflows, methods });
+        }
+    });
+    if are_there() {
+        classes::all().iter().for_each(|class| prepared(class));
+    }
+}
+
+/// Whether methods come by hooks.
+pub fn are_there() -> bool {
+    PROXY.get().is_some()
+}
+
+/// Has hooks tell of entries and exits, or not.
+pub fn switch(host: &Host, on: bool) {
+    if let (Some(proxy), Some(env)) = (PROXY.get(), host.env()) {
+        env.set_static_boolean(proxy.class.get(), proxy.told, on);
+    }
+}
+
+/// The VM goes down.
+pub fn end(host: &Host, env: Env) {
+    switch(host, false);
+    if let Some(proxy) = PROXY.get()
+        && let Some(overflows) = proxy.overflows
+    {
+        OVERFLOWS.store(env.get_static_int(proxy.class.get(), overflows).max(0) as u64, Ordering::Relaxed);
+    }
+}
+
+/// How many frames more than the program's a stack may have.
+pub fn frames() -> usize {
+    if are_there() { FRAMES } else { 0 }
+}
+
+/// Whether a method is a hook.
+pub fn is_own(method: jmethodID) -> bool {
+    PROXY.get().is_some_and(|proxy| proxy.methods.binary_search(&(method as usize)).is_ok())
+}
+
+/// The compiled forms of method handles: their frames are hidden, and they are no callees.
+const LAMBDA_FORMS: &str = "java/lang/invoke/LambdaForm$";
+
+/// Numbers for methods of classes that are loaded, behind those of artifacts on disk.
+static NEXT: AtomicU32 = AtomicU32::new(DYNAMIC_BASE);
+
+/// A class file with hooks, where they are there; none if it has them, or can have none. `replaces_boot`: it takes the place of one of the boot
+/// loader's, and the special cases of `java.base` apply.
+pub fn into_class(host: &Host, bytes: &[u8], replaces_boot: bool) -> Option<Vec<u8>> {
+    if !are_there() {
+        return None;
+    }
+    let mut options = Options { events: EventSet::METHOD, jdk: replaces_boot, artifact_hash: 0, base: 0, leaves: true };
+    let plan = match Plan::new(bytes, true, &options) {
+        Ok(plan) => plan,
+        Err(ClassError::AlreadyInstrumented(_)) => return None,
+        // The VM knows better what is wrong with it, and says so.
+        Err(_) => return None,
+    };
+    if plan.class_name().starts_with(LAMBDA_FORMS) {
+        return None;
+    }
+    let wanted = plan.counts().methods.max(1);
+    let take = |next: u32| next.checked_add(wanted).filter(|end| *end <= ID_LIMIT);
+    let left_out = &host.left_out;
+    let Ok(base) = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) else {
+        left_out.unhooked.fetch_add(1, Ordering::Relaxed);
+        return None;
+    };
+    (options.base, options.artifact_hash) = (base, base.into());
+    // Of fields and sites nobody is told: their numbers may be anybody's.
+    let first = FirstIds { class: base, method: base, field: base, site: base, field_ref: base };
+    match plan.rewrite(first, &options) {
+        Ok(done) => {
+            left_out.too_large.fetch_add(done.names.shortfalls.len() as u64, Ordering::Relaxed);
+            (!done.names.flags.has(ClassFlags::NOT_HOOKED)).then_some(done.bytes)
+        }
+        Err(_) => {
+            left_out.unhooked.fetch_add(1, Ordering::Relaxed);
+            None
+        }
+    }
+}
+
+/// A method that has a number.
+#[derive(Debug)]
+struct Known {
+    id: usize,
+    is_static: bool,
+    /// Its class; none if the number is that of several methods.
+    class: Option<Arc<Class>>,
+}
+
+const LEAF: usize = 1 << 12;
+type Leaf = [AtomicPtr<Known>; LEAF];
+
+/// By number. Memory that costs nothing before it is used.
+static NUMBERS: [AtomicPtr<Leaf>; ID_LIMIT as usize / LEAF] =
+    [const { AtomicPtr::new(ptr::null_mut()) }; ID_LIMIT as usize / LEAF];
+
+/// An artifact may be loaded by several loaders: its numbers are then those of several methods, and the stack is asked each time.
+static SEVERAL: Known = Known { id: 0, is_static: false, class: None };
+
+/// What is known of a number, if anything.
+#[inline]
+fn known(number: u32) -> Option<&'static Known> {
+    let leaf = NUMBERS.get(number as usize / LEAF)?.load(Ordering::Acquire);
+    // SAFETY: null, or one that was put there for good.
+    let known = unsafe { leaf.as_ref() }?[number as usize % LEAF].load(Ordering::Acquire);
+    // SAFETY: as above.
+    unsafe { known.as_ref() }
+}
+
+fn set(number: u32, known: &'static Known) {
+    let Some(place) = NUMBERS.get(number as usize / LEAF) else { return };
+    let mut leaf = place.load(Ordering::Acquire);
+    if leaf.is_null() {
+        let fresh = Box::into_raw(Box::new([const { AtomicPtr::new(ptr::null_mut()) }; LEAF]));
+        leaf = match place.compare_exchange(ptr::null_mut(), fresh, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => fresh,
+            Err(other) => {
+                // SAFETY: it was made above, and nobody has seen it.
+                drop(unsafe { Box::from_raw(fresh) });
+                other
+            }
+        };
+    }
+    // SAFETY: one that is there for good. Nobody writes to what is known.
+    let leaf = unsafe { &*leaf };
+    leaf[number as usize % LEAF].store(ptr::from_ref(known).cast_mut(), Ordering::Release);
+}
+
+/// The classes of a name.
+#[derive(Debug)]
+struct Named {
+    first: ObjectId,
+    are_several: bool,
+    /// Those of its methods that are known.
+    numbers: Vec<u32>,
+}
+
+static BY_NAME: Mutex<Option<FxHashMap<CString, Named>>> = Mutex::new(None);
+
+/// A class is linked. If another has its name, both may be of one artifact.
+pub fn prepared(class: &Class) {
+    if !are_there() {
+        return;
+    }
+    let mut by_name = lock(&BY_NAME);
+    let by_name = by_name.get_or_insert_default();
+    let Some(named) = by_name.get_mut(&class.name) else {
+        by_name.insert(class.name.clone(), Named { first: class.id, are_several: false, numbers: Vec::new() });
+        return;
+    };
+    if named.first != class.id {
+        named.become_several();
+    }
+}
+
+impl Named {
+    fn become_several(&mut self) {
+        self.are_several = true;
+        self.numbers.drain(..).for_each(|number| set(number, &SEVERAL));
+    }
+}
+
+/// A method has a number, which is its own as long as its class is the only one of its name.
+fn learn(number: u32, method: &'static Known, class: &Class) {
+    let mut by_name = lock(&BY_NAME);
+    let named = by_name.get_or_insert_default().entry(class.name.clone());
+    let named = named.or_insert_with(|| Named { first: class.id, are_several: false, numbers: Vec::new() });
+    if named.first != class.id {
+        named.become_several();
+    }
+    if named.are_several {
+        set(number, &SEVERAL);
+    } else {
+        named.numbers.push(number);
+        set(number, method);
+    }
+}
+
+/// The method whose hook has called us, and how deep its frame is.
+fn on_stack(host: &Host) -> Option<(jmethodID, usize)> {
+    let mut frames = [RawFrame { method: ptr::null_mut(), location: 0 }; FRAMES + 1];
+    let count = host.jvmti.current_stack(None, &mut frames).ok()?;
+    let depth = frames[..count].iter().position(|frame| !is_own(frame.method))?;
+    Some((frames[depth].method, depth))
+}
+
+/// Calls `then` with the method of a number: its id, whether it is static, and its class.
+#[inline]
+fn with_method(host: &Host, env: Env, number: u32, then: impl FnOnce(jmethodID, bool, &Class)) {
+    if let Some(Known { id, is_static, class: Some(class) }) = known(number) {
+        then(*id as jmethodID, *is_static, class);
+    } else if let Some((id, is_static, class)) = ask_stack(host, env, number) {
+        then(id, is_static, &class);
+    }
+}
+
+#[cold]
+fn ask_stack(host: &Host, env: Env, number: u32) -> Option<(jmethodID, bool, Arc<Class>)> {
+    let (id, _) = on_stack(host)?;
+    let method = classes::method(host, env, id)?;
+    let class = classes::known(method.class)?;
+    if known(number).is_none() {
+        let fresh = Known { id: id as usize, is_static: method.is_static, class: Some(Arc::clone(&class)) };
+        learn(number, Box::leak(Box::new(fresh)), &class);
+    }
+    Some((id, method.is_static, class))
+}
+
+fn entered(host: &'static Host, env: Env, receiver: Option<Object>, number: u32) {
+    let record = starts::announce(host, env);
+    if record.is_inside() || is_left_out(host, env) {
+        return;
+    }
+    with_method(host, env, number, |id, is_static, class| {
+        classes::tell(host, env.raw(), class);
+        methods::enter(host, env, record, id, || match receiver {
+            Some(receiver) => env.frame(4, |env| objects::define(host, env, receiver)),
+            None if is_static => 0,
+            // A constructor that has not called another yet: hooks may not touch its object.
+            None => on_stack(host).map_or(0, |(_, depth)| methods::receiver(host, env, depth)),
+        });
+    });
+}
+
+fn left(host: &'static Host, env: Env, number: u32) {
+    let record = starts::announce(host, env);
+    if record.is_inside() || is_left_out(host, env) {
+        return;
+    }
+    with_method(host, env, number, |id, _, _| methods::leave(env, record, id));
+}
+
+fn is_left_out(host: &Host, env: Env) -> bool {
+    !host.tells_virtual.load(Ordering::Relaxed)
+        && env.frame(4, |env| {
+            host.jvmti.current_thread(env).ok().flatten().is_some_and(|thread| methods::is_left_out(host, env, thread))
+        })
+}
+
+/// What a hook tells, while events are told. Numbers that are none link the natives.
+fn told(env: *mut JNIEnv, number: jint, tell: impl FnOnce(&'static Host, Env, u32)) {
+    let Ok(number) = u32::try_from(number) else { return };
+    // SAFETY: as the VM hands it over.
+    let (Some(host), Some(env)) = (host::get(), unsafe { Env::new(env) }) else { return };
+    host.session.guarded((), || {
+        let is_wanted =
+            [event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT].iter().any(|kind| host.wants(*kind));
+        if host.session.phase() == Phase::Live && is_wanted {
+            tell(host, env, number);
+        }
+    });
+}
+
+/// `HeapProxy.entered(Object, int)`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_entered(
+    env: *mut JNIEnv,
+    _class: jclass,
+    receiver: jobject,
+    number: jint,
+) {
+    // SAFETY: a local reference of this call, or null.
+    let receiver = unsafe { Object::new(receiver) };
+    told(env, number, |host, env, number| entered(host, env, receiver, number));
+}
+
+/// `HeapProxy.left(int)`.
+///
+/// # Safety
+/// Called by the VM only.
+#[unsafe(no_mangle)]
+pub unsafe extern "system" fn Java_java_lang_HeapProxy_left(env: *mut JNIEnv, _class: jclass, number: jint) {
+    told(env, number, left);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn method(id: usize, class: &Arc<Class>) -> &'static Known {
+        Box::leak(Box::new(Known { id, is_static: false, class: Some(Arc::clone(class)) }))
+    }
+
+    #[test]
+    fn a_number_is_a_method_until_another_class_has_the_name() {
+        let (one, other) = (Class::named(c"a.B", 1), Class::named(c"a.B", 2));
+        assert!(known(5).is_none() && known(u32::MAX).is_none());
+        learn(5, method(50, &one), &one);
+        learn(ID_LIMIT - 1, method(60, &one), &one);
+        let id = |number| known(number).map(|known| known.id);
+        assert_eq!((id(5), id(ID_LIMIT - 1)), (Some(50), Some(60)));
+        // Another loader has defined the same class file.
+        learn(5, method(70, &other), &other);
+        assert!([5, ID_LIMIT - 1].iter().all(|&number| known(number).unwrap().class.is_none()));
+        learn(7, method(80, &one), &one);
+        assert!(known(7).unwrap().class.is_none(), "numbers that come up later, too");
+    }
+}
