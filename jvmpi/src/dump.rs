@@ -317,13 +317,14 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     if !(0..=2).contains(&level) {
         return false;
     }
-    let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
-    // All that links or loads classes, or tells of them, comes before others stand still.
+    // All that links or loads classes, or tells of them, comes before others stand still; and before we are alone, for the agent may
+    // hold a lock that it takes in these events while it requests a dump on another thread.
     classes::find_all(host, env, true);
     let known: FxHashMap<ObjectId, Arc<Class>> = classes::all().into_iter().map(|class| (class.id, class)).collect();
     let layouts = layout::of_all(&known, level > 1);
     let class_of_classes =
         env.frame(4, |env| env.find_class(c"java/lang/Class").map_or(0, |c| classes::id_of(host, env, c)));
+    let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
     let stopped = Stopped::others(host, env);
     let mut envs = FxHashMap::default();
     let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();
