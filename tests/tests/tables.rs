@@ -114,6 +114,8 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     // It would stand in the midst of the answers to long queries.
     let bar = tables.ask(&["select current_setting('enable_progress_bar') as is_shown"])?;
     ensure!(bar[0]["is_shown"] == false, "{bar:?}");
+    let limit = tables.ask(&["--memory", "1GB", "select current_setting('memory_limit') as it"])?;
+    ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("953.")), "{limit:?}");
     if jdk.feature == JDKS[0] {
         pictures(&tables, &duckdb, &folder)?;
     }

@@ -49,6 +49,9 @@ pub(super) struct SqlArgs {
     /// Read all files of the folder and compare them with what was written
     #[arg(long)]
     check: bool,
+    /// Have DuckDB take no more memory than that: 4GB. It writes what has no room to the folder that TMPDIR names [default: 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<String>,
     /// Print CSV
     #[arg(long)]
     csv: bool,
@@ -60,6 +63,13 @@ pub(super) struct SqlArgs {
 fn setting(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').ok_or_else(|| "a setting is NAME=VALUE".to_owned())?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+/// A size as DuckDB takes it.
+fn size(text: &str) -> Result<String, String> {
+    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_one = unit.len() < text.len() && ["KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"].contains(&unit);
+    if is_one { Ok(text.to_owned()) } else { Err("a size is a number and KB, MB, GB or TB".to_owned()) }
 }
 
 /// Why nothing was answered.
@@ -96,7 +106,13 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     }
     let Some(statement) = statement else { return Ok(OK) };
     let format = if args.json { "json" } else { "csv" };
-    let views = format!("{NO_BAR}\n{}", tables.views());
+    // By itself DuckDB writes what has no room in memory to the current folder.
+    let spill = std::env::temp_dir().join(format!("et-sql-{}", std::process::id()));
+    let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.to_string_lossy()));
+    if let Some(memory) = &args.memory {
+        let _ = writeln!(views, "set memory_limit = {};", literal(memory));
+    }
+    views += &tables.views();
     let answer = Engine::start(&views, &statement, format)?.answer();
     // A damaged file shows in what the engine says, but not always which one it is.
     let text = match answer {
@@ -121,6 +137,11 @@ fn list() -> String {
         let _ = writeln!(text, "{:<18} {}{set}", query.name, query.question());
         text
     })
+}
+
+/// A text in SQL.
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// What is asked, if anything.
@@ -264,6 +285,13 @@ fn fields(text: &str) -> Vec<Vec<String>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_those_of_duckdb() {
+        assert!(["4GB", "512MiB", "80000KB"].iter().all(|text| size(text).as_deref() == Ok(text)));
+        assert!(["", "4", "GB", "4 GB", "4GB'; drop", "1.5GB", "-1GB"].iter().all(|text| size(text).is_err()));
+        assert_eq!(literal("a'b"), "'a''b'");
+    }
 
     #[test]
     fn csv_becomes_a_table() {
