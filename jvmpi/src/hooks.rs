@@ -4,6 +4,7 @@
 //! A hook names its method by a number, which the rewriter gave it. Which `jmethodID` that is, the stack says when the number is seen for the first time.
 #![allow(unsafe_code, reason = "entry points from the VM, and a table that grows under its readers")]
 
+use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
@@ -269,8 +270,11 @@ fn ask_stack(host: &Host, env: Env, number: u32) -> Option<(jmethodID, bool, Arc
 }
 
 fn entered(host: &'static Host, env: Env, receiver: Option<Object>, number: u32) {
+    if is_left_out(host, env) {
+        return;
+    }
     let record = starts::announce(host, env);
-    if record.is_inside() || is_left_out(host, env) {
+    if record.is_inside() {
         return;
     }
     with_method(host, env, number, |id, is_static, class| {
@@ -285,18 +289,44 @@ fn entered(host: &'static Host, env: Env, receiver: Option<Object>, number: u32)
 }
 
 fn left(host: &'static Host, env: Env, number: u32) {
+    if is_left_out(host, env) {
+        return;
+    }
     let record = starts::announce(host, env);
-    if record.is_inside() || is_left_out(host, env) {
+    if record.is_inside() {
         return;
     }
     with_method(host, env, number, |id, _, _| methods::leave(env, record, id));
 }
 
-fn is_left_out(host: &Host, env: Env) -> bool {
-    !host.tells_virtual.load(Ordering::Relaxed)
-        && env.frame(4, |env| {
-            host.jvmti.current_thread(env).ok().flatten().is_some_and(|thread| methods::is_left_out(host, env, thread))
-        })
+/// The class of threads that carry virtual ones, in releases that have any.
+static CARRIER: OnceLock<Option<Global>> = OnceLock::new();
+
+thread_local! {
+    /// Whether the current thread carries virtual ones; none if nobody has asked.
+    static CARRIES: Cell<Option<bool>> = const { Cell::new(None) };
+}
+
+/// Whether an event comes from a virtual thread or from what carries it. Hooks run in the midst of mounting and unmounting as well, where a thread may not
+/// wait for the agent: others would wait for it in JVMTI, with the agent's lock. JVMTI's own events leave that out; here it cannot be told apart.
+fn is_left_out(host: &'static Host, env: Env) -> bool {
+    let carries = CARRIES.get().unwrap_or_else(|| {
+        // To find out may run hooks.
+        CARRIES.set(Some(false));
+        let carrier = CARRIER
+            .get_or_init(|| env.find_class(c"jdk/internal/misc/CarrierThread").and_then(|class| env.global(class)));
+        let carries = carrier.is_some_and(|class| {
+            env.frame(8, |env| {
+                starts::platform_thread(host, env).is_some_and(|thread| env.is_instance(thread, class.get()))
+            })
+        });
+        CARRIES.set(Some(carries));
+        carries
+    });
+    if carries {
+        host.left_out.virtual_threads.fetch_add(1, Ordering::Relaxed);
+    }
+    carries
 }
 
 /// What a hook tells, while events are told. Numbers that are none link the natives.

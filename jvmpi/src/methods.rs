@@ -17,8 +17,7 @@ use crate::starts;
 
 use std::sync::atomic::Ordering;
 
-/// Events of virtual threads are left out where an option says so, and counted.
-pub fn is_left_out(host: &Host, env: Env, thread: Object) -> bool {
+fn is_left_out(host: &Host, env: Env, thread: Object) -> bool {
     let left_out = !host.tells_virtual.load(Ordering::Relaxed) && starts::is_virtual(env, thread);
     if left_out {
         host.left_out.virtual_threads.fetch_add(1, Ordering::Relaxed);

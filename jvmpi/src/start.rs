@@ -93,9 +93,13 @@ pub fn end(host: &'static Host, env: Env) {
     host.session.enter(Phase::Ended);
     hooks::end(host, env);
     let left_out = &host.left_out;
+    let of_virtual_threads = match hooks::are_there() {
+        true => "entries and exits of virtual threads and their carriers, which hooks do not tell of",
+        false => "entries and exits of virtual threads (-Det.jvmpi.virtual=no)",
+    };
     let counts = counted(&[
         (&left_out.gate, "batches of deaths that went on without a thread inside the agent"),
-        (&left_out.virtual_threads, "entries and exits of virtual threads (-Det.jvmpi.virtual=no)"),
+        (&left_out.virtual_threads, of_virtual_threads),
         (&left_out.objects, "references in dumps to objects that could not be identified"),
         (&left_out.unhooked, "classes that could not be given hooks, with all entries and exits of their methods"),
         (&left_out.too_large, "methods that are too large for hooks, with their entries and exits"),

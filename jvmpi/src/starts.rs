@@ -105,7 +105,7 @@ pub fn announce(host: &Host, env: Env) -> &'static Record {
 }
 
 /// The current thread; that which carries it if it is a virtual one.
-fn platform_thread<'a>(host: &Host, env: Env<'a>) -> Option<Object<'a>> {
+pub fn platform_thread<'a>(host: &Host, env: Env<'a>) -> Option<Object<'a>> {
     let thread = host.jvmti.current_thread(env).ok()??;
     if !is_virtual(env, thread) {
         return Some(thread);

@@ -39,11 +39,9 @@ fn main() -> ExitCode {
         }
     }
     for feature in [21, 25] {
-        for tier in Tier::ALL {
-            let case = move |lab: &Lab, jdk: &Jdk| virtual_threads(lab, jdk, tier);
-            let name = format!("virtual_threads{}", tier.suffix());
-            trials.push(lab::on_jdk_unless(feature, &name, |_, _| None, case));
-        }
+        trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));
+        let name = "virtual_threads_are_left_out_by_hooks";
+        trials.push(lab::on_jdk_unless(feature, name, |_, _| None, virtual_threads_by_hooks));
     }
     trials.push(lab::on_jdk_unless(17, "run_with_hooks", |_, _| None, run_with_hooks));
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
@@ -149,9 +147,24 @@ fn once(lab: &Lab, jdk: &Jdk, tier: Tier, collector: &str) -> Result<()> {
     Ok(())
 }
 
-fn virtual_threads(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
-    let report = conform(lab, jdk, tier, "virtual", "methods,alloc,trace,monitors", &[], "Virtual")?;
+fn virtual_threads(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, Tier::Jvmti, "virtual", "methods,alloc,trace,monitors", &[], "Virtual")?;
     ensure!(report.line("method Virtual.deep(I)I")?.starts_with("3000 "), "{}", report.0);
+    Ok(())
+}
+
+/// Mounting and unmounting goes on while the agent has its locks, and what it is not told is said.
+fn virtual_threads_by_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let file = lab.folder(jdk, "jvmpi_virtual_by_hooks")?.join("conform.txt");
+    let library = agent(lab, "tests/jvmpi/conform.c")?;
+    let option = format!("{}={}:file={},methods,alloc,trace,monitors", host()?, library.display(), file.display());
+    let output = java(lab, jdk, Tier::Hooks, &[option], "Virtual", 21)?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {said}", output.status);
+    ensure!(said.starts_with("jvmpi: left out: ") && said.contains("of virtual threads and their carriers"), "{said}");
+    let report = Report::read(&file)?;
+    ensure!(report.line("method Virtual.main([Ljava/lang/String;)V")? == "1 1", "{}", report.0);
+    ensure!(!report.0.contains("method Virtual.deep"), "{}", report.0);
     Ok(())
 }
 
