@@ -10,3 +10,12 @@ pub const CUT_OFF: u8 = 3;
 pub const DAMAGED: u8 = 4;
 /// Whoever reads standard output closed it before all was written: what a shell says of a program that SIGPIPE ended.
 pub const CLOSED: u8 = 141;
+
+/// The exit code of a command that has read a trace: cut off or not, with so many events missing.
+pub fn of_trace(is_cut_off: bool, lost: u64) -> u8 {
+    match (is_cut_off, lost) {
+        (false, 0) => OK,
+        (true, 0) => CUT_OFF,
+        _ => DAMAGED,
+    }
+}

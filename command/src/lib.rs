@@ -3,7 +3,8 @@
 pub mod code;
 mod out;
 
-use std::fmt::{self, Display};
+use std::error::Error;
+use std::fmt;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
@@ -16,12 +17,6 @@ pub use out::{Unwritten, print, print_json, write_out};
 #[derive(Clone, Copy, Debug)]
 pub struct Program(pub &'static str);
 
-/// Why a command failed: one line.
-pub trait Failure: Display {
-    /// What could not be written to standard output, if it was that.
-    fn unwritten(&self) -> Option<&Unwritten>;
-}
-
 impl Program {
     /// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
     pub fn say(self, line: fmt::Arguments<'_>) {
@@ -29,18 +24,22 @@ impl Program {
         let _ = io::stderr().write_all(line.as_bytes());
     }
 
-    /// The exit code of what was done, once a failure is said.
-    pub fn end(self, done: Result<u8, impl Failure>) -> ExitCode {
-        ExitCode::from(match done {
-            Ok(code) => code,
-            // Whoever reads us has seen enough: nothing is to be said, but not all was written.
-            Err(error) if error.unwritten().is_some_and(Unwritten::is_closed) => code::CLOSED,
-            Err(error) => {
+    /// The exit code of what was done, once a failure is said. One whose source is [`Unwritten`] may be that nobody reads us any more.
+    pub fn end<E: Error>(self, done: Result<u8, E>) -> ExitCode {
+        ExitCode::from(done.unwrap_or_else(|error| {
+            let code = code_of(&error);
+            if code != code::CLOSED {
                 self.say(format_args!("{error}"));
-                code::FAILED
             }
-        })
+            code
+        }))
     }
+}
+
+/// Whoever closes our output has seen enough: nothing is to be said, but not all was written.
+fn code_of(error: &impl Error) -> u8 {
+    let unwritten = error.source().and_then(|source| source.downcast_ref::<Unwritten>());
+    if unwritten.is_some_and(Unwritten::is_closed) { code::CLOSED } else { code::FAILED }
 }
 
 /// Says what is wrong with the command line of this process, or helps: the exit code.
@@ -50,4 +49,33 @@ pub fn refuse<P: Parser>(error: clap::Error) -> ExitCode {
     let error = P::try_parse_from(safe).err().unwrap_or(error);
     let _ = error.print();
     ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(code::FAILED))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::ErrorKind;
+
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("{0}")]
+        Stdout(#[from] Unwritten),
+        #[error("it is damaged")]
+        Damaged,
+    }
+
+    #[test]
+    fn a_closed_output_is_no_failure_to_tell_of() {
+        let unwritten = |kind: ErrorKind| Failed::from(Unwritten(kind.into()));
+        assert_eq!(code_of(&unwritten(ErrorKind::BrokenPipe)), code::CLOSED);
+        assert_eq!(code_of(&unwritten(ErrorKind::StorageFull)), code::FAILED);
+        assert_eq!(code_of(&Failed::Damaged), code::FAILED);
+    }
+
+    #[test]
+    fn what_is_missing_shows_in_the_exit_code() {
+        let codes = [(false, 0), (true, 0), (false, 1), (true, 1)].map(|(cut, lost)| code::of_trace(cut, lost));
+        assert_eq!(codes, [code::OK, code::CUT_OFF, code::DAMAGED, code::DAMAGED]);
+    }
 }

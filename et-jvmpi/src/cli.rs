@@ -6,11 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Parser, Subcommand};
-use et_command::Program;
-use et_command::code::{CUT_OFF, DAMAGED, OK};
+use et_command::{Program, code};
 use et_jvmpi_interface::library;
 use et_replay::simulate::{Collector, HeapSize};
-use et_trace::source::{Ending, Source};
+use et_trace::source::Source;
 
 use crate::catalogue::Catalogue;
 use crate::collected::{self, Wish};
@@ -121,7 +120,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
     if let Some(line) = host.left_out.line(&host.session.panics) {
         PROGRAM.say(format_args!("{line}"));
     }
-    Ok(completeness(&source, &ending))
+    Ok(code::of_trace(source.cut_off().is_some(), ending.outcome.lost.total()))
 }
 
 fn open(args: &ReplayArgs) -> Result<Arc<Source>, ReplayError> {
@@ -144,13 +143,4 @@ fn load(agent: &str) -> Result<(), ReplayError> {
     // SAFETY: the table of functions lives as long as the process.
     unsafe { library::load(vm::java_vm(), &text) }.map_err(ReplayError::Agent)?;
     if vm::is_asked() { Ok(()) } else { Err(ReplayError::NotAsked { agent: path.to_owned() }) }
-}
-
-/// The exit code of a trace that lacks something.
-fn completeness(source: &Source, ending: &Ending) -> u8 {
-    match (source.cut_off(), ending.outcome.lost.total()) {
-        (None, 0) => OK,
-        (Some(_), 0) => CUT_OFF,
-        _ => DAMAGED,
-    }
 }

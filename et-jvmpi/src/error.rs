@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use et_command::{Failure, Unwritten};
 use et_replay::ops::OpsError;
 use et_replay::prepare::PrepareError;
 use et_replay::simulate::SimulateError;
@@ -32,10 +31,4 @@ pub enum ReplayError {
     NotAsked { agent: String },
     #[error("{path}: the trace does not read as it did before: was it replaced meanwhile?", path = path.display())]
     Changed { path: PathBuf },
-}
-
-impl Failure for ReplayError {
-    fn unwritten(&self) -> Option<&Unwritten> {
-        None
-    }
 }

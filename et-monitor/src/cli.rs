@@ -13,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use et_command::code::OK;
-use et_command::{Failure, Program, Unwritten};
+use et_command::{Program, Unwritten};
 use thiserror::Error;
 
 use crate::attach::AttachError;
@@ -130,17 +130,8 @@ enum CliError {
     NoLibrary { path: PathBuf },
     #[error(transparent)]
     Attach(#[from] AttachError),
-    #[error(transparent)]
+    #[error("{0}")]
     Stdout(#[from] Unwritten),
-}
-
-impl Failure for CliError {
-    fn unwritten(&self) -> Option<&Unwritten> {
-        match self {
-            Self::Stdout(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// What the command line is made of, for its manual.

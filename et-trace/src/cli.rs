@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use et_command::code::{CUT_OFF, DAMAGED, FAILED, OK};
-use et_command::{Failure, Program, Unwritten, print, print_json};
+use et_command::{Program, Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
 use self::report::{NoReport, ReportArgs};
@@ -354,17 +354,8 @@ pub(crate) enum CliError {
     Folder(#[from] et_tables::FolderError),
     #[error(transparent)]
     Sql(#[from] sql::SqlError),
-    #[error(transparent)]
+    #[error("{0}")]
     Stdout(#[from] Unwritten),
-}
-
-impl Failure for CliError {
-    fn unwritten(&self) -> Option<&Unwritten> {
-        match self {
-            Self::Stdout(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// What the command line is made of, for its manual.

@@ -38,9 +38,8 @@ impl Session {
     }
 
     /// A table for the agent, which lives for ever.
-    pub fn offer(&self, interface: Interface) -> *mut Interface {
+    pub fn offer(&self, interface: Interface) {
         self.interface.store(Box::leak(Box::new(interface)), Ordering::Release);
-        self.interface()
     }
 
     /// The agent's function that takes events, once it has put it into the table.

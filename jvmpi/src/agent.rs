@@ -56,9 +56,7 @@ impl Events {
     fn is_live(&self) -> bool {
         self.host.session.phase() == Phase::Live
     }
-}
 
-impl Events {
     /// What the agent makes of a class file, if it wants to see it.
     fn told_of_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
         if !self.host.wants(event::CLASS_LOAD_HOOK) {

@@ -164,14 +164,10 @@ pub fn of(host: &Host, env: Env, class: Object) -> Option<Arc<Class>> {
 fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
     let jvmti = host.jvmti;
     let signature = jvmti.class_signature_c(class).ok()?;
-    let name = dotted(&signature);
-    let (shape, told) = (shape(host, env, class, signature.to_bytes())?, AtomicU8::new(UNTOLD));
-    let source = CString::default();
-    let (fields, methods, interfaces) = (Vec::new(), Vec::new(), Vec::new());
-    let super_class = env.superclass(class).map_or(0, |class| id_of(host, env, class));
-    let mut found =
-        Class { id, name, source, shape, is_interface: false, super_class, interfaces, fields, methods, told };
-    if shape != Shape::Instance {
+    let mut found = Class::bare(dotted(&signature), id);
+    found.shape = shape(host, env, class, signature.to_bytes())?;
+    found.super_class = env.superclass(class).map_or(0, |class| id_of(host, env, class));
+    if found.shape != Shape::Instance {
         return Some(found);
     }
     found.is_interface = jvmti.is_interface(class).unwrap_or(false);
@@ -261,12 +257,11 @@ impl Class {
         tell(Details { class_load });
     }
 
-    /// One without members, for tests.
-    #[cfg(test)]
-    pub fn named(name: &CStr, id: ObjectId) -> Arc<Self> {
-        Arc::new(Self {
+    /// One of which nothing is known but its name.
+    pub fn bare(name: CString, id: ObjectId) -> Self {
+        Self {
             id,
-            name: name.to_owned(),
+            name,
             source: CString::default(),
             shape: Shape::Instance,
             is_interface: false,
@@ -275,7 +270,7 @@ impl Class {
             fields: Vec::new(),
             methods: Vec::new(),
             told: AtomicU8::new(UNTOLD),
-        })
+        }
     }
 
     /// `CLASS_LOAD` was told.
@@ -318,18 +313,7 @@ pub fn tell_of_method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method
 /// Tells of a class that the agent asks for. Without an id: `java.lang.Class` as the class of itself.
 pub fn tell_requested(env: Env, id: ObjectId) -> bool {
     if id == 0 {
-        let nothing = Class {
-            id,
-            name: c"java.lang.Class".to_owned(),
-            source: c"Class.java".to_owned(),
-            shape: Shape::Instance,
-            is_interface: false,
-            super_class: 0,
-            interfaces: Vec::new(),
-            fields: Vec::new(),
-            methods: Vec::new(),
-            told: AtomicU8::new(TOLD),
-        };
+        let nothing = Class { source: c"Class.java".to_owned(), ..Class::bare(c"java.lang.Class".to_owned(), id) };
         nothing.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
         return true;
     }

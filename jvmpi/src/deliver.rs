@@ -157,5 +157,5 @@ pub fn ask(env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
     if counted {
         leave();
     }
-    answer.or(Some(details))
+    Some(answer.unwrap_or(details))
 }

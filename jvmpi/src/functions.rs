@@ -58,7 +58,8 @@ pub fn table() -> Interface {
     }
 }
 
-fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
+/// What a function of the interface, or a hook, answers with the host; the fallback where there is none, or it may not be asked any more.
+pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
     let Some(host) = host::get() else { return fallback };
     host.session.guarded(fallback, || body(host))
 }

@@ -7,22 +7,24 @@
 use std::cell::Cell;
 use std::ffi::CString;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use et_jvm::env::{Env, Global, Object, StaticField};
 use et_jvm::profiling::RawFrame;
-use et_names::{ClassFlags, DYNAMIC_BASE, EventSet, ID_LIMIT};
-use et_rewriter::rewrite::{ClassError, FirstIds, Options, Plan};
+use et_names::{ClassFlags, DynamicIds, EventSet, ID_LIMIT};
+use et_rewriter::rewrite::{FirstIds, Options, Plan};
 use jni_sys::{JNIEnv, jclass, jint, jmethodID, jobject};
 use rustc_hash::FxHashMap;
 
-use crate::abi::{ObjectId, event};
+use crate::abi::ObjectId;
 use crate::classes::{self, Class};
-use crate::host::{self, Host, Phase, lock};
+use crate::functions::guarded;
+use crate::host::{Host, Phase, lock};
 use crate::methods;
 use crate::objects;
 use crate::starts;
+use crate::switches;
 
 /// Where the hooks go.
 #[derive(Debug)]
@@ -37,9 +39,6 @@ struct Proxy {
 }
 
 static PROXY: OnceLock<Proxy> = OnceLock::new();
-
-/// Exits that were not told because a stack had come to its end; known at the end of the run.
-pub static OVERFLOWS: AtomicU64 = AtomicU64::new(0);
 
 /// Frames of hooks on a stack, at most: a native method, and what calls it.
 const FRAMES: usize = 3;
@@ -83,7 +82,8 @@ pub fn end(host: &Host, env: Env) {
     if let Some(proxy) = PROXY.get()
         && let Some(overflows) = proxy.overflows
     {
-        OVERFLOWS.store(env.get_static_int(proxy.class.get(), overflows).max(0) as u64, Ordering::Relaxed);
+        let overflows = env.get_static_int(proxy.class.get(), overflows).max(0) as u64;
+        host.left_out.overflows.store(overflows, Ordering::Relaxed);
     }
 }
 
@@ -97,11 +97,8 @@ pub fn is_own(method: jmethodID) -> bool {
     PROXY.get().is_some_and(|proxy| proxy.methods.binary_search(&(method as usize)).is_ok())
 }
 
-/// The compiled forms of method handles: their frames are hidden, and they are no callees.
-const LAMBDA_FORMS: &str = "java/lang/invoke/LambdaForm$";
-
 /// Numbers for methods of classes that are loaded, behind those of artifacts on disk.
-static NEXT: AtomicU32 = AtomicU32::new(DYNAMIC_BASE);
+static NUMBERS_LEFT: DynamicIds = DynamicIds::new();
 
 /// A class file with hooks, where they are there; none if it has them, or can have none. `replaces_boot`: it takes the place of one of the boot
 /// loader's, and the special cases of `java.base` apply.
@@ -110,19 +107,13 @@ pub fn into_class(host: &Host, bytes: &[u8], replaces_boot: bool) -> Option<Vec<
         return None;
     }
     let mut options = Options { events: EventSet::METHOD, jdk: replaces_boot, artifact_hash: 0, base: 0, leaves: true };
-    let plan = match Plan::new(bytes, true, &options) {
-        Ok(plan) => plan,
-        Err(ClassError::AlreadyInstrumented(_)) => return None,
-        // The VM knows better what is wrong with it, and says so.
-        Err(_) => return None,
-    };
-    if plan.class_name().starts_with(LAMBDA_FORMS) {
+    // It has hooks, or something is wrong with it: the VM knows better what, and says so.
+    let plan = Plan::new(bytes, true, &options).ok()?;
+    if plan.is_lambda_form() {
         return None;
     }
-    let wanted = plan.counts().methods.max(1);
-    let take = |next: u32| next.checked_add(wanted).filter(|end| *end <= ID_LIMIT);
     let left_out = &host.left_out;
-    let Ok(base) = NEXT.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) else {
+    let Some(base) = NUMBERS_LEFT.take(plan.counts().methods.max(1)) else {
         left_out.unhooked.fetch_add(1, Ordering::Relaxed);
         return None;
     };
@@ -205,38 +196,33 @@ pub fn prepared(class: &Class) {
     if !are_there() {
         return;
     }
-    let mut by_name = lock(&BY_NAME);
-    let by_name = by_name.get_or_insert_default();
-    let Some(named) = by_name.get_mut(&class.name) else {
-        by_name.insert(class.name.clone(), Named { first: class.id, are_several: false, numbers: Vec::new() });
-        return;
-    };
-    if named.first != class.id {
-        named.become_several();
-    }
+    Named::with(class, |_| {});
 }
 
 impl Named {
-    fn become_several(&mut self) {
-        self.are_several = true;
-        self.numbers.drain(..).for_each(|number| set(number, &SEVERAL));
+    /// Calls `then` with the classes of a class's name, it among them.
+    fn with(class: &Class, then: impl FnOnce(&mut Self)) {
+        let mut by_name = lock(&BY_NAME);
+        let named = by_name.get_or_insert_default().entry(class.name.clone());
+        let named = named.or_insert_with(|| Self { first: class.id, are_several: false, numbers: Vec::new() });
+        if named.first != class.id {
+            named.are_several = true;
+            named.numbers.drain(..).for_each(|number| set(number, &SEVERAL));
+        }
+        then(named);
     }
 }
 
 /// A method has a number, which is its own as long as its class is the only one of its name.
 fn learn(number: u32, method: &'static Known, class: &Class) {
-    let mut by_name = lock(&BY_NAME);
-    let named = by_name.get_or_insert_default().entry(class.name.clone());
-    let named = named.or_insert_with(|| Named { first: class.id, are_several: false, numbers: Vec::new() });
-    if named.first != class.id {
-        named.become_several();
-    }
-    if named.are_several {
-        set(number, &SEVERAL);
-    } else {
-        named.numbers.push(number);
-        set(number, method);
-    }
+    Named::with(class, |named| {
+        if named.are_several {
+            set(number, &SEVERAL);
+        } else {
+            named.numbers.push(number);
+            set(number, method);
+        }
+    });
 }
 
 /// The method whose hook has called us, and how deep its frame is.
@@ -333,11 +319,9 @@ fn is_left_out(host: &'static Host, env: Env) -> bool {
 fn told(env: *mut JNIEnv, number: jint, tell: impl FnOnce(&'static Host, Env, u32)) {
     let Ok(number) = u32::try_from(number) else { return };
     // SAFETY: as the VM hands it over.
-    let (Some(host), Some(env)) = (host::get(), unsafe { Env::new(env) }) else { return };
-    host.session.guarded((), || {
-        let is_wanted =
-            [event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT].iter().any(|kind| host.wants(*kind));
-        if host.session.phase() == Phase::Live && is_wanted {
+    let Some(env) = (unsafe { Env::new(env) }) else { return };
+    guarded((), |host| {
+        if host.session.phase() == Phase::Live && host.is_any_enabled(switches::METHODS) {
             tell(host, env, number);
         }
     });
@@ -378,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_number_is_a_method_until_another_class_has_the_name() {
-        let (one, other) = (Class::named(c"a.B", 1), Class::named(c"a.B", 2));
+        let [one, other] = [1, 2].map(|id| Arc::new(Class::bare(c"a.B".to_owned(), id)));
         assert!(known(5).is_none() && known(u32::MAX).is_none());
         learn(5, method(50, &one), &one);
         learn(ID_LIMIT - 1, method(60, &one), &one);

@@ -26,6 +26,8 @@ pub struct LeftOut {
     pub unhooked: AtomicU64,
     /// Methods that are too large for them.
     pub too_large: AtomicU64,
+    /// Exits that were not told because a stack had come to its end; known at the end of the run.
+    pub overflows: AtomicU64,
     /// Events of virtual threads, left out by option.
     pub virtual_threads: AtomicU64,
 }

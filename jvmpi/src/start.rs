@@ -103,7 +103,7 @@ pub fn end(host: &'static Host, env: Env) {
         (&left_out.objects, "references in dumps to objects that could not be identified"),
         (&left_out.unhooked, "classes that could not be given hooks, with all entries and exits of their methods"),
         (&left_out.too_large, "methods that are too large for hooks, with their entries and exits"),
-        (&hooks::OVERFLOWS, "exits at the end of a stack"),
+        (&left_out.overflows, "exits at the end of a stack"),
         (&host.session.panics, "errors of our own"),
     ]);
     if !counts.is_empty() {

@@ -8,7 +8,8 @@ use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::refs;
 
-const METHODS: &[jint] = &[event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT];
+/// Entries and exits.
+pub const METHODS: &[jint] = &[event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT];
 const COMPILED: &[jint] = &[event::COMPILED_METHOD_LOAD, event::COMPILED_METHOD_UNLOAD];
 const CONTENDED: &[jint] =
     &[event::MONITOR_CONTENDED_ENTER, event::MONITOR_CONTENDED_ENTERED, event::MONITOR_CONTENDED_EXIT];

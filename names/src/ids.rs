@@ -1,5 +1,7 @@
 //! Static ids and the blocks they come in.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 /// Ids are below this bound, so that an entry or exit event fits one 32-bit word.
 pub const ID_LIMIT: u32 = 1 << 30;
 /// First id of an instrumented JDK's block.
@@ -9,6 +11,31 @@ pub const JDK_LIMIT: u32 = 1 << 22;
 /// Ids from here up to [`ID_LIMIT`] are handed out by the runtime of a traced program: for classes made at run time,
 /// and for fields that native code stores to. The blocks of all artifacts written to disk end below.
 pub const DYNAMIC_BASE: u32 = ID_LIMIT - (1 << 26);
+
+/// Hands out blocks of ids from [`DYNAMIC_BASE`] on.
+#[derive(Debug)]
+pub struct DynamicIds {
+    next: AtomicU32,
+}
+
+impl Default for DynamicIds {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl DynamicIds {
+    /// None are handed out yet.
+    pub const fn new() -> Self {
+        Self { next: AtomicU32::new(DYNAMIC_BASE) }
+    }
+
+    /// The first of `count` ids that are nobody else's; none if they are used up.
+    pub fn take(&self, count: u32) -> Option<u32> {
+        let after = |base: u32| base.checked_add(count).filter(|end| *end <= ID_LIMIT);
+        self.next.fetch_update(Ordering::Relaxed, Ordering::Relaxed, after).ok()
+    }
+}
 
 /// An id that counts from its artifact's base.
 pub trait StaticId: Copy + Ord + std::fmt::Debug {
@@ -61,6 +88,17 @@ pub fn block_base(content_hash: u64, size: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn dynamic_blocks_do_not_overlap_and_come_to_an_end() {
+        let ids = DynamicIds::new();
+        assert_eq!(ids.take(10), Some(DYNAMIC_BASE));
+        assert_eq!(ids.take(1), Some(DYNAMIC_BASE + 10));
+        assert_eq!(ids.take(ID_LIMIT), None);
+        assert_eq!(ids.take(ID_LIMIT - DYNAMIC_BASE - 11), Some(DYNAMIC_BASE + 11));
+        assert_eq!(ids.take(1), None);
+        assert_eq!(ids.take(u32::MAX), None);
+    }
 
     #[test]
     fn blocks_stay_inside_the_id_space() {

@@ -17,7 +17,8 @@ pub mod units;
 pub use codec::{DecodeError, MAGIC};
 pub use events::{EventSet, Witness};
 pub use ids::{
-    ClassId, DYNAMIC_BASE, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId, block_base,
+    ClassId, DYNAMIC_BASE, DynamicIds, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId,
+    block_base,
 };
 pub use strings::{Str, StringTable};
 pub use table::{

@@ -13,10 +13,10 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
-use et_command::code::{CUT_OFF, DAMAGED, OK};
-use et_command::{Failure, Program, Unwritten};
+use et_command::code::{self, OK};
+use et_command::{Program, Unwritten};
 use et_names::units::bytes;
-use et_trace::source::{Ending, Source};
+use et_trace::source::Source;
 
 use crate::collect::ChildError;
 use crate::ops::{OpsError, OpsReader};
@@ -118,19 +118,10 @@ enum CliError {
     Cache(#[from] crate::cache::CacheError),
     #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
-    #[error(transparent)]
+    #[error("{0}")]
     Stdout(#[from] Unwritten),
     #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
     Events { path: PathBuf, wrong: crate::events::Violation },
-}
-
-impl Failure for CliError {
-    fn unwritten(&self) -> Option<&Unwritten> {
-        match self {
-            Self::Stdout(error) => Some(error),
-            _ => None,
-        }
-    }
 }
 
 /// What the command line is made of, for its manual.
@@ -165,7 +156,8 @@ fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared
                 _ = et_lives::attach(trace, None);
             }
             let prepared = crate::prepare::prepare(&source, wanted, file)?;
-            let code = completeness(&source, &prepared.ending);
+            // What it lacks is among the notes.
+            let code = code::of_trace(source.cut_off().is_some(), prepared.ending.outcome.lost.total());
             (prepared, code)
         }
         Input::Oracle(path, text) => (crate::prepare::prepare_oracle(&path, text, file)?, OK),
@@ -175,15 +167,6 @@ fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared
         PROGRAM.say(format_args!("{}: warning: {note}", args.input.display()));
     }
     Ok((prepared, code))
-}
-
-/// The exit code of a trace that lacks something; what it lacks is among the notes.
-fn completeness(source: &Source, ending: &Ending) -> u8 {
-    match (source.cut_off(), ending.outcome.lost.total()) {
-        (None, 0) => OK,
-        (Some(_), 0) => CUT_OFF,
-        _ => DAMAGED,
-    }
 }
 
 /// The operations of whatever that is.

@@ -9,17 +9,14 @@ use std::time::Instant;
 
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::ObjectHash;
-use et_names::{ArtifactKind, ClassFlags, ClassId, NamesTable};
+use et_names::{ArtifactKind, ClassFlags, ClassId, DynamicIds, NamesTable};
 use et_rewriter::classfile::{ClassFile, to_string};
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan};
 
-use crate::dynamic_ids::{self, DynamicIds};
+use crate::dynamic_ids;
 use crate::queue::Queue;
 
-/// The compiled forms of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an
-/// entry or exit of one would be noise. Their allocations and stores are as good as any.
-const LAMBDA_FORMS: &str = "java/lang/invoke/LambdaForm$";
 /// So many classes that could not be rewritten are named in the trace; the others are counted.
 const NAMED_FAILURES: u64 = 20;
 
@@ -138,7 +135,7 @@ impl Dynamic {
         if !self.filter.hooks(plan.class_name()) {
             return Instrumentation::Excluded;
         }
-        if plan.class_name().starts_with(LAMBDA_FORMS) {
+        if plan.is_lambda_form() {
             options.events = self.events.and(EventSet::ALLOC.or(EventSet::UPDATE));
             plan = match Plan::new(bytes, true, &options) {
                 Ok(plan) => plan,

@@ -8,11 +8,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use et_format::event::ObjectHash;
 use et_jvm::env::{Env, Global, Object};
-use et_names::ClassId;
+use et_names::{ClassId, DynamicIds};
 use et_rewriter::filter::Filter;
 
 use crate::dynamic::Dynamic;
-use crate::dynamic_ids::DynamicIds;
 use crate::proxy;
 use crate::queue::Queue;
 

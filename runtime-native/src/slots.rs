@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use et_format::dynamic::DynamicClass;
 use et_format::event::ObjectHash;
-use et_names::{ArtifactKind, ClassId, FieldRefNames, NamesTable};
+use et_names::{ArtifactKind, ClassId, DynamicIds, FieldRefNames, NamesTable};
 use rustc_hash::FxHashMap;
 
-use crate::dynamic_ids::{self, DynamicIds};
+use crate::dynamic_ids;
 use crate::id_table::{self, IdTable};
 use crate::queue::Queue;
 use et_jvm::env::{Env, FieldId, Object};

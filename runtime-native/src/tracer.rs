@@ -14,7 +14,6 @@ use crate::buffers::{Buffers, CutChunk, FullChunk, NoChunk, ThreadIndex};
 use crate::classes::Classes;
 use crate::collector::Collector;
 use crate::dynamic::Dynamic;
-use crate::dynamic_ids::DynamicIds;
 use crate::early::Early;
 use crate::ids::{IdSpace, Tags};
 use crate::packers::Packers;
@@ -30,6 +29,7 @@ use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
 use et_jvm::listener::panic_text;
 use et_jvm::threads::CurrentThread;
+use et_names::DynamicIds;
 
 use crate::live_threads::Threads;
 use crate::unloading::{self, Unloading};

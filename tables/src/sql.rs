@@ -62,9 +62,9 @@ fn set(text: &str, mark: &str, value: &str) -> String {
     let mut parts = text.split(mark);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
-        let (literal, rest) = match part.strip_prefix('\'') {
+        let (value, rest) = match part.strip_prefix('\'') {
             Some(quoted) => match quoted.split_once('\'') {
-                Some((_, rest)) => (format!("'{}'", value.replace('\'', "''")), rest),
+                Some((_, rest)) => (literal(value), rest),
                 None => (String::new(), part),
             },
             None => {
@@ -72,9 +72,14 @@ fn set(text: &str, mark: &str, value: &str) -> String {
                 (number(value), &part[end..])
             }
         };
-        let _ = write!(out, "{mark}{literal}{rest}");
+        let _ = write!(out, "{mark}{value}{rest}");
     }
     out
+}
+
+/// A text as SQL has it.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// What is no number would be SQL of the user's.
@@ -93,9 +98,9 @@ impl Tables {
                 let pattern = format!("{}/{name}/*/*.parquet", pattern_of(&folder.to_string_lossy()));
                 let _ = writeln!(
                     out,
-                    "create view {name} as select * from read_parquet('{}', hive_partitioning = true, \
+                    "create view {name} as select * from read_parquet({}, hive_partitioning = true, \
                      hive_types_autocast = false, union_by_name = true);",
-                    pattern.replace('\'', "''")
+                    literal(&pattern)
                 );
             } else {
                 let columns = table.columns.iter().map(|column| (column.name, column.ty.sql()));

@@ -9,24 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use xtask::jdks::Jdk;
-use xtask::layout::JVMPI_PROXY_JAR;
 
 use crate::compiled;
 use crate::lab::Lab;
-
-/// Runs the C compiler.
-pub fn cc(lab: &Lab, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
-    let repo = &lab.layout.repo;
-    let include = lab.compiler.home.join("include");
-    let mut compile = Command::new("cc");
-    compile.args(["-Wall", "-Wextra", "-Werror", "-O1"]).args(arguments);
-    for folder in [repo.join("examples/jvmpi"), include.join("linux"), include] {
-        compile.arg("-I").arg(folder);
-    }
-    let output = compile.arg(source).arg("-o").arg(to).output().context("cannot run cc")?;
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    Ok(())
-}
 
 /// An agent of the tests or the example, compiled once.
 pub fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
@@ -38,7 +23,7 @@ pub fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
     fs::create_dir_all(&folder)?;
     let library = folder.join(format!("lib{name}-{}.so", std::process::id()));
     if !library.exists() {
-        cc(lab, &["-shared", "-fPIC"], &source, &library)?;
+        xtask::jvmpi::compile(&lab.layout, &lab.compiler, &["-shared", "-fPIC", "-O1"], &source, &library)?;
     }
     Ok(library)
 }
@@ -74,13 +59,11 @@ impl Tier {
         if self == Self::Jvmti {
             return Ok((jdk.java(), Vec::new()));
         }
-        let proxy = lab.tools.lib().join(JVMPI_PROXY_JAR);
-        let options = [format!("--patch-module=java.base={}", proxy.display()), "-XX:-DontCompileHugeMethods".into()];
-        Ok((lab.instrumented(jdk)?.java(), options.to_vec()))
+        Ok((lab.instrumented(jdk)?.java(), xtask::jvmpi::hooks(&lab.tools).into()))
     }
 }
 
-/// Runs a program of `tests/java/jvmpi`, for no longer than a minute and a half. What it says goes to files: a pipe that is full would stop it.
+/// Runs a program of `tests/java/jvmpi`, for no longer than five minutes. What it says goes to files: a pipe that is full would stop it.
 pub fn java(lab: &Lab, jdk: &Jdk, tier: Tier, options: &[String], program: &str, release: u32) -> Result<Output> {
     let source = lab.layout.repo.join(format!("tests/java/jvmpi/{program}.java"));
     let classes = compiled::classes(lab, &source, release)?;
@@ -89,7 +72,7 @@ pub fn java(lab: &Lab, jdk: &Jdk, tier: Tier, options: &[String], program: &str,
     let mut java = Command::new(launcher);
     java.args(of_tier).args(options).arg("-cp").arg(classes).arg(program);
     let mut child = java.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
-    let end = Instant::now() + Duration::from_secs(90);
+    let end = Instant::now() + Duration::from_secs(300);
     let status = loop {
         if let Some(status) = child.try_wait()? {
             break status;

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
 use et_tests::compiled;
-use et_tests::jvmpi::{Report, Tier, agent, cc, conform, host, java};
+use et_tests::jvmpi::{Report, Tier, agent, conform, host, java};
 use et_tests::lab::{self, Lab};
 use xtask::command;
 use xtask::instrumented::run_cache;
@@ -318,7 +318,7 @@ fn layouts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     }
     text.push_str("    return 0;\n}\n");
     fs::write(&source, text)?;
-    cc(lab, &[], &source, &program)?;
+    xtask::jvmpi::compile(&lab.layout, &lab.compiler, &["-O1"], &source, &program)?;
     let output = Command::new(&program).output()?;
     let told = String::from_utf8(output.stdout)?;
     ensure!(told.lines().count() == all.len(), "{told}");

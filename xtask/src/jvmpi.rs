@@ -137,14 +137,26 @@ fn measure(layout: &Layout, options: &Options) -> Result<()> {
 /// An agent that does nothing with what it is told.
 fn agent(layout: &Layout, compiler: &Jdk, folder: &Path) -> Result<PathBuf> {
     let library = folder.join("libempty.so");
-    let include = compiler.home.join("include");
-    let mut cc = Command::new("cc");
-    cc.args(["-shared", "-fPIC", "-O2", "-o"]).arg(&library);
-    for place in [layout.repo.join("examples/jvmpi"), include.join("linux"), include] {
-        cc.arg("-I").arg(place);
-    }
-    command::quiet(cc.arg(layout.repo.join("tests/jvmpi/empty.c")))?;
+    let source = layout.repo.join("tests/jvmpi/empty.c");
+    compile(layout, compiler, &["-shared", "-fPIC", "-O2"], &source, &library)?;
     Ok(library)
+}
+
+/// Runs the C compiler, with the header of the interface and those of a JDK.
+pub fn compile(layout: &Layout, jdk: &Jdk, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
+    let include = jdk.home.join("include");
+    let mut cc = Command::new("cc");
+    cc.args(["-Wall", "-Wextra", "-Werror"]).args(arguments);
+    for folder in [layout.repo.join("examples/jvmpi"), include.join("linux"), include] {
+        cc.arg("-I").arg(folder);
+    }
+    command::quiet(cc.arg(source).arg("-o").arg(to)).map(drop)
+}
+
+/// Options of a VM on a copy of a JDK with hooks, so that they tell of methods.
+pub fn hooks(tools: &Tools) -> [String; 2] {
+    let proxy = tools.lib().join(JVMPI_PROXY_JAR);
+    [format!("--patch-module=java.base={}", proxy.display()), "-XX:-DontCompileHugeMethods".to_owned()]
 }
 
 impl Bench<'_> {
@@ -152,14 +164,12 @@ impl Bench<'_> {
         let java = if kind.by_hooks { self.hooked.java() } else { self.jdk.java() };
         let mut command = self.runner.plain(workload, &java);
         if let Some(events) = kind.events {
-            let lib = self.tools.lib();
-            let mut options =
-                format!("-agentpath:{}={}:{events}", lib.join(JVMPI_LIBRARY).display(), self.agent.display());
+            let host = self.tools.lib().join(JVMPI_LIBRARY);
+            let mut options = vec![format!("-agentpath:{}={}:{events}", host.display(), self.agent.display())];
             if kind.by_hooks {
-                options += &format!(" --patch-module=java.base={}", lib.join(JVMPI_PROXY_JAR).display());
-                options += " -XX:-DontCompileHugeMethods";
+                options.extend(hooks(self.tools));
             }
-            command.env("JAVA_OPTS_EXTRA", options);
+            command.env("JAVA_OPTS_EXTRA", options.join(" "));
         }
         cost::of(&command, self.folder).with_context(|| format!("{}, {}", workload.name, kind.name))
     }

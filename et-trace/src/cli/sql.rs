@@ -9,7 +9,7 @@ use std::thread::JoinHandle;
 use clap::Args;
 use et_names::escape::OneLine;
 use et_names::units::counted;
-use et_tables::{Query, Tables};
+use et_tables::{Query, Tables, literal};
 
 use super::{CliError, PROGRAM};
 use et_command::code::OK;
@@ -137,11 +137,6 @@ fn list() -> String {
         let _ = writeln!(text, "{:<18} {}{set}", query.name, query.question());
         text
     })
-}
-
-/// A text in SQL.
-fn literal(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// What is asked, if anything.
@@ -290,7 +285,6 @@ mod tests {
     fn sizes_are_those_of_duckdb() {
         assert!(["4GB", "512MiB", "80000KB"].iter().all(|text| size(text).as_deref() == Ok(text)));
         assert!(["", "4", "GB", "4 GB", "4GB'; drop", "1.5GB", "-1GB"].iter().all(|text| size(text).is_err()));
-        assert_eq!(literal("a'b"), "'a''b'");
     }
 
     #[test]

@@ -91,11 +91,7 @@ impl JvmpiJob {
             progress: settings.progress.clone(),
             ..*settings
         };
-        let say = |line: &str| {
-            if !self.quiet {
-                settings.progress.say(&format!("et-instrument: {line}"));
-            }
-        };
+        let say = super::teller(settings, self.quiet);
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let prepared = workplace.jdk(jdk, &methods, &say)?;
         settings.progress.finish();

@@ -68,6 +68,15 @@ struct Assembled {
     _file: Option<ArgumentFile>,
 }
 
+/// Says lines on standard error, unless nobody wants them.
+fn teller(settings: &Settings, is_quiet: bool) -> impl Fn(&str) {
+    move |line| {
+        if !is_quiet {
+            settings.progress.say(&format!("et-instrument: {line}"));
+        }
+    }
+}
+
 impl RunJob {
     /// Runs it and returns its exit code.
     pub fn run(&self, settings: &Settings) -> Result<u8, RunError> {
@@ -78,7 +87,8 @@ impl RunJob {
 
         settings.filter.of_jdk().for_each(|line| warn(settings, &line));
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
-        let prepared = workplace.jdk(&launcher.jdk, settings, &|line| self.say(settings, line))?;
+        let say = teller(settings, self.quiet);
+        let prepared = workplace.jdk(&launcher.jdk, settings, &say)?;
         let mut options = prepared.options.clone();
         options.extend(self.options(settings));
         let assembled = if launcher.is_java() {
@@ -97,14 +107,8 @@ impl RunJob {
         let report = Report::new(workplace.cache.root())?;
         command.env(trace_path::REPORT, report.path());
         let ended = child::run(&mut command)?;
-        trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| self.say(settings, line));
+        trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
         Ok(ended.code)
-    }
-
-    fn say(&self, settings: &Settings, line: &str) {
-        if !self.quiet {
-            settings.progress.say(&format!("et-instrument: {line}"));
-        }
     }
 
     /// Options of the runtime that ours stand for.
@@ -129,11 +133,12 @@ impl RunJob {
             let (used, done) = program::rewrite(&mut line, cache, *tool, settings)?;
             entry = Some(used);
             settings.progress.finish();
-            done.notes.iter().for_each(|note| self.say(settings, note));
+            let say = teller(settings, self.quiet);
+            done.notes.iter().for_each(|note| say(note));
             let about_rules = settings.filter.unused_includes();
             done.warnings().into_iter().chain(about_rules).for_each(|line| warn(settings, &line));
             if let Some(text) = done.text() {
-                self.say(settings, &format!("rewrote {text}"));
+                say(&format!("rewrote {text}"));
             }
         }
         let given = trace_options(&line.inherited).chain(self.trace.clone());

@@ -183,6 +183,12 @@ impl<'a> Plan<'a> {
         &self.name
     }
 
+    /// Whether it is a compiled form of method handles. Their frames are hidden, and they are the machinery of calls, not callees: an entry or exit
+    /// of one would be noise. Their allocations and stores are as good as any.
+    pub fn is_lambda_form(&self) -> bool {
+        self.name.starts_with("java/lang/invoke/LambdaForm$")
+    }
+
     /// The ids it needs.
     pub fn counts(&self) -> IdCounts {
         self.counts
