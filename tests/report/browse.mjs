@@ -42,7 +42,7 @@ const browser = await chromium.launchPersistentContext(profile, {
 
 try {
   const page = await browser.newPage();
-  page.setDefaultTimeout(10_000);
+  page.setDefaultTimeout(60_000);
   page.on("console", (message) => {
     if (["error", "warning"].includes(message.type())) {
       found.push(`console: ${message.text()}`);

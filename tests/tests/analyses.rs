@@ -211,16 +211,17 @@ fn diff_of_compilers(lab: &Lab, jdk: &Jdk) -> Result<()> {
     };
     let (before, same) = (compiled("before", &[])?, compiled("same", &[])?);
     let after = compiled("after", &["-Xdoclint:missing"])?;
-    let compare = |after: &Path| -> Result<Value> {
+    let compare = |after: &Path, least: &str| -> Result<Value> {
         let mut diff = Command::new(lab.tools.et_trace());
-        let output = command::quiet(diff.args(["diff", "--json", "--top", "1000"]).args([&before, after]))?;
-        Ok(serde_json::from_slice(&output.stdout)?)
+        diff.args(["diff", "--json", "--top", "1000", "--least", least]).args([&before, after]);
+        Ok(serde_json::from_slice(&command::quiet(&mut diff)?.stdout)?)
     };
-    let equal = compare(&same)?;
+    // Not in less than a hundredth of all bytes: the order of sets and what soft references hold are chance.
+    let equal = compare(&same, "1")?;
     for table in ["classes", "sites", "contexts"] {
         ensure!(equal[table]["changed"] == 0, "two equal runs differ in {table}: {}", equal[table]["lines"]);
     }
-    let found = compare(&after)?;
+    let found = compare(&after, "0.1")?;
     let lines = found["classes"]["lines"].as_array().context("no lines")?;
     let of_flag = |line: &&Value| line["type"].as_str().is_some_and(|ty| ty.contains("doclint"));
     let classes: Vec<&Value> = lines.iter().filter(of_flag).collect();

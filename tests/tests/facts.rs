@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result, bail, ensure};
 use et_tests::lab::{self, Lab};
-use et_tests::program::{Run, Setup};
+use et_tests::program::{Run, Setup, problems};
 use et_tests::record::{ObjectId, ThreadId, What};
 use et_tests::window::Trace;
 use xtask::jdks::Jdk;
@@ -397,19 +397,28 @@ fn huge_tables_miss_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// The VM makes the error where there is no room for a hook. The first hook that has room must find that it is new.
+/// The VM makes the error where there is no room for a hook. The first hook that has room must find that it is new. Where a stack ends depends on
+/// the page that it ends in and on what the JIT compilers have done by then: once in a while a hook draws the error's id and has no room to tell of
+/// it, and then the trace must say that events are missing there.
 fn overflows_are_told_of_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (run, trace) = traced(lab, jdk, "overflown", "Overflown")?;
-    let mut errors = 0;
+    let (mut errors, mut unknown) = (0, 0);
     for record in &trace.records.all {
         let What::Born { descriptor, size, kind, .. } = &record.what else { continue };
         if **descriptor == *"Ljava/lang/StackOverflowError;" {
             ensure!(*size > 0, "{record:?}");
             errors += 1;
         }
-        ensure!(*kind != 'P' || *size > 0, "an object that no hook told of: {record:?}");
+        unknown += u64::from(*kind == 'P' && *size == 0);
     }
+    let summary = run.summary(lab)?;
+    let said = problems(&summary)
+        .into_iter()
+        .filter(|problem| problem["what"].as_str().is_some_and(|what| what.contains("the stack ended there")));
+    let said: u64 = said.filter_map(|problem| problem["count"].as_u64()).sum();
     // The VM keeps one or two of its own from the start.
-    ensure!((20..24).contains(&errors), "{errors} errors");
+    let missing = 20_u64.saturating_sub(errors);
+    ensure!(errors < 24 && missing <= said.min(3), "{errors} errors, {said} events are said to be missing");
+    ensure!(unknown <= missing, "{unknown} objects that no hook told of");
     run.clean()
 }

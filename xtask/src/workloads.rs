@@ -98,7 +98,7 @@ pub const LANGUAGES: [Workload; 7] = [
 
 /// The nine programs and one of them with more threads, in the order in which tests and benchmarks run them.
 pub const ALL: [Workload; 10] = [
-    Workload { name: "javac", output: Some("javac"), ..BARE },
+    Workload { name: "javac", output: Some("javac"), long_start: true, ..BARE },
     Workload { name: "h2", driver: Some("SqlRun"), jars: &["h2"], ..BARE },
     Workload {
         name: "xalan",

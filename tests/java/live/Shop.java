@@ -1,6 +1,6 @@
 import java.util.ArrayDeque;
 
-/** A program to look at: threads that run, sleep, wait and contend, objects that come and go. It ends by itself after two minutes. */
+/** A program to look at: threads that run, sleep, wait and contend, objects that come and go. It ends by itself after ten minutes. */
 public class Shop {
     static final Object till = new Object();
     static final ArrayDeque<byte[]> shelf = new ArrayDeque<>();
@@ -14,7 +14,7 @@ public class Shop {
         start("clerk-2", Shop::serve);
         start("porter", Shop::stock);
         System.out.println("open");
-        long end = System.nanoTime() + 120_000_000_000L;
+        long end = System.nanoTime() + 600_000_000_000L;
         while (System.nanoTime() < end) {
             Thread.sleep(20);
             count(7);

@@ -16,7 +16,7 @@ use et_tests::lab::Lab;
 use xtask::jdks::Jdk;
 
 /// No step of a test takes longer.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Cargo builds it beside the tests that depend on it.
 pub fn library() -> Result<PathBuf> {

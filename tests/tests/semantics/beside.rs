@@ -110,7 +110,7 @@ impl Debugger {
         let mut stream = loop {
             match TcpStream::connect(("127.0.0.1", port)) {
                 Ok(stream) => break stream,
-                Err(error) if started.elapsed() > Duration::from_secs(30) => return Err(error.into()),
+                Err(error) if started.elapsed() > Duration::from_secs(120) => return Err(error.into()),
                 Err(_) => thread::sleep(Duration::from_millis(50)),
             }
         };
