@@ -11,7 +11,7 @@ use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, jint, jlong, jmethodID, jobject};
 use crate::abi::{CallTrace, HeapDumpArg, Interface, ObjectId, VERSIONS, event, outcome};
 use crate::classes;
 use crate::dump;
-use crate::host::{self, Host, Phase};
+use crate::host::{self, Host, Phase, guarded};
 use crate::ids;
 use crate::monitor_dump;
 use crate::monitor_functions;
@@ -56,12 +56,6 @@ pub fn table() -> Interface {
         suspend_thread_list,
         resume_thread_list,
     }
-}
-
-/// What a function of the interface, or a hook, answers with the host; the fallback where there is none, or it may not be asked any more.
-pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
-    let Some(host) = host::get() else { return fallback };
-    host.session.guarded(fallback, || body(host))
 }
 
 /// As above, while the VM is up, on a thread that it knows, in a frame of local references of its own.

@@ -17,14 +17,15 @@ use et_rewriter::rewrite::{FirstIds, Options, Plan};
 use jni_sys::{JNIEnv, jclass, jint, jmethodID, jobject};
 use rustc_hash::FxHashMap;
 
-use crate::abi::ObjectId;
+use crate::abi::{ObjectId, event};
 use crate::classes::{self, Class};
-use crate::functions::guarded;
-use crate::host::{Host, Phase, lock};
+use crate::host::{Host, Phase, guarded, lock};
 use crate::methods;
 use crate::objects;
 use crate::starts;
-use crate::switches;
+
+/// What they tell.
+pub const EVENTS: &[jint] = &[event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT];
 
 /// Where the hooks go.
 #[derive(Debug)]
@@ -321,7 +322,7 @@ fn told(env: *mut JNIEnv, number: jint, tell: impl FnOnce(&'static Host, Env, u3
     // SAFETY: as the VM hands it over.
     let Some(env) = (unsafe { Env::new(env) }) else { return };
     guarded((), |host| {
-        if host.session.phase() == Phase::Live && host.is_any_enabled(switches::METHODS) {
+        if host.session.phase() == Phase::Live && host.is_any_enabled(EVENTS) {
             tell(host, env, number);
         }
     });

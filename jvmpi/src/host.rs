@@ -93,6 +93,12 @@ pub fn get() -> Option<&'static Host> {
     HOST.get()
 }
 
+/// What a function of the interface, or a hook, answers with the host; the fallback where there is none, or it may not be asked any more.
+pub fn guarded<R>(fallback: R, body: impl FnOnce(&'static Host) -> R) -> R {
+    let Some(host) = get() else { return fallback };
+    host.session.guarded(fallback, || body(host))
+}
+
 /// Loads the host, once. None if there is one already.
 pub fn set(host: Host) -> Option<&'static Host> {
     HOST.set(host).ok().and_then(|()| HOST.get())

@@ -8,8 +8,6 @@ use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::refs;
 
-/// Entries and exits.
-pub const METHODS: &[jint] = &[event::METHOD_ENTRY, event::METHOD_ENTRY2, event::METHOD_EXIT];
 const COMPILED: &[jint] = &[event::COMPILED_METHOD_LOAD, event::COMPILED_METHOD_UNLOAD];
 const CONTENDED: &[jint] =
     &[event::MONITOR_CONTENDED_ENTER, event::MONITOR_CONTENDED_ENTERED, event::MONITOR_CONTENDED_EXIT];
@@ -18,8 +16,8 @@ const REQUESTS: &[jint] = &[event::DATA_DUMP_REQUEST, event::DATA_RESET_REQUEST]
 
 /// What each is on for. Entries and exits go together, since exits are told by entries.
 const SWITCHES: &[(EventKind, &[jint])] = &[
-    (EventKind::MethodEntry, METHODS),
-    (EventKind::MethodExit, METHODS),
+    (EventKind::MethodEntry, hooks::EVENTS),
+    (EventKind::MethodExit, hooks::EVENTS),
     (EventKind::SampledObjectAlloc, &[event::OBJECT_ALLOC]),
     (EventKind::ClassFileLoadHook, &[event::CLASS_LOAD_HOOK]),
     (EventKind::CompiledMethodLoad, COMPILED),
