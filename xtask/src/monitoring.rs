@@ -2,9 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -16,7 +17,7 @@ use crate::jdks::{self, Jdk};
 use crate::layout::{Layout, MONITOR_LIBRARY, Tools};
 use crate::{build, command, markdown};
 
-/// Two threads that compute and allocate; each line is the time of one round, in microseconds.
+/// Two threads that compute and allocate, until the process is killed; each line is the time of one round, in microseconds.
 const PROGRAM: &str = r#"
 public class Work {
     static volatile long sink;
@@ -39,8 +40,7 @@ public class Work {
         if (arguments.length == 0) {
             Thread.sleep(600_000);
         }
-        int rounds = Integer.parseInt(arguments[0]);
-        for (int i = 0; i < rounds; i++) {
+        while (true) {
             long start = System.nanoTime();
             Thread other = new Thread(Work::half);
             other.start();
@@ -52,18 +52,22 @@ public class Work {
 }
 "#;
 
+/// Rounds before anything is measured: the JIT compilers have done what they will do.
+const WARM_UP: usize = 40;
+/// Rounds of a block.
+const BLOCK: usize = 12;
+/// So many times as long is a block, and as many pairs fewer are measured, where each takes processes of its own.
+const LONG: usize = 4;
+
 /// Options of `cargo xtask monitoring`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct Options {
     /// Java version to run on
     #[arg(long, default_value_t = 17)]
     jdk: u32,
-    /// Runs of each kind, in turns; the median of their best rounds counts
-    #[arg(long, default_value_t = 7)]
-    repetitions: usize,
-    /// Rounds of a run; the first third warms up
-    #[arg(long, default_value_t = 15)]
-    rounds: usize,
+    /// Pairs of blocks of rounds, one without and one with what is measured; the median of their ratios counts
+    #[arg(long, default_value_t = 40)]
+    pairs: usize,
     /// VMs that one monitor is to look at
     #[arg(long, default_value_t = 50)]
     vms: usize,
@@ -75,18 +79,20 @@ pub struct Options {
     markdown: Option<PathBuf>,
 }
 
-/// How a run is looked at, and what that may cost at most, in percent.
+/// What is measured. Monitors come and go while a program runs; an agent is there from the start, in a process of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    Plain,
+    /// Tells how much processes differ by themselves.
+    Nothing,
     Agent,
+    Filtered,
     Idle,
     Looked,
-    Filtered,
 }
 
+/// With what each may cost at most, in percent.
 const KINDS: [(Kind, &str, Option<f64>); 5] = [
-    (Kind::Plain, "plain", None),
+    (Kind::Nothing, "nothing: two equal processes", None),
     (Kind::Agent, "the agent, no monitor", Some(1.0)),
     (Kind::Idle, "a monitor, nobody looks", Some(1.0)),
     (Kind::Looked, "its page is open: states of threads at 2 Hz, sizes, contention", Some(2.0)),
@@ -103,6 +109,21 @@ impl Drop for Running {
     }
 }
 
+/// A program that runs, and the times of its rounds.
+struct Program {
+    _process: Running,
+    rounds: Receiver<(Instant, f64)>,
+}
+
+/// Somebody who looks at a VM, until this is dropped.
+struct Look(TcpStream);
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        let _ = self.0.shutdown(Shutdown::Both);
+    }
+}
+
 struct Bench<'a> {
     tools: &'a Tools,
     jdk: &'a Jdk,
@@ -111,7 +132,7 @@ struct Bench<'a> {
 
 /// Measures and prints the tables.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
-    ensure!(options.repetitions > 0 && options.rounds >= 3, "--repetitions must be at least 1, --rounds at least 3");
+    ensure!(options.pairs > 0, "--pairs must be at least 1");
     let tools = build::unless(layout, options.no_build)?;
     let folder = layout.target.join("monitoring");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -122,23 +143,21 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let jdk = jdks::of_feature(layout, options.jdk).with_context(|| jdks::missing(options.jdk))?;
     let bench = Bench { tools: &tools, jdk: &jdk, folder: &folder };
     let load = load();
-    let mut times = vec![Vec::new(); KINDS.len()];
-    for repetition in 0..options.repetitions {
-        for (kind, times) in KINDS.iter().zip(&mut times) {
-            times.push(bench.time(kind.0, options.rounds)?);
-        }
-        eprintln!("run {} of {}", repetition + 1, options.repetitions);
-    }
-    let medians: Vec<f64> = times.into_iter().map(median).collect();
-    let mut table = format!("{}, {load}\n\n", jdk.version);
-    table += "| | ms a round | more | may be | |\n|---|---|---|---|---|\n";
-    for ((_, name, most), time) in KINDS.iter().zip(&medians) {
-        let more = (time / medians[0] - 1.0) * 100.0;
+    let mut table = format!("JDK {}, {load}\n\n", jdk.version);
+    table += "| | more time | the middle half of the pairs | may be | |\n|---|--:|--:|--:|---|\n";
+    for (kind, name, most) in KINDS {
+        let mut more = bench.more(kind, options.pairs)?;
+        more.sort_by(f64::total_cmp);
+        let (low, high) = (more[more.len() / 4], more[more.len() * 3 / 4]);
+        let middle = median(more);
         let (limit, verdict) = match most {
-            Some(most) => (format!("{most} %"), if more <= *most { "kept" } else { "missed" }),
+            Some(most) if middle <= most => (format!("{most} %"), "kept"),
+            Some(most) if low <= most => (format!("{most} %"), "missed, as far as the spread lets us tell"),
+            Some(most) => (format!("{most} %"), "missed"),
             None => Default::default(),
         };
-        table += &format!("| {name} | {time:.1} | {more:.1} % | {limit} | {verdict} |\n");
+        table += &format!("| {name} | {middle:.1} % | {low:.1} % to {high:.1} % | {limit} | {verdict} |\n");
+        eprintln!("{name}: {middle:.1} %");
     }
     table += &format!("\n{}\n", bench.many(options.vms)?);
     println!("{table}");
@@ -164,7 +183,7 @@ impl Bench<'_> {
         Ok(place)
     }
 
-    fn program(&self, place: &Path, agent: Option<&str>, java: &[&str], arguments: &[String]) -> Result<Child> {
+    fn program(&self, place: &Path, agent: Option<&str>, java: &[&str], arguments: &[&str]) -> Result<Child> {
         let mut command = Command::new(self.jdk.java());
         if let Some(options) = agent {
             command.arg(format!("-agentpath:{}={options}", self.tools.lib().join(MONITOR_LIBRARY).display()));
@@ -205,29 +224,67 @@ impl Bench<'_> {
         }
     }
 
-    /// Milliseconds of a round: the best of the rounds behind the first third.
-    fn time(&self, kind: Kind, rounds: usize) -> Result<f64> {
-        let place = self.place()?;
-        let filtered = format!("quiet=on,xml={},heap=on,filter=nothing.txt", self.folder.join("run.trcxml").display());
-        let agent = match kind {
-            Kind::Plain => None,
-            Kind::Filtered => Some(filtered.as_str()),
-            Kind::Agent | Kind::Idle | Kind::Looked => Some("quiet=on"),
-        };
-        let serving = if matches!(kind, Kind::Idle | Kind::Looked) { Some(self.serve(&place)?) } else { None };
-        let mut child = self.program(&place, agent, &["-Xmx256m", "-XX:+UseSerialGC"], &[rounds.to_string()])?;
-        let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
-        let mut running = Running(child);
-        if let Some((_, url)) = &serving {
-            let all = self.found(&place, 1)?;
-            if kind == Kind::Looked {
-                look(url, all["vms"][0]["id"].as_u64().context("no id")?)?;
-            }
+    /// How much longer rounds take with it, in percent: a figure for each pair of blocks.
+    fn more(&self, kind: Kind, pairs: usize) -> Result<Vec<f64>> {
+        let log = self.folder.join("run.trcxml");
+        let filtered = format!("quiet=on,xml={},heap=on,filter=nothing.txt", log.display());
+        match kind {
+            Kind::Nothing => self.processes(None, pairs.div_ceil(LONG)),
+            Kind::Agent => self.processes(Some("quiet=on"), pairs.div_ceil(LONG)),
+            Kind::Filtered => self.processes(Some(&filtered), pairs.div_ceil(LONG)),
+            Kind::Idle | Kind::Looked => self.blocks(kind == Kind::Looked, pairs),
         }
-        let times: Vec<f64> = lines.map_while(Result::ok).filter_map(|line| line.parse().ok()).collect();
-        ensure!(running.0.wait()?.success() && times.len() == rounds, "the program has failed");
-        let best = times[rounds / 3..].iter().copied().fold(f64::INFINITY, f64::min);
-        Ok(best / 1000.0)
+    }
+
+    /// Of processes in turns, without and with an agent: the best round of each.
+    fn processes(&self, agent: Option<&str>, pairs: usize) -> Result<Vec<f64>> {
+        let best = |agent: Option<&str>| -> Result<f64> {
+            let program = self.worker(&self.place()?, agent)?;
+            program.times(WARM_UP)?;
+            Ok(program.times(BLOCK * LONG)?.into_iter().fold(f64::INFINITY, f64::min))
+        };
+        (0..pairs)
+            .map(|_| {
+                let without = best(None)?;
+                Ok((best(agent)? / without - 1.0) * 100.0)
+            })
+            .collect()
+    }
+
+    /// Of one process that has the agent: blocks of rounds without and with a monitor, or with a monitor, without and with somebody who looks.
+    fn blocks(&self, looks: bool, pairs: usize) -> Result<Vec<f64>> {
+        let place = self.place()?;
+        let program = self.worker(&place, Some("quiet=on"))?;
+        let looked = if looks { Some(self.serve(&place)?) } else { None };
+        let vm = if looks { self.found(&place, 1)?["vms"][0]["id"].as_u64() } else { None };
+        program.times(WARM_UP)?;
+        let mut more = Vec::new();
+        for _ in 0..pairs {
+            let without = median(program.times(BLOCK)?);
+            let (mut serving, mut looking) = (None, None);
+            match &looked {
+                Some((_, url)) => looking = Some(look(url, vm.context("no id")?)?),
+                None => {
+                    serving = Some(self.serve(&place)?);
+                    self.found(&place, 1)?;
+                }
+            }
+            more.push((median(program.times(BLOCK)?) / without - 1.0) * 100.0);
+            drop((serving, looking));
+        }
+        Ok(more)
+    }
+
+    /// A program that works until it is dropped.
+    fn worker(&self, place: &Path, agent: Option<&str>) -> Result<Program> {
+        let mut child = self.program(place, agent, &["-Xmx256m", "-XX:+UseSerialGC"], &["work"])?;
+        let lines = BufReader::new(child.stdout.take().context("no output")?).lines();
+        let (send, rounds) = channel();
+        thread::spawn(move || {
+            let times = lines.map_while(Result::ok).filter_map(|line| line.parse().ok());
+            times.map(|micros: f64| micros / 1000.0).try_for_each(|millis| send.send((Instant::now(), millis)))
+        });
+        Ok(Program { _process: Running(child), rounds })
     }
 
     /// What one monitor takes for many VMs.
@@ -248,10 +305,10 @@ impl Bench<'_> {
         let found = begun.elapsed();
         let pid = serving.0.id();
         let idle = busy(pid, TIME)?;
-        for vm in all["vms"].as_array().context("no VMs")? {
-            look(&url, vm["id"].as_u64().context("no id")?)?;
-        }
+        let listed = all["vms"].as_array().context("no VMs")?.iter();
+        let looking = listed.map(|vm| look(&url, vm["id"].as_u64().context("no id")?)).collect::<Result<Vec<_>>>()?;
         let looked = busy(pid, TIME)?;
+        drop(looking);
         let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or("").trim().to_owned();
         Ok(format!(
@@ -264,16 +321,33 @@ impl Bench<'_> {
     }
 }
 
-/// Opens a page at a VM, until the process ends or the monitor does.
-fn look(url: &str, vm: u64) -> Result<()> {
+/// Opens a page at a VM.
+fn look(url: &str, vm: u64) -> Result<Look> {
     let (host, path) = url.trim_start_matches("http://").split_once('/').context("no path")?;
     let mut stream = TcpStream::connect(host)?;
     write!(stream, "GET /{path}api/events?vm={vm} HTTP/1.1\r\nHost: {host}\r\nAccept: text/event-stream\r\n\r\n")?;
+    let looking = Look(stream.try_clone()?);
     thread::spawn(move || {
         let mut buffer = [0; 16 << 10];
         while stream.read(&mut buffer).is_ok_and(|count| count > 0) {}
     });
-    Ok(())
+    Ok(looking)
+}
+
+impl Program {
+    /// Milliseconds of so many rounds that begin from now on.
+    fn times(&self, count: usize) -> Result<Vec<f64>> {
+        let begun = Instant::now();
+        let mut times = Vec::new();
+        while times.len() < count {
+            let next = self.rounds.recv_timeout(Duration::from_secs(60));
+            let (end, millis) = next.context("the program says nothing for a minute")?;
+            if end >= begun + Duration::from_secs_f64(millis / 1000.0) {
+                times.push(millis);
+            }
+        }
+        Ok(times)
+    }
 }
 
 /// Which part of a processor a process takes.
