@@ -15,7 +15,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use et_command::code::{CUT_OFF, DAMAGED, FAILED, OK};
+use et_command::code::{self, FAILED, OK};
 use et_command::{Program, Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
@@ -402,13 +402,12 @@ fn refuse(error: clap::Error) -> ExitCode {
 
 /// Says that a trace is cut off or damaged, on one line; the exit code that goes with it.
 pub(crate) fn completeness(source: &Source, lost: Lost) -> u8 {
+    let code = code::of_trace(source.cut_off().is_some(), lost.total());
+    if code == OK {
+        return OK;
+    }
     let cut = source.cut_off().map(ToString::to_string);
     let lost = (lost.total() > 0).then(|| format!("events are missing: {lost}"));
-    let code = match (&cut, &lost) {
-        (None, None) => return OK,
-        (Some(_), None) => CUT_OFF,
-        (_, Some(_)) => DAMAGED,
-    };
     let said: Vec<String> = [lost, cut].into_iter().flatten().collect();
     PROGRAM.say(format_args!("{}: {}", source.path().display(), said.join("; ")));
     code

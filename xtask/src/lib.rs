@@ -12,6 +12,7 @@ pub mod deaths;
 pub mod demo;
 pub mod dist;
 pub mod docs;
+pub mod folders;
 pub mod instrumented;
 pub mod jdks;
 pub mod jvmpi;

@@ -150,12 +150,14 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         more.sort_by(f64::total_cmp);
         let (low, high) = (more[more.len() / 4], more[more.len() * 3 / 4]);
         let middle = median(more);
-        let (limit, verdict) = match most {
-            Some(most) if middle <= most => (format!("{most} %"), "kept"),
-            Some(most) if low <= most => (format!("{most} %"), "missed, as far as the spread lets us tell"),
-            Some(most) => (format!("{most} %"), "missed"),
-            None => Default::default(),
-        };
+        let (limit, verdict) = most.map_or_else(Default::default, |most| {
+            let verdict = match most {
+                _ if middle <= most => "kept",
+                _ if low <= most => "missed, as far as the spread lets us tell",
+                _ => "missed",
+            };
+            (format!("{most} %"), verdict)
+        });
         table += &format!("| {name} | {middle:.1} % | {low:.1} % to {high:.1} % | {limit} | {verdict} |\n");
         eprintln!("{name}: {middle:.1} %");
     }
@@ -255,15 +257,19 @@ impl Bench<'_> {
     fn blocks(&self, looks: bool, pairs: usize) -> Result<Vec<f64>> {
         let place = self.place()?;
         let program = self.worker(&place, Some("quiet=on"))?;
-        let looked = if looks { Some(self.serve(&place)?) } else { None };
-        let vm = if looks { self.found(&place, 1)?["vms"][0]["id"].as_u64() } else { None };
+        let page = if looks {
+            let serving = self.serve(&place)?;
+            Some((serving, self.found(&place, 1)?["vms"][0]["id"].as_u64().context("no id")?))
+        } else {
+            None
+        };
         program.times(WARM_UP)?;
         let mut more = Vec::new();
         for _ in 0..pairs {
             let without = median(program.times(BLOCK)?);
             let (mut serving, mut looking) = (None, None);
-            match &looked {
-                Some((_, url)) => looking = Some(look(url, vm.context("no id")?)?),
+            match &page {
+                Some(((_, url), vm)) => looking = Some(look(url, *vm)?),
                 None => {
                     serving = Some(self.serve(&place)?);
                     self.found(&place, 1)?;

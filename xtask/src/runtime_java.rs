@@ -7,7 +7,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::command;
+use crate::{command, folders};
 
 /// The ranges of Java versions that need classes of their own, named after the first.
 const VARIANTS: [Variant; 4] = [
@@ -30,7 +30,7 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     for variant in &VARIANTS {
         let sources = repo.join("runtime-java");
         let classes = out_dir.join(format!("heap-proxy-{}", variant.name));
-        empty(&classes)?;
+        folders::empty(&classes)?;
         command::quiet(&mut variant.javac(javac_home, &sources, &classes)?)?;
         // The stand-ins for the JDK's own classes have done their work; they must never reach a JVM.
         for stub in variant.stubs(&sources) {
@@ -48,7 +48,7 @@ pub fn build(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
 /// Writes `heap-proxy-jvmpi.jar`: the class alone, for JDK 11 and later.
 fn jvmpi_proxy(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
     let (sources, classes) = (repo.join("runtime-java/src/jvmpi"), out_dir.join("heap-proxy-jvmpi"));
-    empty(&classes)?;
+    folders::empty(&classes)?;
     let mut javac = Command::new(javac_home.join("bin/javac"));
     javac.args(["-nowarn", "-Xlint:-options", "-g", "-source", "11", "-target", "11", "-d"]).arg(&classes);
     javac.arg("--patch-module").arg(concat("java.base=", sources.clone().into()));
@@ -59,21 +59,13 @@ fn jvmpi_proxy(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<()> {
 /// Writes `et-ddm.jar`, what programs need for chunks of their own, for Java 8 and later.
 pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
     let classes = out_dir.join("classes");
-    empty(&classes)?;
+    folders::empty(&classes)?;
     let mut javac = Command::new(javac_home.join("bin/javac"));
     javac.args(["--release", "8", "-Xlint:-options", "-g", "-d"]).arg(&classes);
     command::quiet(javac.args(java_files(&repo.join("monitor/java"))?))?;
     let jar = out_dir.join("et-ddm.jar");
     pack(javac_home, &jar, &classes, "org")?;
     Ok(jar)
-}
-
-/// Makes a folder with nothing in it.
-fn empty(folder: &Path) -> Result<()> {
-    if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot empty {}", folder.display()))?;
-    }
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
 }
 
 fn pack(javac_home: &Path, jar: &Path, classes: &Path, folder: &str) -> Result<()> {

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use crate::folders;
 use crate::layout::Layout;
 
 /// The notes of the tests.
@@ -28,11 +29,7 @@ impl Skips {
 
     /// Forgets those of earlier runs.
     pub fn clear(&self) -> Result<()> {
-        match fs::remove_dir_all(&self.folder) {
-            Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
-            _ => Ok(()),
-        }
-        .with_context(|| format!("cannot remove {}", self.folder.display()))
+        folders::remove(&self.folder)
     }
 
     /// A test, or a part of it, was not done. The same note may come from several processes.

@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use super::{NAME, Parts, VERSION, epoch, notices, seconds};
-use crate::command;
+use crate::{command, folders};
 
 /// Makes it, and says where it is.
 pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf> {
@@ -23,7 +23,7 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
     }
     let time = epoch(parts.layout)?;
     tree.settle(time)?;
-    tree::make(output)?;
+    folders::make(output)?;
     let archive = output.join(format!("{name}.tar.gz"));
     let mut tar = Command::new("tar");
     // GNU's tar and gzip, which every Linux has: nothing to build, and these are the options that make the bytes the same.

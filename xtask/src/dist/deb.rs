@@ -9,9 +9,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use super::tree::{self, Tree};
+use super::tree::Tree;
 use super::{EPOCH, NAME, Parts, VERSION, epoch, needs, notices, seconds};
-use crate::command;
+use crate::{command, folders};
 
 const PREFIX: &str = "usr";
 const DOC: &str = "usr/share/doc/elephant-tracks";
@@ -75,7 +75,7 @@ pub(super) fn write(parts: &Parts, work: &Path, output: &Path) -> Result<PathBuf
 
     let time = epoch(parts.layout)?;
     tree.settle(time)?;
-    tree::make(output)?;
+    folders::make(output)?;
     let package = output.join(format!("{NAME}_{VERSION}_{architecture}.deb"));
     let mut build = Command::new("dpkg-deb");
     // gzip, since every dpkg unpacks it in no time; the plugins' jars would not get smaller anyway.

@@ -20,7 +20,7 @@ use crate::layout::{
     DDM_JAR, HEAP_PROXY_JARS, JVMPI_LIBRARY, JVMPI_PROXY_JAR, Layout, MONITOR_LIBRARY, RUNTIME_LIBRARY, Tools,
 };
 use crate::plugins::{gradle, maven};
-use crate::{build, command, docs, setup};
+use crate::{build, command, docs, folders, setup};
 use tree::Tree;
 
 pub use tree::{LEFT_BY_BUILDS, copy_folder};
@@ -62,7 +62,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say(2, "writing man pages and completions");
     let work = layout.target.join("dist-work");
     let share = work.join("share");
-    tree::remove(&share)?;
+    folders::remove(&share)?;
     docs::reference(layout, docs::Build::Release, "share", &share)?;
     let parts = Parts { layout, tools: &tools, share: &share, with_plugins: !options.without_plugins };
     let output = options.output.clone().unwrap_or_else(|| layout.target.join("dist"));

@@ -1,12 +1,13 @@
 //! A folder that becomes a package.
 
 use std::fs::{self, File, FileTimes, Permissions};
-use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use anyhow::{Context, Result, ensure};
+
+use crate::folders;
 
 /// What build tools leave among the files of an example.
 pub const LEFT_BY_BUILDS: [&str; 3] = ["build", ".gradle", "target"];
@@ -20,8 +21,7 @@ pub(super) struct Tree {
 impl Tree {
     /// An empty one, whatever was there.
     pub(super) fn new(root: &Path) -> Result<Self> {
-        remove(root)?;
-        make(root)?;
+        folders::empty(root)?;
         Ok(Self { root: root.to_owned() })
     }
 
@@ -29,7 +29,7 @@ impl Tree {
     pub(super) fn add(&self, file: &Path, to: impl AsRef<Path>) -> Result<PathBuf> {
         let name = file.file_name().with_context(|| format!("{} is no file", file.display()))?;
         let folder = self.place(to)?;
-        make(&folder)?;
+        folders::make(&folder)?;
         let place = folder.join(name);
         fs::copy(file, &place).with_context(|| format!("cannot copy {} to {}", file.display(), place.display()))?;
         Ok(place)
@@ -52,7 +52,7 @@ impl Tree {
     pub(super) fn write(&self, path: &str, content: impl AsRef<[u8]>) -> Result<()> {
         let path = self.place(path)?;
         if let Some(folder) = path.parent() {
-            make(folder)?;
+            folders::make(folder)?;
         }
         fs::write(&path, content).with_context(|| format!("cannot write {}", path.display()))
     }
@@ -79,21 +79,6 @@ impl Tree {
     }
 }
 
-/// Removes a folder, if there is one.
-pub(super) fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Makes a folder, if there is none.
-pub(super) fn make(folder: &Path) -> Result<()> {
-    fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
-}
-
 /// Everything in a folder and below, but for folders of these names; each folder before what is in it.
 fn below(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
     let entries = fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))?;
@@ -115,11 +100,11 @@ fn below(folder: &Path, without: &[&str]) -> Result<Vec<PathBuf>> {
 
 /// Copies a folder with all that is below, without folders of these names.
 pub fn copy_folder(from: &Path, to: &Path, without: &[&str]) -> Result<()> {
-    make(to)?;
+    folders::make(to)?;
     for path in below(from, without)? {
         let place = to.join(path.strip_prefix(from)?);
         if path.is_dir() {
-            make(&place)?;
+            folders::make(&place)?;
         } else {
             fs::copy(&path, &place).with_context(|| format!("cannot copy {}", path.display()))?;
         }
