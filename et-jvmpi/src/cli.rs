@@ -117,7 +117,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
         }
     }
     host.left_out.jni.fetch_add(vm::calls(), Ordering::Relaxed);
-    if let Some(line) = host.left_out.line(&host.session.panics) {
+    if let Some(line) = host.left_out.line(&host.session) {
         PROGRAM.say(format_args!("{line}"));
     }
     Ok(code::of_trace(source.cut_off().is_some(), ending.outcome.lost.total()))

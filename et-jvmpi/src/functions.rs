@@ -280,7 +280,7 @@ extern "C" fn create_system_thread(
         let run = move || {
             vm::play(env as *mut JNIEnv);
             // SAFETY: the agent's function; it gets nothing.
-            unsafe { body(std::ptr::null_mut()) };
+            host.session.call_agent(|| unsafe { body(std::ptr::null_mut()) });
         };
         if std::thread::Builder::new().spawn(run).is_ok() { JNI_OK } else { JNI_ERR }
     })

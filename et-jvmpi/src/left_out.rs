@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_jvmpi_interface::abi::event;
-use et_jvmpi_interface::session::counted;
+use et_jvmpi_interface::session::{Session, THROWN, counted};
 use jni_sys::jint;
 
 /// See the module.
@@ -53,13 +53,14 @@ impl LeftOut {
     }
 
     /// One line; none if nothing was left out.
-    pub fn line(&self, panics: &AtomicU64) -> Option<String> {
+    pub fn line(&self, session: &Session) -> Option<String> {
         let mut all = counted(&[
             (&self.dumps, "requests for dumps"),
             (&self.jni, "calls that need a VM: functions of JNI, references for ids"),
             (&self.collections, "requests for collections: the simulated collector has its own time"),
             (&self.methods, "entries and exits of methods that no names table has"),
-            (panics, "errors of our own"),
+            (&session.thrown, THROWN),
+            (&session.panics, "errors of our own"),
         ]);
         let never = self.never.load(Ordering::Relaxed);
         let names: Vec<&str> = NEVER.iter().filter(|(kind, _)| never & 1 << kind != 0).map(|(_, name)| *name).collect();
@@ -79,12 +80,12 @@ mod tests {
         let left_out = LeftOut::default();
         left_out.enabled(event::METHOD_ENTRY);
         left_out.enabled(event::OBJECT_MOVE);
-        assert_eq!(left_out.line(&AtomicU64::new(0)), None);
+        assert_eq!(left_out.line(&Session::default()), None);
         left_out.enabled(event::MONITOR_WAIT);
         left_out.enabled(event::CLASS_UNLOAD);
         left_out.dumps.fetch_add(2, Ordering::Relaxed);
         assert_eq!(
-            left_out.line(&AtomicU64::new(0)).unwrap(),
+            left_out.line(&Session::default()).unwrap(),
             "left out: 2 requests for dumps; events that a replay has none of: CLASS_UNLOAD, MONITOR_WAIT"
         );
     }

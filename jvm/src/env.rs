@@ -195,6 +195,11 @@ impl<'a> Env<'a> {
         unsafe { Object::new(raw) }
     }
 
+    /// Says that so many local references are about to be made.
+    pub fn ensure_local_capacity(self, capacity: i32) {
+        jni!(self, EnsureLocalCapacity, capacity);
+    }
+
     /// Drops a pending exception. True if there was one.
     pub fn clear_exception(self) -> bool {
         let pending = self.has_exception();

@@ -81,6 +81,8 @@ pub enum Capability {
     ObjectFreeEvents = 32,
     /// `can_retransform_classes`
     RetransformClasses = 37,
+    /// `can_generate_early_class_hook_events`
+    EarlyClassHookEvents = 42,
     /// `can_generate_sampled_object_alloc_events`
     SampledObjectAllocEvents = 43,
 }

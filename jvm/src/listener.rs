@@ -54,7 +54,7 @@ pub trait Listener: Sync {
     fn method_entry(&self, env: Env, thread: Object, method: MethodId) {}
 
     /// It leaves a method, whichever way.
-    fn method_exit(&self, env: Env, thread: Object, method: MethodId) {}
+    fn method_exit(&self, env: Env, thread: Object, method: MethodId, returned: Returned) {}
 
     /// It is about to run the instruction there.
     fn single_step(&self, env: Env, thread: Object, method: MethodId, location: i64) {}
@@ -99,6 +99,28 @@ pub trait Listener: Sync {
 
     /// One of the above has panicked, in these words. The VM and the program go on.
     fn panicked(&self, env: Option<Env>, why: &str);
+}
+
+/// What a method has returned, if it was not left by an exception.
+#[derive(Clone, Copy)]
+pub struct Returned(Option<jvalue>);
+
+impl std::fmt::Debug for Returned {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Returned").finish_non_exhaustive()
+    }
+}
+
+impl Returned {
+    /// A local reference, which HotSpot makes outside of the event's own frame: it is there, and keeps the object alive, until the outermost Java
+    /// method returns, unless it is deleted.
+    ///
+    /// # Safety
+    /// The method returns an object.
+    pub unsafe fn object(self, _env: Env<'_>) -> Option<Object<'_>> {
+        // SAFETY: the caller's; a reference of the current thread, or null.
+        self.0.and_then(|value| unsafe { Object::new(value.l) })
+    }
 }
 
 /// A class file on its way to the VM.
@@ -252,10 +274,13 @@ unsafe extern "system" fn method_exit(
     env: *mut JNIEnv,
     thread: jobject,
     method: jmethodID,
-    _by_exception: u8,
-    _value: jvalue,
+    by_exception: u8,
+    value: jvalue,
 ) {
-    told_of(jvmti, env, thread, |listener, _, env, thread| listener.method_exit(env, thread, MethodId(method)));
+    let returned = Returned((by_exception == 0).then_some(value));
+    told_of(jvmti, env, thread, |listener, _, env, thread| {
+        listener.method_exit(env, thread, MethodId(method), returned);
+    });
 }
 
 unsafe extern "system" fn single_step(

@@ -5,7 +5,9 @@ use std::ffi::{CStr, CString, c_char, c_void};
 
 use jni_sys::{JNI_OK, JavaVM, jint};
 
-type OnLoad = unsafe extern "system" fn(*mut JavaVM, *const c_char, *mut c_void) -> jint;
+use crate::foreign::caught;
+
+type OnLoad = unsafe extern "system-unwind" fn(*mut JavaVM, *const c_char, *mut c_void) -> jint;
 
 /// Loads an agent and calls its `JVM_OnLoad`. `text` is its path, and behind the first colon its options.
 ///
@@ -32,9 +34,13 @@ pub unsafe fn load(vm: *mut JavaVM, text: &str) -> Result<(), String> {
     // The agent may keep the address, and write to what is there.
     let options = options.into_raw();
     // SAFETY: an agent's function of that name has this signature.
-    let answer = unsafe {
+    let answer = caught(|| unsafe {
         let function = std::mem::transmute::<*mut c_void, OnLoad>(function);
         function(vm, options, std::ptr::null_mut())
-    };
-    if answer == JNI_OK { Ok(()) } else { Err(format!("JVM_OnLoad of {path} returned {answer}")) }
+    });
+    match answer {
+        Ok(JNI_OK) => Ok(()),
+        Ok(answer) => Err(format!("JVM_OnLoad of {path} returned {answer}")),
+        Err(_) => Err(format!("JVM_OnLoad of {path} threw an exception")),
+    }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering};
 use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{Details, Event, Interface, Notify};
+use crate::foreign;
 
 /// How far a run is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Session {
     phase: AtomicU8,
     /// Panics of the host's, which never reach the agent.
     pub panics: AtomicU64,
+    /// Exceptions of the agent's, which come no further than its functions.
+    pub thrown: AtomicU64,
 }
 
 impl Session {
@@ -57,8 +60,17 @@ impl Session {
         let notify = self.taker()?;
         let mut event = Event { event_type: kind, env_id: env, u: details };
         // SAFETY: the agent's function, with an event that lives until it returns.
-        unsafe { notify(&mut event) };
+        self.call_agent(|| unsafe { notify(&mut event) });
         Some(event.u)
+    }
+
+    /// Runs `body`, which calls a function of the agent's. What that throws is counted; None then.
+    pub fn call_agent<R>(&self, body: impl FnOnce() -> R) -> Option<R> {
+        let result = foreign::caught(body);
+        if result.is_err() {
+            self.thrown.fetch_add(1, Ordering::Relaxed);
+        }
+        result.ok()
     }
 
     /// How far the run is.
@@ -111,6 +123,9 @@ impl fmt::Debug for Session {
             .finish_non_exhaustive()
     }
 }
+
+/// What [`Session::thrown`] counts.
+pub const THROWN: &str = "exceptions that the agent threw and did not catch";
 
 /// What is said of things that were left out: those that were, with their counts.
 pub fn counted(counts: &[(&AtomicU64, &str)]) -> Vec<String> {

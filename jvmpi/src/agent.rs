@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use et_jvm::env::{Env, MethodId, Object, Vm};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
-use et_jvm::listener::{ClassFile, CompiledCode, Listener};
+use et_jvm::listener::{ClassFile, CompiledCode, Listener, Returned};
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, RawMonitorEvent, event};
@@ -57,12 +57,24 @@ impl Events {
         self.host.session.phase() == Phase::Live
     }
 
+    /// As above, where the VM calls us with JNI.
+    fn is_live_in(&self, env: Env) -> bool {
+        let is_live = self.is_live();
+        if is_live && self.host.counts_callers_references.load(Ordering::Relaxed) {
+            // No more than it gives without being asked changes nothing.
+            env.ensure_local_capacity(1024);
+        }
+        is_live
+    }
+
     /// What the agent makes of a class file, if it wants to see it.
     fn told_of_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
-        if !self.host.wants(event::CLASS_LOAD_HOOK) {
+        if !self.host.session.is_enabled(event::CLASS_LOAD_HOOK) {
             return None;
         }
-        starts::announce(self.host, env);
+        if self.is_live() {
+            starts::announce(self.host, env);
+        }
         let (class_data, class_data_len) = (file.bytes.as_ptr().cast_mut(), jint::try_from(file.bytes.len()).ok()?);
         let class_load_hook = ClassLoadHook {
             class_data,
@@ -71,7 +83,7 @@ impl Events {
             new_class_data_len: class_data_len,
             malloc_f: allocate,
         };
-        let answer = deliver::ask(env.raw(), event::CLASS_LOAD_HOOK, Details { class_load_hook })?;
+        let answer = deliver::ask(self.host, env.raw(), event::CLASS_LOAD_HOOK, Details { class_load_hook })?;
         // SAFETY: the event's own part of the union.
         let answer = unsafe { answer.class_load_hook };
         if std::ptr::eq(answer.new_class_data, class_data) || answer.new_class_data.is_null() {
@@ -97,30 +109,33 @@ impl Listener for Events {
     }
 
     fn thread_start(&self, env: Env, thread: Object) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             let record = crate::records::current(env.raw());
             starts::tell(self.host, env, thread, record);
         }
     }
 
     fn thread_end(&self, env: Env, _thread: Object) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             starts::end(self.host, env);
         }
     }
 
     fn class_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
-        if !self.is_live() {
+        if self.host.session.phase() == Phase::Ended {
             return None;
         }
         let told = if file.class.is_none() { self.told_of_file(env, file) } else { None };
+        if !self.is_live() {
+            return told;
+        }
         // Hooks go into what the agent has made of it.
         let bytes = told.as_deref().unwrap_or(file.bytes);
         hooks::into_class(self.host, bytes, file.class.is_some() && file.loader.is_none()).or(told)
     }
 
     fn class_prepare(&self, env: Env, class: Object) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             starts::announce(self.host, env);
             if let Some(class) = classes::of(self.host, env, class) {
                 hooks::prepared(&class);
@@ -134,19 +149,25 @@ impl Listener for Events {
     }
 
     fn method_entry(&self, env: Env, thread: Object, method: MethodId) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             methods::entered(self.host, env, thread, method.0);
         }
     }
 
-    fn method_exit(&self, env: Env, thread: Object, method: MethodId) {
-        if self.is_live() {
+    fn method_exit(&self, env: Env, thread: Object, method: MethodId, returned: Returned) {
+        if self.is_live_in(env) {
             methods::left(self.host, env, thread, method.0);
+        }
+        if methods::returns_object(self.host, method) {
+            // SAFETY: it does.
+            let object = unsafe { returned.object(env) };
+            // All that a program returns would stay alive.
+            object.into_iter().for_each(|object| env.delete_local(object));
         }
     }
 
     fn single_step(&self, env: Env, _thread: Object, method: MethodId, location: i64) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             steps::step(self.host, env, method.0, location);
         }
     }
@@ -185,31 +206,31 @@ impl Listener for Events {
     }
 
     fn monitor_wait(&self, env: Env, _thread: Object, object: Object, timeout: i64) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             java_monitors::wait(self.host, env, object, timeout);
         }
     }
 
     fn monitor_waited(&self, env: Env, _thread: Object, object: Object, _is_timed_out: bool) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             java_monitors::waited(self.host, env, object);
         }
     }
 
     fn monitor_contended_enter(&self, env: Env, _thread: Object, object: Object) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             java_monitors::contended_enter(self.host, env, object);
         }
     }
 
     fn monitor_contended_entered(&self, env: Env, _thread: Object, object: Object) {
-        if self.is_live() {
+        if self.is_live_in(env) {
             java_monitors::contended_entered(self.host, env, object);
         }
     }
 
     fn sampled_object_alloc(&self, env: Env, object: Object, class: Object, size: u64) {
-        if self.is_live() && !starts::announce(self.host, env).is_inside() {
+        if self.is_live_in(env) && !starts::announce(self.host, env).is_inside() {
             objects::made(self.host, env, object, class, size);
         }
     }
@@ -270,6 +291,16 @@ fn load(vm: Vm) -> Result<(), JvmtiError> {
     jvmti.set_event(EventKind::VmDeath, true)
 }
 
+/// An agent that wants to see class files sees those of the VM's first classes as well, which then come from the JDK's image and not out of its
+/// archive. Nobody else has to pay for that.
+fn told_of_early_files() {
+    let Some(host) = host::get().filter(|host| host.session.is_enabled(event::CLASS_LOAD_HOOK)) else { return };
+    let early = host.jvmti.add_capabilities(&[Capability::EarlyClassHookEvents]);
+    if let Err(error) = early.and_then(|()| host.jvmti.set_event(EventKind::ClassFileLoadHook, true)) {
+        host::say(&format!("CLASS_LOAD_HOOK is not told of classes from before the VM is up: {error}"));
+    }
+}
+
 /// Called by the VM before it starts, for `-agentpath`.
 ///
 /// # Safety
@@ -297,7 +328,10 @@ pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_c
             return JNI_OK;
         }
         match library::load(raw, &CStr::from_ptr(options).to_string_lossy()) {
-            Ok(()) => JNI_OK,
+            Ok(()) => {
+                told_of_early_files();
+                JNI_OK
+            }
             Err(why) => {
                 host::say(&why);
                 JNI_ERR

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
+use et_jvm::env::Env;
 use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{Details, event};
@@ -137,25 +138,32 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
     batch();
 }
 
-fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) {
+/// What the agent makes of an event. What it throws with JNI is dropped: the program has not asked for it.
+fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
+    // Of the current thread; an event may be in the name of another. Before the VM is up it must not be used.
+    let is_up = host.session.phase() != Phase::Loading;
+    // SAFETY: the current thread's, or null; it lives as long as that.
+    let current = unsafe { Env::new(record.env.load(Ordering::Relaxed) as *mut JNIEnv) }.filter(|_| is_up);
+    let was_pending = current.is_some_and(Env::has_exception);
     record.depth.fetch_add(1, Ordering::Relaxed);
-    host.session.notify(env, kind, details);
+    let answer = host.session.notify(env, kind, details);
     record.depth.fetch_sub(1, Ordering::Relaxed);
+    if !was_pending && current.is_some_and(Env::clear_exception) {
+        host.left_out.java_exceptions.fetch_add(1, Ordering::Relaxed);
+    }
+    answer
 }
 
-/// As [`tell_definition`], but the agent may answer in the event.
-pub fn ask(env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
-    let host = host::get().filter(|host| host.wants(kind))?;
+/// As [`tell`], but the agent may answer in the event. Whether it wants the event is the caller's to know.
+pub fn ask(host: &Host, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
     let record = records::current(env);
     if record.is_inside() {
         return None;
     }
     let counted = enter(record);
-    record.depth.fetch_add(1, Ordering::Relaxed);
-    let answer = host.session.notify(env, kind, details);
-    record.depth.fetch_sub(1, Ordering::Relaxed);
+    let answer = send(host, record, env, kind, details);
     if counted {
         leave();
     }
-    Some(answer.unwrap_or(details))
+    answer
 }

@@ -231,7 +231,8 @@ extern "C" fn create_system_thread(
         let run = move |env: Env| {
             records::current(env.raw()).is_system.store(true, Ordering::Relaxed);
             // SAFETY: the agent's function; it gets nothing.
-            unsafe { body(std::ptr::null_mut()) };
+            host.session.call_agent(|| unsafe { body(std::ptr::null_mut()) });
+            env.clear_exception();
         };
         let made = |env: Env, thread: Object| _ = objects::define(host, env, thread);
         match agent_thread_in(host.jvmti, env, group, name, priority.clamp(1, 10), made, run) {

@@ -28,6 +28,8 @@ pub struct LeftOut {
     pub too_large: AtomicU64,
     /// Exits that were not told because a stack had come to its end; known at the end of the run.
     pub overflows: AtomicU64,
+    /// Exceptions of Java that events ended with.
+    pub java_exceptions: AtomicU64,
     /// Events of virtual threads, left out by option.
     pub virtual_threads: AtomicU64,
 }
@@ -49,6 +51,8 @@ pub struct Host {
     pub gc_disabled: AtomicI32,
     pub can_suspend: bool,
     pub can_sample: bool,
+    /// With `-Xcheck:jni`, Java 11 warns inside an event of the references that the frames around it have.
+    pub counts_callers_references: AtomicBool,
     /// Events of virtual threads are told.
     pub tells_virtual: AtomicBool,
     pub left_out: LeftOut,
@@ -67,6 +71,7 @@ impl Host {
             gc_disabled: AtomicI32::new(0),
             can_suspend,
             can_sample,
+            counts_callers_references: AtomicBool::new(false),
             tells_virtual: AtomicBool::new(true),
             left_out: LeftOut::default(),
         }
@@ -130,6 +135,15 @@ pub const TRACED: &str =
 pub fn is_traced() -> bool {
     std::fs::read_to_string("/proc/self/maps")
         .is_ok_and(|maps| maps.lines().any(|line| line.ends_with("/libet_runtime.so")))
+}
+
+/// Whether the VM checks calls of JNI. An option out of a file is not found.
+pub fn is_jni_checked() -> bool {
+    const OPTION: &str = "-Xcheck:jni";
+    let given = std::fs::read("/proc/self/cmdline").unwrap_or_default();
+    let variables = ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS"];
+    given.split(|byte| *byte == 0).any(|word| word == OPTION.as_bytes())
+        || variables.iter().filter_map(|name| std::env::var(name).ok()).any(|value| value.contains(OPTION))
 }
 
 /// One line on standard error.

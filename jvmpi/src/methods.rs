@@ -4,7 +4,9 @@
 //! before somebody looked. When a method exits below the last one, those above are gone (a virtual thread that was unmounted), and
 //! their exits are told first. So whatever the VM leaves out, what the agent sees is nested.
 
-use et_jvm::env::{Env, Object};
+use std::ffi::CStr;
+
+use et_jvm::env::{Env, MethodId, Object};
 use jni_sys::jmethodID;
 
 use crate::abi::{Details, MethodCall, MethodEntry2, ObjectId, event};
@@ -61,6 +63,18 @@ pub fn left(host: &Host, env: Env, thread: Object, id: jmethodID) {
         return;
     }
     leave(env, record, id);
+}
+
+/// Whether a method returns an object or an array.
+pub fn returns_object(host: &Host, method: MethodId) -> bool {
+    let is_object = |signature: &CStr| {
+        let mut behind = signature.to_bytes().rsplitn(2, |byte| *byte == b')');
+        behind.next().is_some_and(|returned| matches!(returned.first(), Some(b'L' | b'[')))
+    };
+    match classes::known_method(method.0) {
+        Some(known) => is_object(&known.signature),
+        None => host.jvmti.method_name_c(method).is_ok_and(|(_, signature)| is_object(&signature)),
+    }
 }
 
 /// Tells of an exit, by a thread that is not inside the agent.

@@ -17,7 +17,7 @@ use crate::sleep;
 use crate::starts;
 use crate::sweep;
 use crate::switches;
-use et_jvmpi_interface::session::counted;
+use et_jvmpi_interface::session::{THROWN, counted};
 
 const NOTHING: Details = Details { nothing: () };
 
@@ -41,6 +41,7 @@ pub fn begin(host: &'static Host, env: Env) {
     }
     let release = host.jvmti.system_property(c"java.vm.specification.version").unwrap_or_default();
     sleep::vm_is_of(&release);
+    host.counts_callers_references.store(release == "11" && host::is_jni_checked(), Ordering::Relaxed);
     let Some(hotspot) = HotSpot::find(env, &release) else {
         host::say("this VM is not HotSpot, and no event can be told");
         host.session.enter(Phase::Ended);
@@ -104,6 +105,8 @@ pub fn end(host: &'static Host, env: Env) {
         (&left_out.unhooked, "classes that could not be given hooks, with all entries and exits of their methods"),
         (&left_out.too_large, "methods that are too large for hooks, with their entries and exits"),
         (&left_out.overflows, "exits at the end of a stack"),
+        (&host.session.thrown, THROWN),
+        (&left_out.java_exceptions, "exceptions of Java that the agent left pending in events, and which were dropped"),
         (&host.session.panics, "errors of our own"),
     ]);
     if !counts.is_empty() {

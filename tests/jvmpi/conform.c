@@ -16,7 +16,7 @@ static int is_over, starting = 1;
 static jobjectID class_of_classes, newcomer;
 static long sleeps;
 static jlong longest_sleep, longest_slept;
-static long moves, deleted_arenas, gone_with_arenas;
+static long moves, deleted_arenas, gone_with_arenas, early_files;
 
 #define HAS(name) (option(options, name) != NULL)
 
@@ -360,6 +360,7 @@ static void notify(JVMPI_Event *event) {
         return;
     }
     (is_requested ? requested : counts)[type]++;
+    if (type == JVMPI_EVENT_CLASS_LOAD_HOOK && starting) early_files++;
     if (!is_requested) check_thread(event, type);
     if (collecting && !is_requested && type != JVMPI_EVENT_OBJECT_FREE && type != JVMPI_EVENT_GC_FINISH &&
         type != JVMPI_EVENT_OBJECT_MOVE && type != JVMPI_EVENT_ARENA_DELETE && type != JVMPI_EVENT_ARENA_NEW)
@@ -601,6 +602,7 @@ static void finish(void) {
     }
     fprintf(file, "moves %ld\narenas %ld deleted %ld gone %ld\nobjects %ld\n", moves, (long)arenas.live, deleted_arenas, gone_with_arenas,
             (long)objects.live);
+    fprintf(file, "early files %ld\n", early_files);
     fprintf(file, "sleeps %ld longest %ld %ld\n", sleeps, (long)longest_sleep, (long)longest_slept);
     fprintf(file, "dumps %ld %ld %ld records %ld roots %ld\n", dumps[0], dumps[1], dumps[2], records, roots);
     fprintf(file, "monitor dumps %ld object dumps %ld traces %ld suspensions %ld branches %ld\n", monitor_dumps, object_dumps,
@@ -623,7 +625,7 @@ JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *given, void *reserved) {
     for (type = JVMPI_EVENT_ARENA_NEW; type <= JVMPI_EVENT_ARENA_DELETE; type++) enable(type);
     enable(JVMPI_EVENT_CLASS_LOAD);
     enable(JVMPI_EVENT_CLASS_UNLOAD);
-    enable(JVMPI_EVENT_CLASS_LOAD_HOOK);
+    if (HAS("files")) enable(JVMPI_EVENT_CLASS_LOAD_HOOK);
     enable(JVMPI_EVENT_THREAD_START);
     enable(JVMPI_EVENT_THREAD_END);
     enable(JVMPI_EVENT_JVM_INIT_DONE);

@@ -15,7 +15,7 @@ use xtask::instrumented::run_cache;
 use xtask::jdks::Jdk;
 
 /// Everything that the agent can enable, with collections, dumps and samples by suspension at the same time.
-const ALL: &str = "suspend,alloc,trace,gc,dump,monitors,refs,compiled,methods";
+const ALL: &str = "suspend,alloc,trace,gc,dump,monitors,refs,compiled,methods,files";
 const COLLECTORS: [&str; 5] = ["G1", "Serial", "Parallel", "Z", "Shenandoah"];
 
 fn main() -> ExitCode {
@@ -47,6 +47,13 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
     trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
     trials.extend(lab::on_each_jdk("agents_end_the_program", profiler_exit));
+    for tier in Tier::ALL {
+        let case = move |lab: &Lab, jdk: &Jdk| exceptions_of_the_agent(lab, jdk, tier);
+        trials.extend(lab::on_each_jdk(&format!("exceptions_of_the_agent{}", tier.suffix()), case));
+    }
+    trials.extend(lab::on_each_jdk("class_files", class_files));
+    trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
+    trials.extend(lab::on_each_jdk("a_thread_that_stays_in_the_agent", stays));
     lab::run(trials).exit_code()
 }
 
@@ -59,12 +66,7 @@ fn obstacle(jdk: &Jdk, collector: &str) -> Option<String> {
 
 fn counts(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
     let options = "alloc,trace,methods,entry2,monitors,refs,compiled";
-    // Java 11 warns of local references where an event comes inside a native method that has many of its own.
-    let check: &[&str] = if jdk.feature > 11 { &["-Xcheck:jni"] } else { &[] };
-    if check.is_empty() {
-        lab.not_tested("jdk11::jvmpi with -Xcheck:jni", "Java 11 warns of local references of callers");
-    }
-    let report = conform(lab, jdk, tier, "counts", options, &[check, &["-Xmx48m"]].concat(), "Counted")?;
+    let report = conform(lab, jdk, tier, "counts", options, &["-Xcheck:jni", "-Xmx48m"], "Counted")?;
     for (class, count) in [("Counted$Node", 2004), ("Counted$Thrown", 200)] {
         ensure!(report.number(&format!("allocated {class}"))? == count, "{class}: {}", report.0);
     }
@@ -199,6 +201,78 @@ fn profiler_exit(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let output = java(lab, jdk, Tier::Jvmti, &[option], "Sites", 11)?;
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.code() == Some(7) && output.stdout.is_empty(), "{}: {said}", output.status);
+    Ok(())
+}
+
+/// A run with the agent that misbehaves: what it was told, what the program printed, and what the host said.
+fn rough(lab: &Lab, jdk: &Jdk, tier: Tier, test: &str, options: &str) -> Result<(Report, String, String)> {
+    let file = lab.folder(jdk, &format!("jvmpi_{test}{}", tier.suffix()))?.join("rough.txt");
+    let library = agent(lab, "tests/jvmpi/rough.c")?;
+    let option = format!("{}={}:file={},{options}", host()?, library.display(), file.display());
+    let output = java(lab, jdk, tier, &[option, "-Xcheck:jni".to_owned(), "-Xmx48m".to_owned()], "Rough", 11)?;
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text).into_owned());
+    ensure!(output.status.success(), "{}\n{stdout}{stderr}", output.status);
+    let report = Report::read(&file)?;
+    ensure!(report.number("late")? == 1, "functions after the end: {}", report.0);
+    Ok((report, stdout, stderr))
+}
+
+const PRINTED: &str = "Rough-before 10000\n";
+
+/// Those of C++ and those of Java: the program sees neither, and the host counts them.
+fn exceptions_of_the_agent(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
+    let (report, stdout, stderr) = rough(lab, jdk, tier, "raises", "alloc,methods,raise,system")?;
+    ensure!(stdout == PRINTED, "{stdout}{stderr}");
+    let count = |said: &str, what: &str| -> Result<u64> {
+        let found = said.split("left out: ").nth(1).and_then(|all| all.split("; ").find(|one| one.contains(what)));
+        Ok(found.and_then(|one| one.split(' ').next()).with_context(|| format!("no {what}: {said}"))?.parse()?)
+    };
+    let (told, raised, dropped) =
+        (count(&stderr, "threw and did not catch")?, report.number("raised")?, report.number("dropped")?);
+    // A thread may be throwing when the program ends.
+    ensure!(told > 5_000 && raised - told <= 10 && raised - dropped <= 2, "{told} of {raised}, {dropped} dropped");
+    let (report, stdout, stderr) = rough(lab, jdk, tier, "throws", "alloc,java")?;
+    ensure!(stdout == PRINTED, "{stdout}{stderr}");
+    let (told, thrown) = (count(&stderr, "exceptions of Java")?, report.number("thrown")?);
+    ensure!(told > 1_000 && thrown.abs_diff(told) <= 10, "{told} of {thrown}");
+    if tier == Tier::Jvmti {
+        let library = agent(lab, "tests/jvmpi/rough.c")?;
+        let output = java(lab, jdk, tier, &[format!("{}={}:load", host()?, library.display())], "Rough", 11)?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(
+            !output.status.success() && said.contains("JVM_OnLoad of ") && said.contains(" threw an exception"),
+            "{said}"
+        );
+    }
+    Ok(())
+}
+
+/// JVMTI's exits leave a reference to what is returned, in HotSpot.
+fn returns(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let library = agent(lab, "tests/jvmpi/empty.c")?;
+    let options =
+        [format!("{}={}:methods", host()?, library.display()), "-Xmx20m".to_owned(), "-Xcheck:jni".to_owned()];
+    let output = java(lab, jdk, Tier::Jvmti, &options, "Returns", 11)?;
+    let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    ensure!(output.status.success() && stdout == "60000000\n" && stderr.is_empty(), "{stdout}{stderr}");
+    Ok(())
+}
+
+/// From the VM's first on; and what the agent makes of them is what the VM gets.
+fn class_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (report, stdout, stderr) = rough(lab, jdk, Tier::Jvmti, "files", "files")?;
+    ensure!(stdout == "Rough-after! 10000\n" && stderr.is_empty(), "{stdout}{stderr}");
+    let (early, files) = (report.number("early")?, report.number("files")?);
+    ensure!(report.number("object")? == 1 && early > 300 && files > early, "{early} of {files} files");
+    Ok(())
+}
+
+/// With a lock of the agent's, for ever: the program goes on, and so do deaths.
+fn stays(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let (report, stdout, stderr) = rough(lab, jdk, Tier::Jvmti, "stays", "alloc,hold")?;
+    ensure!(stdout == PRINTED, "{stdout}{stderr}");
+    ensure!(stderr.contains("batches of deaths that went on without a thread inside the agent"), "{stderr}");
+    ensure!(report.number("holds")? == 1 && report.number("event 5")? > 10_000, "{}", report.0);
     Ok(())
 }
 
