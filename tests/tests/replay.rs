@@ -89,7 +89,11 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(text[key] == ops[key], "dialect replayer: {key}: {}, not {}", text[key], ops[key]);
         ensure!(oracle[key] == ops[key], "dialect oracle: {key}: {}, not {}", oracle[key], ops[key]);
     }
-    collect(lab, &run, totals)?;
+    if lab.tools.et_collect().exists() {
+        collect(lab, &run, totals)?;
+    } else {
+        lab.not_tested("replay under MMTk's collectors", "et-collect is not built: cargo xtask collectors runs it");
+    }
     // Every birth and death is a call; the caches see the same under any collector, but for what the collector does.
     let allocated = json(&et_replay(lab, &run, &["allocate", "app.ops", "--json"])?)?[0].take();
     let calls = totals["births"].as_u64().zip(totals["deaths"].as_u64()).map(|(births, deaths)| births + deaths);
@@ -107,6 +111,7 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         )?)
     };
     let (copying, counting) = (misses("copying")?, misses("mark-sweep")?);
+    cachegrind_agrees(lab, &run)?;
     // The same where malloc puts the objects, which has no collector.
     let args = ["cache", "app.ops", "--allocator", "system", "--tlb", "64", "--json"];
     let system = json(&et_replay(lab, &run, &args)?)?;
@@ -119,6 +124,33 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(of["sites"].as_array().is_some_and(|sites| sites.len() == 10), "{}", of["sites"]);
     }
     run.clean()
+}
+
+/// Cachegrind sees the replay itself as well, its table of objects and what malloc keeps: more misses, and not of another order.
+fn cachegrind_agrees(lab: &Lab, run: &Run) -> Result<()> {
+    if !command::exists("valgrind") {
+        lab.not_tested("replay::cachegrind_agrees", "there is no valgrind");
+        return Ok(());
+    }
+    const CACHES: [(&str, &str); 2] = [("--D1=32768,8,64", "D1  misses:"), ("--LL=1048576,16,64", "LLd misses:")];
+    let mut valgrind = Command::new("valgrind");
+    valgrind.args([
+        "--tool=cachegrind",
+        "--cache-sim=yes",
+        "--cachegrind-out-file=/dev/null",
+        CACHES[0].0,
+        CACHES[1].0,
+    ]);
+    valgrind.arg(lab.tools.et_replay()).args(["allocate", "app.ops", "--here"]).current_dir(&run.folder);
+    let said = String::from_utf8(command::quiet(&mut valgrind)?.stderr)?;
+    let ours = json(&et_replay(lab, run, &["cache", "app.ops", "--allocator", "system", "--json"])?)?;
+    for (level, (_, line)) in CACHES.iter().enumerate() {
+        let counted = said.split(line).nth(1).and_then(|rest| rest.split('(').next()).context("cachegrind's misses")?;
+        let theirs: u64 = counted.trim().replace(',', "").parse()?;
+        let ours = ours["levels"][level]["mutatorMisses"].as_u64().context("our misses")?;
+        ensure!((ours..10 * ours).contains(&theirs), "{line} {theirs} in cachegrind, {ours} here");
+    }
+    Ok(())
 }
 
 /// Real collectors, all of them: checked after each collection, and in the end as simulated ones.

@@ -1,6 +1,5 @@
 //! `cargo xtask build`: everything a user needs, laid out under `target/et`.
 
-use std::env;
 use std::fs::{self, File, TryLockError};
 use std::path::Path;
 use std::process::Command;
@@ -65,9 +64,9 @@ pub fn all(layout: &Layout) -> Result<Tools> {
 
 /// A command of cargo's for a crate that is a workspace of its own.
 pub fn cargo_apart(layout: &Layout, folder: &str, verb: &str) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = command::cargo(&layout.repo);
     cargo.args([verb, "--release", "--locked", "--manifest-path"]).arg(format!("{folder}/Cargo.toml"));
-    cargo.arg("--target-dir").arg(&layout.target).current_dir(&layout.repo);
+    cargo.arg("--target-dir").arg(&layout.target);
     cargo
 }
 
@@ -94,12 +93,11 @@ pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
 }
 
 fn cargo_build(layout: &Layout) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut build = Command::new(cargo);
+    let mut build = command::cargo(&layout.repo);
     build.args(["build", "--release", "--locked"]);
     build.args(["-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-replay", "-p", "et-runtime", "-p", "et-jvmpi"]);
     build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent", "-p", "et-jvmpi-cli"]);
-    command::run(build.current_dir(&layout.repo))
+    command::run(&mut build)
 }
 
 fn heap_proxy(layout: &Layout, compiler: &Jdk, tools: &Tools) -> Result<()> {

@@ -66,7 +66,11 @@ const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
         let mut tests = build::cargo_apart(layout, "collect", "test");
-        return command::run(tests.args(["--features", "faults"]));
+        command::run(tests.args(["--features", "faults"]))?;
+        // As `cargo xtask test` has it, which does not compile them.
+        build::all(layout)?;
+        let mut tests = command::cargo(&layout.repo);
+        return command::run(tests.args(["test", "-p", "et-tests", "--test", "replay", "--locked"]));
     }
     if !options.no_build {
         build::all(layout)?;

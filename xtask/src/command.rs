@@ -1,8 +1,10 @@
 //! Running other programs: one place that turns a failure into a sentence.
 
+use std::env;
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::io::ErrorKind;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 use anyhow::{Context, Result, bail};
@@ -24,6 +26,13 @@ fn quoted(word: &OsStr) -> String {
     } else {
         format!("'{}'", word.replace('\'', r"'\''"))
     }
+}
+
+/// The cargo that runs us, in a folder.
+pub fn cargo(folder: &Path) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.current_dir(folder);
+    cargo
 }
 
 /// Runs a command whose output the user should see.

@@ -1,8 +1,6 @@
 //! `cargo xtask docs`: the tables of options in `docs/`.
 
-use std::env;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
@@ -27,8 +25,7 @@ pub(crate) enum Build {
 /// here they would make every chore wait for them. It is built from what there is of them already: in the docs' case what tests
 /// use, in that of packages the release.
 pub(crate) fn reference(layout: &Layout, build: Build, what: &str, folder: &Path) -> Result<()> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut reference = Command::new(cargo);
+    let mut reference = command::cargo(&layout.repo);
     reference.args(["run", "--locked", "-p", "et-reference"]);
     if build == Build::Release {
         reference.arg("--release");

@@ -1,7 +1,6 @@
 //! `cargo xtask jvmpi`: the JVMPI host under stress, with all collectors: an agent that takes a lock in every event, requests dumps, runs the
 //! collector and samples with suspension, all at once. With `--cost`: what an agent costs that does nothing.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -50,8 +49,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.cost {
         return measure(layout, options);
     }
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&layout.repo).env("ET_JVMPI_RUNS", options.runs.to_string());
+    let mut cargo = command::cargo(&layout.repo);
+    cargo.env("ET_JVMPI_RUNS", options.runs.to_string());
     command::run(cargo.args(["test", "-p", "et-tests", "--test", "jvmpi", "--locked", "--", "all_at_once"]))
 }
 

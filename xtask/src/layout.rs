@@ -2,7 +2,6 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use anyhow::{Context, Result};
 
@@ -25,10 +24,7 @@ impl Layout {
             [env::var_os("CARGO_MANIFEST_DIR").map(PathBuf::from), env::current_dir().ok(), env::current_exe().ok()];
         let repo = started.iter().flatten().find_map(|path| repository_of(path));
         let repo = repo.context("no repository of Elephant Tracks here: call it as cargo xtask in its folder")?;
-        let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-        let metadata = command::read(
-            Command::new(cargo).args(["metadata", "--no-deps", "--format-version", "1"]).current_dir(&repo),
-        )?;
+        let metadata = command::read(command::cargo(&repo).args(["metadata", "--no-deps", "--format-version", "1"]))?;
         let metadata: serde_json::Value =
             serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
         let target = metadata["target_directory"].as_str().context("cargo metadata names no target directory")?.into();

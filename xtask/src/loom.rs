@@ -1,8 +1,5 @@
 //! `cargo xtask loom`: the hand-over of chunks from threads to the writer, in all orders in which threads may come.
 
-use std::env;
-use std::process::Command;
-
 use anyhow::Result;
 
 use crate::command;
@@ -10,8 +7,7 @@ use crate::layout::Layout;
 
 /// Runs the models of `runtime-native/src/loom_models.rs`.
 pub fn run(layout: &Layout) -> Result<()> {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&layout.repo);
+    let mut cargo = command::cargo(&layout.repo);
     // In a folder of its own: with another RUSTFLAGS all is built anew. Optimised, as there are many orders; whole-program
     // optimisation would take longer than they do.
     cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", layout.target.join("loom"));

@@ -1,6 +1,5 @@
 //! `cargo xtask replayer`: et-replay as one program that needs nothing of the system, for simulators of machines.
 
-use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -19,13 +18,13 @@ const PT_INTERP: u32 = 3;
 pub fn run(layout: &Layout) -> Result<PathBuf> {
     let version = command::read(Command::new("rustc").arg("-vV"))?;
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc -vV names no host")?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    let mut cargo = command::cargo(&layout.repo);
     // A target that is named keeps the options from what runs while it is compiled, which cannot be static.
     cargo.args(["build", "--release", "--locked", "-p", "et-replay", "--target", host, "--config"]);
     cargo.arg(format!("target.{host}.rustflags=['-C', 'target-feature=+crt-static', '-C', 'relocation-model=static']"));
     // These would take the place of the options above.
     cargo.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-    command::run(cargo.arg("--target-dir").arg(&layout.target).current_dir(&layout.repo))
+    command::run(cargo.arg("--target-dir").arg(&layout.target))
         .context("a static program needs the C library as an archive (libc.a; Debian has it in libc6-dev)")?;
     let (built, folder) = (layout.target.join(host).join("release/et-replay"), layout.target.join("et/static"));
     let program = folder.join("et-replay");
@@ -68,11 +67,11 @@ mod tests {
     /// This test has a loader, as all programs have that are not built as above.
     #[test]
     fn a_loader_is_found() {
-        let own = fs::read(env::current_exe().unwrap()).unwrap();
+        let own = fs::read(std::env::current_exe().unwrap()).unwrap();
         assert!(segments(&own).unwrap().contains(&PT_INTERP));
         assert_eq!(segments(b"#!/bin/sh\n"), None);
         assert_eq!(segments(&own[..70]), None);
-        let said = check(&env::current_exe().unwrap()).unwrap_err().to_string();
+        let said = check(&std::env::current_exe().unwrap()).unwrap_err().to_string();
         assert_eq!(said, "et-replay is not static: it names a loader");
     }
 }

@@ -2,7 +2,6 @@
 
 use std::env;
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Result;
 
@@ -38,8 +37,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_room(&env::temp_dir());
     setup::for_tests(layout)?;
     if !options.no_lints {
-        command::run(cargo(layout).args(["fmt", "--all", "--check"]))?;
-        command::run(cargo(layout).args([
+        command::run(command::cargo(&layout.repo).args(["fmt", "--all", "--check"]))?;
+        command::run(command::cargo(&layout.repo).args([
             "clippy",
             "--workspace",
             "--all-targets",
@@ -49,7 +48,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             "warnings",
         ]))?;
     }
-    build::all(layout)?;
+    // Without MMTk and allocators, which take minutes to compile: `cargo xtask collectors` tests those.
+    build::run(layout)?;
     say_jdks(layout)?;
     let skips = Skips::of(layout);
     skips.clear()?;
@@ -58,7 +58,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
             skips.note(test, &format!("there is no {program}"))?;
         }
     }
-    let mut tests = cargo(layout);
+    let mut tests = command::cargo(&layout.repo);
     if command::exists("cargo-nextest") {
         tests.args(["nextest", "run", "--no-fail-fast"]);
     } else {
@@ -93,10 +93,4 @@ fn say_jdks(layout: &Layout) -> Result<()> {
         }
     }
     Ok(())
-}
-
-fn cargo(layout: &Layout) -> Command {
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.current_dir(&layout.repo);
-    cargo
 }

@@ -138,6 +138,7 @@ impl Sink for ParquetWriter {
 #[cfg(test)]
 mod tests {
     use super::super::CSV_HEADER;
+    use super::super::CsvWriter;
     use super::*;
     use crate::testing::classes;
     use et_lives::table::TableReader;
@@ -175,5 +176,57 @@ mod tests {
         assert_eq!(last[2], [Some(32), Some(64), None]);
         assert_eq!(last[3], [Some(2), None, None]);
         assert_eq!(last[4], [Some(64), None, None]);
+    }
+
+    /// Each event as it may be, over more than one group of rows.
+    #[test]
+    fn each_cell_is_that_of_the_text() {
+        let tables = Tables { classes: classes(), ..Tables::default() };
+        let file = tempfile::tempfile().unwrap();
+        let mut table = Box::new(ParquetWriter::new(file.try_clone().unwrap(), &tables));
+        let mut text = CsvWriter::new(Vec::new(), &tables);
+        let count = GROUP as u64 + 1000;
+        for operation in 0..count {
+            let (arena, object) = (ArenaId((operation % 3) as u32), operation.wrapping_mul(0x9e37_79b9) % (1 << 40));
+            let event = match operation % 7 {
+                0 => Event::NewArena { arena, name: ["nursery", "old", "heap"][operation as usize % 3] },
+                1 => Event::DeleteArena { arena },
+                2 => Event::DeleteObject { arena, object },
+                3 => Event::MoveObject { arena, object, new_arena: ArenaId(9), new_object: operation },
+                _ => {
+                    let class = (operation % tables.classes.len() as u64) as u32;
+                    Event::NewObject { arena, object, class, size: object % 1000 + 8 }
+                }
+            };
+            table.push(operation, &event);
+            text.push(operation, &event);
+        }
+        table.finish().unwrap();
+        let reader = TableReader::open(file).unwrap();
+        let columns: Vec<Vec<String>> = CSV_HEADER
+            .split(',')
+            .map(|column| {
+                let cells = |group| -> Vec<String> {
+                    if column == "event" || column == "name" {
+                        return reader
+                            .texts(group, column)
+                            .unwrap()
+                            .into_iter()
+                            .map(Option::unwrap_or_default)
+                            .collect();
+                    }
+                    let numbers = reader.numbers(group, column).unwrap().into_iter();
+                    numbers.map(|number| number.map(|number| number.to_string()).unwrap_or_default()).collect()
+                };
+                (0..reader.groups()).flat_map(cells).collect()
+            })
+            .collect();
+        let text = String::from_utf8(text.into_inner().unwrap()).unwrap();
+        let mut rows = 0;
+        for (row, line) in text.lines().skip(1).enumerate() {
+            assert_eq!(columns.iter().map(|column| &*column[row]).collect::<Vec<_>>().join(","), line);
+            rows += 1;
+        }
+        assert_eq!((rows, columns[0].len() as u64), (count, count));
     }
 }

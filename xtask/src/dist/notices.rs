@@ -1,7 +1,6 @@
 //! Licences of the libraries that the tools and the runtime contain.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::env;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -36,10 +35,9 @@ const BEGINNINGS: [&str; 6] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "NO
 
 /// The files to pack: names and contents.
 pub(super) fn of(layout: &Layout) -> Result<Vec<(&'static str, String)>> {
-    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let mut metadata = Command::new(&cargo);
+    let mut metadata = command::cargo(&layout.repo);
     metadata.args(["metadata", "--format-version", "1", "--locked", "--filter-platform", &host()?]);
-    let metadata = command::read(metadata.current_dir(&layout.repo))?;
+    let metadata = command::read(&mut metadata)?;
     let metadata = serde_json::from_str(&metadata).context("cargo metadata did not print JSON")?;
     let libraries = assets::vendor(layout).join("LICENSES");
     let libraries = fs::read_to_string(&libraries).with_context(|| format!("cannot read {}", libraries.display()))?;
@@ -198,7 +196,7 @@ mod tests {
 
     #[test]
     fn no_package_is_dropped_and_no_text_is_there_twice() {
-        let folder = env::temp_dir().join(format!("et-notices-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("et-notices-{}", std::process::id()));
         for name in ["a", "b/c-library", "none"] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
