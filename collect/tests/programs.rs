@@ -8,7 +8,8 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_replay::collect::{CHECK_FAILED, CollectReport, Plan, TOO_SMALL};
-use et_replay::testing::random_program;
+use et_replay::ops::Op;
+use et_replay::testing::{bytes_of, death, random_program};
 
 /// Collections come after so many bytes.
 const BYTES: &str = "102400";
@@ -101,6 +102,23 @@ plans! {
     sticky_immix: StickyImmix,
     gen_immix: GenImmix,
     concurrent_immix: ConcurrentImmix,
+}
+
+/// Collectors have limits from which on they keep objects elsewhere, near powers of two.
+#[test]
+fn objects_of_any_size_have_a_place() {
+    let sizes = (5..=20).flat_map(|power| (-3..=3).map(move |words| ((1i64 << power) + 8 * words) as u64));
+    let births =
+        (1..).zip(sizes).map(|(handle, size)| Op::Birth { handle, class: 2, size, slots: 0, site: 0, initial: false });
+    let mut ops: Vec<Op> = births.collect();
+    ops.extend((1..ops.len() as u32).step_by(2).map(death));
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("sizes.ops");
+    File::create(&path).unwrap().write_all(&bytes_of(&ops)).unwrap();
+    for plan in Plan::ALL {
+        let report = report(&collect(&path, plan, &["--heap", "268435456", "--stress", "1048576", "--check"]));
+        assert_eq!(report.grown.objects, 0, "{plan:?}");
+    }
 }
 
 /// Without its remembered set a generational collector leaves old objects with references to where young ones were.

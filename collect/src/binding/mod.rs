@@ -30,6 +30,8 @@ impl VMBinding for Replay {
     /// Arrays are not copied piece by piece: each store is an operation.
     type VMMemorySlice = UnimplementedMemorySlice<CompressedSlot>;
 
+    /// Objects lie on words. With less MMTk takes a word more for whatever it places, for which `MarkSweep` has no cell if that is 64 KiB.
+    const MIN_ALIGNMENT: usize = 8;
     const USE_ALLOCATION_OFFSET: bool = false;
 }
 

@@ -119,7 +119,7 @@ impl Program {
                 (1, layout.array_bytes(slots), slots)
             }
             // Now and then one that collectors keep apart.
-            18 if self.draw.below(100) == 0 => (2, 16 + 8 * self.draw.below(4000) as u64, 0),
+            18 if self.draw.below(100) == 0 => (2, 16 + 8 * self.draw.below(12_000) as u64, 0),
             _ => (2, 16 + 8 * self.draw.below(30) as u64, 0),
         };
         debug_assert!(class < classes().len() as u32);
