@@ -92,7 +92,8 @@ impl<R: Rows> TableWriter<R> {
 
     #[cold]
     fn hand_over(&mut self) {
-        let values = std::mem::take(&mut self.rows).values();
+        let next = self.sheet.take_written().map_or_else(R::default, R::reuse);
+        let values = std::mem::replace(&mut self.rows, next).values();
         let job = Job { sheet: Arc::clone(&self.sheet), number: self.groups, values };
         self.groups += 1;
         // The threads are gone only if one of them has panicked, which is told at the end.

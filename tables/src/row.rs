@@ -33,6 +33,8 @@ pub trait Cell {
     fn put(self, kept: &mut Self::Kept);
     /// The column.
     fn values(kept: Self::Kept) -> Values;
+    /// The memory of a column that was written, for other rows.
+    fn reuse(values: Option<Values>) -> Self::Kept;
 }
 
 /// A column that may have nulls.
@@ -63,6 +65,12 @@ macro_rules! cell {
             fn values(kept: Self::Kept) -> Values {
                 Values::$kind(kept, None)
             }
+
+            fn reuse(values: Option<Values>) -> Self::Kept {
+                let Some(Values::$kind(mut kept, None)) = values else { return Vec::new() };
+                kept.clear();
+                kept
+            }
         }
 
         impl Cell for Option<$ty> {
@@ -80,6 +88,13 @@ macro_rules! cell {
 
             fn values(kept: Self::Kept) -> Values {
                 Values::$kind(kept.values, Some(kept.levels))
+            }
+
+            fn reuse(values: Option<Values>) -> Self::Kept {
+                let Some(Values::$kind(mut values, Some(mut levels))) = values else { return Maybe::default() };
+                values.clear();
+                levels.clear();
+                Maybe { values, levels }
             }
         }
     };
@@ -107,6 +122,8 @@ pub trait Rows: Default + Debug {
     }
     /// As columns.
     fn values(self) -> Vec<Values>;
+    /// None, in the memory of those that were written.
+    fn reuse(values: Vec<Values>) -> Self;
 }
 
 /// Declares a table: `TABLE`, a `Row` and `Rows` of it.
@@ -163,6 +180,11 @@ macro_rules! table {
 
             fn values(self) -> Vec<crate::row::Values> {
                 vec![$(<$ty as crate::row::Cell>::values(self.$column)),+]
+            }
+
+            fn reuse(values: Vec<crate::row::Values>) -> Self {
+                let mut values = values.into_iter();
+                Self { len: 0, $($column: <$ty as crate::row::Cell>::reuse(values.next()),)+ }
             }
         }
     };

@@ -32,6 +32,8 @@ pub enum Packing {
     Dictionary,
     /// Differences between neighbours.
     Delta,
+    /// As they are, for objects: there are too many for a dictionary, and the same ones come again in the same order, which compression finds.
+    Plain,
 }
 
 /// A column.

@@ -46,6 +46,7 @@ pub struct Sheet {
     properties: WriterPropertiesPtr,
     failed: AtomicBool,
     state: Mutex<State>,
+    written: Mutex<Vec<Vec<Values>>>,
 }
 
 #[derive(Default)]
@@ -80,7 +81,16 @@ impl Sheet {
         let columns = Arc::new(SchemaDescriptor::new(Arc::clone(&schema)));
         let properties = Arc::new(properties(table)?);
         let state = Mutex::default();
-        Ok(Self { table, folder, schema, columns, properties, failed: AtomicBool::new(false), state })
+        Ok(Self {
+            table,
+            folder,
+            schema,
+            columns,
+            properties,
+            failed: AtomicBool::new(false),
+            state,
+            written: Mutex::default(),
+        })
     }
 
     /// What it is of.
@@ -102,7 +112,8 @@ impl Sheet {
         if self.has_failed() {
             return;
         }
-        let encoded = self.encode(values);
+        let encoded = self.encode(&values);
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(values);
         let mut state = self.state();
         let done = encoded.and_then(|group| {
             state.waiting.insert(number, group);
@@ -121,7 +132,12 @@ impl Sheet {
         }
     }
 
-    fn encode(&self, values: Vec<Values>) -> io::Result<Vec<Encoded>> {
+    /// Values that are encoded, whose memory the next rows may have.
+    pub fn take_written(&self) -> Option<Vec<Values>> {
+        self.written.lock().unwrap_or_else(PoisonError::into_inner).pop()
+    }
+
+    fn encode(&self, values: &[Values]) -> io::Result<Vec<Encoded>> {
         let columns = self.columns.columns().iter().zip(values);
         columns.map(|(column, values)| self.encode_column(column, values).map_err(other)).collect()
     }
@@ -129,12 +145,12 @@ impl Sheet {
     fn encode_column(
         &self,
         column: &parquet::schema::types::ColumnDescPtr,
-        values: Values,
+        values: &Values,
     ) -> parquet::errors::Result<Encoded> {
         let mut sink = TrackedWrite::new(Vec::new());
         let pages = Box::new(SerializedPageWriter::new(&mut sink));
         let mut writer = get_column_writer(Arc::clone(column), Arc::clone(&self.properties), pages);
-        match (&mut writer, &values) {
+        match (&mut writer, values) {
             (ColumnWriter::Int64ColumnWriter(writer), Values::Long(values, levels)) => {
                 writer.write_batch(values, levels.as_deref(), None)?
             }
@@ -210,11 +226,14 @@ fn properties(table: &Table) -> io::Result<WriterProperties> {
         .set_compression(Compression::ZSTD(level))
         .set_statistics_enabled(EnabledStatistics::Chunk)
         .set_sorting_columns(sorting);
-    for column in table.columns.iter().filter(|column| column.packing == Packing::Delta) {
+    for column in table.columns {
+        let encoding = match column.packing {
+            Packing::Dictionary => continue,
+            Packing::Delta => Encoding::DELTA_BINARY_PACKED,
+            Packing::Plain => Encoding::PLAIN,
+        };
         let path = ColumnPath::from(column.name);
-        builder = builder
-            .set_column_dictionary_enabled(path.clone(), false)
-            .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        builder = builder.set_column_dictionary_enabled(path.clone(), false).set_column_encoding(path, encoding);
     }
     Ok(builder.build())
 }

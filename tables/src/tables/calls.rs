@@ -13,15 +13,15 @@ table! {
         /// The call that it was made in; null for the outermost of a thread.
         caller: Option<i64> as Delta,
         /// Its thread.
-        thread: i64 as Dictionary,
+        thread: i64 as Delta,
         /// The method.
         method: i64 as Dictionary,
         /// The receiver; null for a static method.
-        receiver: Option<i64> as Dictionary,
+        receiver: Option<i64> as Plain,
         /// Methods on the stack, this one included.
         context: i64 as Dictionary,
         /// Frames on the stack, this one included.
-        depth: i64 as Dictionary,
+        depth: i64 as Delta,
         /// The clock before the entry.
         entry_tick: i64 as Delta,
         /// Time of the entry.

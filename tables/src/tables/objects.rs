@@ -25,7 +25,7 @@ table! {
         /// Methods on the stack at its allocation.
         context: i64 as Dictionary,
         /// The thread that allocated it; null if not known.
-        thread: Option<i64> as Dictionary,
+        thread: Option<i64> as Delta,
         /// The clock at its birth.
         birth_tick: i64 as Delta,
         /// Bytes allocated so far, this object included.
@@ -41,7 +41,7 @@ table! {
         /// Time of its death.
         death_nanos: Option<i64> as Delta,
         /// The thread whose action made it unreachable.
-        death_thread: Option<i64> as Dictionary,
+        death_thread: Option<i64> as Delta,
         /// Methods on the stack of that thread then.
         death_context: Option<i64> as Dictionary,
         /// Number of the record that made it unreachable: objects with the same number died together. Null if no record did.

@@ -15,18 +15,18 @@ table! {
         /// Time.
         nanos: Option<i64> as Delta,
         /// The thread that stored; null if no thread did.
-        thread: Option<i64> as Dictionary,
+        thread: Option<i64> as Delta,
         /// Methods on its stack.
         context: i64 as Dictionary,
         /// The object or array that was stored into; null for a static field.
-        object: Option<i64> as Dictionary,
+        object: Option<i64> as Plain,
         /// The field; null for an array element.
         field: Option<i64> as Dictionary,
         /// The index of the array element; null for a field.
         element: Option<i64> as Dictionary,
         /// What the slot held before; null if it held null.
-        old_target: Option<i64> as Dictionary,
+        old_target: Option<i64> as Plain,
         /// What it holds now; null if null was stored.
-        new_target: Option<i64> as Dictionary,
+        new_target: Option<i64> as Plain,
     }
 }

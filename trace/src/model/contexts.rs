@@ -26,6 +26,26 @@ pub struct Context {
 /// Deep and wide recursions have more contexts than anybody looks at: 16 million take 600 MB.
 const MOST: usize = 1 << 24;
 
+/// A node as [`Contexts::near`] has it.
+#[derive(Clone, Copy, Debug)]
+struct Near {
+    caller: ContextId,
+    method: MethodId,
+    id: ContextId,
+}
+
+impl Near {
+    const NONE: Self = Self { caller: ContextId::EMPTY, method: MethodId(0), id: ContextId::EMPTY };
+}
+
+/// What a processor keeps close to itself: 192 KB.
+const NEAR_BITS: u32 = 14;
+
+fn place(caller: ContextId, method: MethodId) -> usize {
+    let mixed = (u64::from(caller.0) << 32 | u64::from(method.0)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    (mixed >> (64 - NEAR_BITS)) as usize
+}
+
 /// The tree. Nodes are numbered as they come up, callers before those they call; 0 is the empty stack.
 #[derive(Debug)]
 pub struct Contexts {
@@ -34,6 +54,8 @@ pub struct Contexts {
     /// this and of `children` before it is called: who only looks at it does not pay for what finds nodes.
     recent: Vec<ContextId>,
     children: FxHashMap<(ContextId, MethodId), ContextId>,
+    /// Some of them in less memory, each where its [`place`] is, until another has that.
+    near: Vec<Near>,
     most: usize,
     cut: u64,
 }
@@ -52,6 +74,7 @@ impl Contexts {
             all: vec![empty],
             recent: vec![ContextId::EMPTY],
             children: FxHashMap::default(),
+            near: Vec::new(),
             most: most.clamp(1, u32::MAX as usize),
             cut: 0,
         }
@@ -83,6 +106,25 @@ impl Contexts {
     }
 
     fn look_up(&mut self, caller: ContextId, method: MethodId) -> ContextId {
+        if self.near.is_empty() {
+            self.near.resize(1 << NEAR_BITS, Near::NONE);
+        }
+        let place = place(caller, method);
+        let near = self.near[place];
+        if near.caller == caller && near.method == method && near.id != ContextId::EMPTY {
+            self.recent[caller.0 as usize] = near.id;
+            return near.id;
+        }
+        let id = self.find(caller, method);
+        // Not a context that a call counts as made in, since there are too many: those are counted.
+        let found = self.all[id.0 as usize];
+        if found.caller == caller && found.method == method {
+            self.near[place] = Near { caller, method, id };
+        }
+        id
+    }
+
+    fn find(&mut self, caller: ContextId, method: MethodId) -> ContextId {
         if self.recent.len() < self.all.len() {
             self.index();
         }
