@@ -52,6 +52,15 @@ impl Lab {
         }
     }
 
+    /// Whether a program is tested that `cargo xtask test` does not build, or why not: one from an earlier build may not be of these sources.
+    pub fn has(&self, program: &str) -> Result<(), String> {
+        let Some((_, variable)) = APART.into_iter().find(|(name, _)| *name == program) else { return Ok(()) };
+        if env::var_os(variable).is_some() {
+            return Ok(());
+        }
+        Err(format!("{program} is not built for the tests: cargo xtask collectors does that"))
+    }
+
     /// The instrumented copy of a JDK.
     pub fn instrumented(&self, jdk: &Jdk) -> Result<InstrumentedJdk> {
         self.instrumented_with(jdk, &[])
@@ -62,6 +71,9 @@ impl Lab {
         InstrumentedJdk::of(&self.layout, &self.tools, jdk, options)
     }
 }
+
+/// Programs that `cargo xtask test` does not build, and the variable by which those who do ask for their tests.
+const APART: [(&str, &str); 1] = [("et-collect", "ET_COLLECT")];
 
 /// What is tested with witnesses is tested on these: each kind of them needs copies of its own.
 pub const WITNESSED: [u32; 2] = [17, 25];

@@ -89,10 +89,9 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(text[key] == ops[key], "dialect replayer: {key}: {}, not {}", text[key], ops[key]);
         ensure!(oracle[key] == ops[key], "dialect oracle: {key}: {}, not {}", oracle[key], ops[key]);
     }
-    if lab.tools.et_collect().exists() {
-        collect(lab, &run, totals)?;
-    } else {
-        lab.not_tested("replay under MMTk's collectors", "et-collect is not built: cargo xtask collectors runs it");
+    match lab.has("et-collect") {
+        Ok(()) => collect(lab, &run, totals)?,
+        Err(reason) => lab.not_tested("replay under MMTk's collectors", &reason),
     }
     // Every birth and death is a call; the caches see the same under any collector, but for what the collector does.
     let allocated = json(&et_replay(lab, &run, &["allocate", "app.ops", "--json"])?)?[0].take();

@@ -67,10 +67,13 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
         let mut tests = build::cargo_apart(layout, "collect", "test");
         command::run(tests.args(["--features", "faults"]))?;
-        // As `cargo xtask test` has it, which does not compile them.
+        // What `cargo xtask test`, which does not compile them, leaves out.
         build::all(layout)?;
-        let mut tests = command::cargo(&layout.repo);
-        return command::run(tests.args(["test", "-p", "et-tests", "--test", "replay", "--locked"]));
+        return [("replay", "alive"), ("errors", "replay")].into_iter().try_for_each(|(test, case)| {
+            let mut tests = command::cargo(&layout.repo);
+            tests.args(["test", "--workspace", "--locked", "--test", test, "--", case]);
+            command::run(tests.env("ET_COLLECT", "1"))
+        });
     }
     if !options.no_build {
         build::all(layout)?;

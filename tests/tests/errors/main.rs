@@ -54,6 +54,12 @@ fn try_out(lab: &Lab, jdk: &Jdk, table: &str, traced: bool) -> Result<()> {
     let place = Place::set_up(lab, jdk, table, traced)?;
     let mut wrong = String::new();
     for row in rows(&lab.layout, table)? {
+        if let Some(program) = &row.needs
+            && let Err(reason) = lab.has(program)
+        {
+            lab.not_tested(&format!("errors::{table}: {}", row.what), &reason);
+            continue;
+        }
         if let Err(error) = place.check(&row) {
             wrong += &format!("\n# {}\n{error:#}\n", row.what);
         }

@@ -8,6 +8,8 @@ use et_tests::pattern::{ANYTHING, matches};
 pub struct Row {
     /// In a few words.
     pub what: String,
+    /// A program that it takes and that is not always built.
+    pub needs: Option<String>,
     /// Shell commands that come before.
     pub given: Vec<String>,
     /// The shell command that fails.
@@ -35,11 +37,12 @@ pub fn parse(text: &str) -> Result<Vec<Row>> {
         for line in part.lines() {
             match line.split_once(' ').with_context(|| format!("{line:?} says nothing"))? {
                 ("#", text) => row.what = text.to_owned(),
+                ("needs:", text) => row.needs = Some(text.to_owned()),
                 ("given:", text) => row.given.push(text.to_owned()),
                 ("run:", text) => row.run = text.to_owned(),
                 ("code:", text) => code = Some(text.parse().with_context(|| format!("{text} is no exit code"))?),
                 ("says:", text) => row.says.push(text.to_owned()),
-                _ => bail!("{line:?}: a line begins with #, given:, run:, code: or says:"),
+                _ => bail!("{line:?}: a line begins with #, needs:, given:, run:, code: or says:"),
             }
         }
         row.code = code.with_context(|| format!("{:?} has no code", row.what))?;
