@@ -11,7 +11,7 @@ pub struct Thrown;
 /// Runs `body`, which calls the agent. A panic goes on; so does the end of a thread (`pthread_exit`, cancellation).
 ///
 /// # Errors
-/// An exception has come out of it. On processors other than `x86_64` the process ends instead.
+/// An exception has come out of it: one of C++ is ended as `catch (...)` ends it, any other deleted. On processors other than `x86_64` the process ends instead.
 pub fn caught<R, F: FnOnce() -> R>(body: F) -> Result<R, Thrown> {
     let mut call = Call { body: Some(body), result: None };
     // SAFETY: `run` gets the `Call` that it is made for, which lives until it returns or is unwound.
@@ -33,12 +33,22 @@ unsafe extern "C-unwind" fn run<R, F: FnOnce() -> R>(call: *mut c_void) {
 #[cfg(target_arch = "x86_64")]
 mod frame {
     use std::arch::naked_asm;
-    use std::ffi::{c_int, c_void};
+    use std::cell::Cell;
+    use std::ffi::{CStr, c_int, c_void};
+    use std::mem::{MaybeUninit, transmute};
+    use std::ptr;
 
     /// Of the unwinder's interface (Itanium C++ ABI: Exception Handling, level I).
     #[repr(C)]
     struct Exception {
         class: u64,
+        cleanup: *const c_void,
+    }
+
+    thread_local! {
+        /// The exception on its way to the landing pad: the unwinder's context may be of another version of its library, which lays out
+        /// registers in its own way.
+        static CAUGHT: Cell<*mut Exception> = const { Cell::new(ptr::null_mut()) };
     }
 
     const SEARCH_PHASE: c_int = 1;
@@ -49,12 +59,10 @@ mod frame {
     const CONTINUE: c_int = 8;
     /// Rust's own exceptions, in the byte order of one version of its library or the other.
     const PANIC: [u64; 2] = [u64::from_ne_bytes(*b"MOZ\0RUST"), u64::from_be_bytes(*b"MOZ\0RUST")];
-    /// The number of `rax` in DWARF, one of two registers in which a landing pad gets something.
-    const RAX: c_int = 0;
+    /// How the class of exceptions of GCC's and Clang's C++ begins; the last byte says whether one depends on another.
+    const CXX: u64 = u64::from_be_bytes(*b"GNUCC++\0");
 
     unsafe extern "C" {
-        #[link_name = "_Unwind_SetGR"]
-        fn set_register(context: *mut c_void, register: c_int, value: usize);
         #[link_name = "_Unwind_SetIP"]
         fn set_instruction(context: *mut c_void, address: usize);
         #[link_name = "_Unwind_GetLanguageSpecificData"]
@@ -86,7 +94,6 @@ mod frame {
             "ret",
             ".cfi_restore_state",
             ".Let_jvmpi_caught:",
-            "mov rdi, rax",
             "call {drop}",
             "jmp 2b",
             ".cfi_endproc",
@@ -112,17 +119,50 @@ mod frame {
         if actions & HANDLER_FRAME == 0 {
             return CONTINUE;
         }
+        CAUGHT.set(exception);
         // SAFETY: the unwinder's context, of the frame above.
-        unsafe {
-            set_register(context, RAX, exception as usize);
-            set_instruction(context, data_of(context));
-        }
+        unsafe { set_instruction(context, data_of(context)) };
         INSTALL_CONTEXT
     }
 
-    unsafe extern "C" fn drop_exception(exception: *mut Exception) {
+    unsafe extern "C" fn drop_exception() {
+        let exception = CAUGHT.replace(ptr::null_mut());
+        if exception.is_null() {
+            return;
+        }
         // SAFETY: the exception that was caught, once.
-        unsafe { delete(exception) }
+        unsafe {
+            if (*exception).class & !0xff != CXX || !end_cxx(exception) {
+                delete(exception);
+            }
+        }
+    }
+
+    /// Ends an exception of C++ as a `catch (...)` does: only that runs its destructor, takes it from those that are counted as uncaught, and
+    /// keeps one that others still point to. The library that threw it may be linked into the agent, so it is asked where that is.
+    unsafe fn end_cxx(exception: *mut Exception) -> bool {
+        // SAFETY: the exception lives, and its cleanup is a function of the library that has thrown it.
+        unsafe {
+            let mut of = MaybeUninit::<libc::Dl_info>::uninit();
+            if libc::dladdr((*exception).cleanup, of.as_mut_ptr()) == 0 {
+                return false;
+            }
+            let library = libc::dlopen(of.assume_init().dli_fname, libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            if library.is_null() {
+                return false;
+            }
+            let find = |name: &CStr| libc::dlsym(library, name.as_ptr());
+            let (begin, end) = (find(c"__cxa_begin_catch"), find(c"__cxa_end_catch"));
+            let is_there = !begin.is_null() && !end.is_null();
+            if is_there {
+                let begin: unsafe extern "C" fn(*mut Exception) -> *mut c_void = transmute(begin);
+                let end: unsafe extern "C" fn() = transmute(end);
+                begin(exception);
+                end();
+            }
+            libc::dlclose(library);
+            is_there
+        }
     }
 }
 
@@ -140,8 +180,8 @@ mod frame {
 #[cfg(all(test, target_arch = "x86_64"))]
 mod tests {
     use super::*;
+    use std::cell::Cell;
     use std::panic::{AssertUnwindSafe, catch_unwind};
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     /// An exception of another language, as its runtime makes one.
     #[repr(C, align(16))]
@@ -156,10 +196,13 @@ mod tests {
         fn raise(exception: *mut Foreign) -> i32;
     }
 
-    static CLEANED: AtomicU32 = AtomicU32::new(0);
+    thread_local! {
+        /// Tests run beside each other.
+        static CLEANED: Cell<u32> = const { Cell::new(0) };
+    }
 
     extern "C" fn cleanup(_reason: i32, exception: *mut Foreign) {
-        CLEANED.fetch_add(1, Ordering::Relaxed);
+        CLEANED.set(CLEANED.get() + 1);
         // SAFETY: the box of `throw`.
         drop(unsafe { Box::from_raw(exception) });
     }
@@ -175,9 +218,9 @@ mod tests {
     fn what_is_thrown_is_caught_and_dropped() {
         let mut passed = 0;
         for at in 0..1000 {
-            let before = (at, CLEANED.load(Ordering::Relaxed));
+            let before = (at, CLEANED.get());
             assert_eq!(caught(throw), Err(Thrown));
-            assert_eq!(before, (at, CLEANED.load(Ordering::Relaxed) - 1));
+            assert_eq!(before, (at, CLEANED.get() - 1));
             assert_eq!(caught(|| passed += 1), Ok(()));
         }
         assert_eq!(passed, 1000);

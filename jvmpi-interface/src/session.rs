@@ -55,12 +55,13 @@ impl Session {
         unsafe { (&raw const (*interface).notify_event).read_volatile() }
     }
 
-    /// Tells an event of that thread, whether it is enabled or not; what the agent has made of it, if it takes events.
+    /// Tells an event of that thread, whether it is enabled or not; what the agent has made of it, if it takes events and has come to
+    /// its end with this one.
     pub fn notify(&self, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
         let notify = self.taker()?;
         let mut event = Event { event_type: kind, env_id: env, u: details };
         // SAFETY: the agent's function, with an event that lives until it returns.
-        self.call_agent(|| unsafe { notify(&mut event) });
+        self.call_agent(|| unsafe { notify(&mut event) })?;
         Some(event.u)
     }
 

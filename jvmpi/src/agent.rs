@@ -61,18 +61,18 @@ impl Events {
     fn is_live_in(&self, env: Env) -> bool {
         let is_live = self.is_live();
         if is_live && self.host.counts_callers_references.load(Ordering::Relaxed) {
-            // No more than it gives without being asked changes nothing.
+            // It ignores who asks for no more than the 32 that a frame has anyway.
             env.ensure_local_capacity(1024);
         }
         is_live
     }
 
     /// What the agent makes of a class file, if it wants to see it.
-    fn told_of_file(&self, env: Env, file: ClassFile<'_>) -> Option<Vec<u8>> {
+    fn told_of_file(&self, env: Env, file: ClassFile<'_>, is_live: bool) -> Option<Vec<u8>> {
         if !self.host.session.is_enabled(event::CLASS_LOAD_HOOK) {
             return None;
         }
-        if self.is_live() {
+        if is_live {
             starts::announce(self.host, env);
         }
         let (class_data, class_data_len) = (file.bytes.as_ptr().cast_mut(), jint::try_from(file.bytes.len()).ok()?);
@@ -125,8 +125,9 @@ impl Listener for Events {
         if self.host.session.phase() == Phase::Ended {
             return None;
         }
-        let told = if file.class.is_none() { self.told_of_file(env, file) } else { None };
-        if !self.is_live() {
+        let is_live = self.is_live_in(env);
+        let told = if file.class.is_none() { self.told_of_file(env, file, is_live) } else { None };
+        if !is_live {
             return told;
         }
         // Hooks go into what the agent has made of it.

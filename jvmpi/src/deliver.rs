@@ -32,7 +32,7 @@ pub fn tell(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     if record.is_inside() {
         return false;
     }
-    through_the_gate(host, record, env, kind, details);
+    through_the_gate(host, record, (env, env), kind, details);
     true
 }
 
@@ -41,7 +41,7 @@ pub fn tell_for(env: *mut JNIEnv, other: *mut JNIEnv, kind: jint, details: Detai
     let Some(host) = host::get().filter(|host| host.wants(kind)) else { return };
     let record = records::current(env);
     if !record.is_inside() {
-        through_the_gate(host, record, other, kind, details);
+        through_the_gate(host, record, (env, other), kind, details);
     }
 }
 
@@ -52,7 +52,7 @@ pub fn tell_definition(env: *mut JNIEnv, kind: jint, details: Details) -> bool {
     if record.is_inside() {
         send(host, record, env, kind, details);
     } else {
-        through_the_gate(host, record, env, kind, details);
+        through_the_gate(host, record, (env, env), kind, details);
     }
     true
 }
@@ -71,11 +71,38 @@ pub fn tell_in_batch(env: *mut JNIEnv, kind: jint, details: Details) {
     }
 }
 
-fn through_the_gate(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) {
+/// What the agent makes of an event in the name of `env`. JNI, which may wait for a collection to end, is not called between entering and
+/// leaving: a collection may be what a batch waits with.
+fn through_the_gate(
+    host: &Host,
+    record: &Record,
+    (own, env): (*mut JNIEnv, *mut JNIEnv),
+    kind: jint,
+    details: Details,
+) -> Option<Details> {
+    let quiet = without_exception(host, own);
     let counted = enter(record);
-    send(host, record, env, kind, details);
+    let answer = send(host, record, env, kind, details);
     if counted {
         leave();
+    }
+    drop_thrown(host, quiet);
+    answer
+}
+
+/// The current thread, if it throws nothing as yet. Before the VM is up it must not be asked.
+fn without_exception(host: &Host, own: *mut JNIEnv) -> Option<Env> {
+    if host.session.phase() == Phase::Loading {
+        return None;
+    }
+    // SAFETY: the current thread's, or null; it lives as long as that.
+    unsafe { Env::new(own) }.filter(|env| !env.has_exception())
+}
+
+/// What the agent has thrown with JNI since: the program has not asked for it.
+fn drop_thrown(host: &Host, quiet: Option<Env>) {
+    if quiet.is_some_and(Env::clear_exception) {
+        host.left_out.java_exceptions.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -118,8 +145,9 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
             CHANGED.notify_all();
         }
     }
+    let quiet = without_exception(host, env);
     CLOSED.store(true, Ordering::SeqCst);
-    let _open = Open;
+    let open = Open;
     // Whoever asks for a batch from inside an event is there himself.
     let own = usize::from(records::current(env).is_inside());
     let start = Instant::now();
@@ -136,21 +164,15 @@ pub fn with_gate_closed(host: &Host, env: *mut JNIEnv, batch: impl FnOnce()) {
     }
     drop(guard);
     batch();
+    drop(open);
+    drop_thrown(host, quiet);
 }
 
-/// What the agent makes of an event. What it throws with JNI is dropped: the program has not asked for it.
+/// What the agent makes of an event, without asking the gate.
 fn send(host: &Host, record: &Record, env: *mut JNIEnv, kind: jint, details: Details) -> Option<Details> {
-    // Of the current thread; an event may be in the name of another. Before the VM is up it must not be used.
-    let is_up = host.session.phase() != Phase::Loading;
-    // SAFETY: the current thread's, or null; it lives as long as that.
-    let current = unsafe { Env::new(record.env.load(Ordering::Relaxed) as *mut JNIEnv) }.filter(|_| is_up);
-    let was_pending = current.is_some_and(Env::has_exception);
     record.depth.fetch_add(1, Ordering::Relaxed);
     let answer = host.session.notify(env, kind, details);
     record.depth.fetch_sub(1, Ordering::Relaxed);
-    if !was_pending && current.is_some_and(Env::clear_exception) {
-        host.left_out.java_exceptions.fetch_add(1, Ordering::Relaxed);
-    }
     answer
 }
 
@@ -160,10 +182,5 @@ pub fn ask(host: &Host, env: *mut JNIEnv, kind: jint, details: Details) -> Optio
     if record.is_inside() {
         return None;
     }
-    let counted = enter(record);
-    let answer = send(host, record, env, kind, details);
-    if counted {
-        leave();
-    }
-    answer
+    through_the_gate(host, record, (env, env), kind, details)
 }

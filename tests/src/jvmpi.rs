@@ -15,15 +15,21 @@ use crate::lab::Lab;
 
 /// An agent of the tests or the example, compiled once.
 pub fn agent(lab: &Lab, source: &str) -> Result<PathBuf> {
+    agent_with(lab, source, &[])
+}
+
+/// As [`agent`], with options of the linker.
+pub fn agent_with(lab: &Lab, source: &str, options: &[&str]) -> Result<PathBuf> {
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock();
     let source = lab.layout.repo.join(source);
     let name = source.file_stem().context("no name")?.to_string_lossy().into_owned();
     let folder = lab.layout.target.join("e2e/jvmpi");
     fs::create_dir_all(&folder)?;
-    let library = folder.join(format!("lib{name}-{}.so", std::process::id()));
+    let library = folder.join(format!("lib{name}{}-{}.so", options.concat(), std::process::id()));
     if !library.exists() {
-        xtask::jvmpi::compile(&lab.layout, &lab.compiler, &["-shared", "-fPIC", "-O1"], &source, &library)?;
+        let options = [&["-shared", "-fPIC", "-O1"], options].concat();
+        xtask::jvmpi::compile(&lab.layout, &lab.compiler, &options, &source, &library)?;
     }
     Ok(library)
 }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
 use et_tests::compiled;
-use et_tests::jvmpi::{Report, Tier, agent, conform, host, java};
+use et_tests::jvmpi::{Report, Tier, agent, agent_with, conform, host, java};
 use et_tests::lab::{self, Lab};
 use xtask::command;
 use xtask::instrumented::run_cache;
@@ -51,6 +51,13 @@ fn main() -> ExitCode {
         let case = move |lab: &Lab, jdk: &Jdk| exceptions_of_the_agent(lab, jdk, tier);
         trials.extend(lab::on_each_jdk(&format!("exceptions_of_the_agent{}", tier.suffix()), case));
     }
+    let obstacle = |_: &Lab, _: &Jdk| {
+        if !cfg!(target_arch = "x86_64") {
+            return Some("exceptions of agents are caught on x86_64 only".to_owned());
+        }
+        (!command::exists("c++")).then(|| "there is no c++".to_owned())
+    };
+    trials.extend(lab::on_each_jdk_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
     trials.extend(lab::on_each_jdk("class_files", class_files));
     trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
     trials.extend(lab::on_each_jdk("a_thread_that_stays_in_the_agent", stays));
@@ -230,7 +237,10 @@ fn exceptions_of_the_agent(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
     let (told, raised, dropped) =
         (count(&stderr, "threw and did not catch")?, report.number("raised")?, report.number("dropped")?);
     // A thread may be throwing when the program ends.
-    ensure!(told > 5_000 && raised - told <= 10 && raised - dropped <= 2, "{told} of {raised}, {dropped} dropped");
+    ensure!(
+        told > 5_000 && raised.abs_diff(told) <= 10 && raised.abs_diff(dropped) <= 2,
+        "{told} of {raised}, {dropped} dropped"
+    );
     let (report, stdout, stderr) = rough(lab, jdk, tier, "throws", "alloc,java")?;
     ensure!(stdout == PRINTED, "{stdout}{stderr}");
     let (told, thrown) = (count(&stderr, "exceptions of Java")?, report.number("thrown")?);
@@ -243,6 +253,25 @@ fn exceptions_of_the_agent(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
             !output.status.success() && said.contains("JVM_OnLoad of ") && said.contains(" threw an exception"),
             "{said}"
         );
+    }
+    Ok(())
+}
+
+/// They are ended as `catch (...)` does it, whichever library of C++ the agent has.
+fn exceptions_of_cxx(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    for options in [&[][..], &["-static-libgcc", "-static-libstdc++"]] {
+        let library = agent_with(lab, "tests/jvmpi/throws.cc", options)?;
+        let file = lab.folder(jdk, "jvmpi_cxx")?.join("throws.txt");
+        let option = format!("{}={}:{}", host()?, library.display(), file.display());
+        let output = java(lab, jdk, Tier::Jvmti, &[option, "-Xcheck:jni".to_owned()], "Rough", 11)?;
+        let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        ensure!(output.status.success() && stdout == PRINTED, "{options:?}: {}\n{stdout}{stderr}", output.status);
+        ensure!(stderr.contains("threw and did not catch"), "{options:?}: {stderr}");
+        let report = Report::read(&file)?;
+        let (made, gone) = (report.number("made")?, report.number("gone")?);
+        // One is kept, and a thread may be throwing when the program ends.
+        ensure!(made > 1_000 && gone < made && made - gone <= 3, "{options:?}: {gone} of {made}");
+        ensure!(report.number("uncaught")? == 0 && report.number("kept")? == 100, "{options:?}: {}", report.0);
     }
     Ok(())
 }

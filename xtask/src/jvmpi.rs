@@ -144,7 +144,8 @@ fn agent(layout: &Layout, compiler: &Jdk, folder: &Path) -> Result<PathBuf> {
 /// Runs the C compiler, with the header of the interface and those of a JDK.
 pub fn compile(layout: &Layout, jdk: &Jdk, arguments: &[&str], source: &Path, to: &Path) -> Result<()> {
     let include = jdk.home.join("include");
-    let mut cc = Command::new("cc");
+    let is_cxx = source.extension().is_some_and(|extension| extension == "cc");
+    let mut cc = Command::new(if is_cxx { "c++" } else { "cc" });
     cc.args(["-Wall", "-Wextra", "-Werror"]).args(arguments);
     for folder in [layout.repo.join("examples/jvmpi"), include.join("linux"), include] {
         cc.arg("-I").arg(folder);
