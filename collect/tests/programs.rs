@@ -107,7 +107,7 @@ plans! {
 /// Collectors have limits from which on they keep objects elsewhere, near powers of two.
 #[test]
 fn objects_of_any_size_have_a_place() {
-    let sizes = (5..=20).flat_map(|power| (-3..=3).map(move |words| ((1i64 << power) + 8 * words) as u64));
+    let sizes = (6..=20).flat_map(|power| (-3..=3).map(move |words| ((1i64 << power) + 8 * words) as u64));
     let births =
         (1..).zip(sizes).map(|(handle, size)| Op::Birth { handle, class: 2, size, slots: 0, site: 0, initial: false });
     let mut ops: Vec<Op> = births.collect();

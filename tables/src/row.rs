@@ -17,6 +17,19 @@ pub enum Values {
     Text(Vec<ByteArray>, Option<Vec<i16>>),
 }
 
+impl Values {
+    /// Leaves the memory, not what stands in it.
+    pub fn clear(&mut self) {
+        let levels = match self {
+            Self::Long(values, levels) => (values.clear(), levels).1,
+            Self::Double(values, levels) => (values.clear(), levels).1,
+            Self::Flag(values, levels) => (values.clear(), levels).1,
+            Self::Text(values, levels) => (values.clear(), levels).1,
+        };
+        levels.iter_mut().for_each(Vec::clear);
+    }
+}
+
 /// A word that is known beforehand, so that each row costs no copy of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Word(pub &'static str);
@@ -33,7 +46,7 @@ pub trait Cell {
     fn put(self, kept: &mut Self::Kept);
     /// The column.
     fn values(kept: Self::Kept) -> Values;
-    /// The memory of a column that was written, for other rows.
+    /// The memory of a column that was written and cleared, for other rows.
     fn reuse(values: Option<Values>) -> Self::Kept;
 }
 
@@ -67,8 +80,7 @@ macro_rules! cell {
             }
 
             fn reuse(values: Option<Values>) -> Self::Kept {
-                let Some(Values::$kind(mut kept, None)) = values else { return Vec::new() };
-                kept.clear();
+                let Some(Values::$kind(kept, None)) = values else { return Vec::new() };
                 kept
             }
         }
@@ -91,9 +103,7 @@ macro_rules! cell {
             }
 
             fn reuse(values: Option<Values>) -> Self::Kept {
-                let Some(Values::$kind(mut values, Some(mut levels))) = values else { return Maybe::default() };
-                values.clear();
-                levels.clear();
+                let Some(Values::$kind(values, Some(levels))) = values else { return Maybe::default() };
                 Maybe { values, levels }
             }
         }

@@ -24,6 +24,9 @@ use crate::schema::{Packing, Table};
 /// Groups of rows in a file. What a file says of its groups at its end stays small this way, and is all that is kept of them.
 const GROUPS: usize = 128;
 
+/// Groups whose memory waits for other rows: more than are filled at a time would wait in vain.
+const KEPT: usize = 2;
+
 /// A column of a group as it will stand in the file.
 type Encoded = (Bytes, ColumnCloseResult);
 
@@ -108,12 +111,17 @@ impl Sheet {
     }
 
     /// Adds the group with that number, now or when those before it are there.
-    pub fn add(&self, number: u64, values: Vec<Values>) {
+    pub fn add(&self, number: u64, mut values: Vec<Values>) {
         if self.has_failed() {
             return;
         }
         let encoded = self.encode(&values);
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).push(values);
+        values.iter_mut().for_each(Values::clear);
+        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        if written.len() < KEPT {
+            written.push(values);
+        }
+        drop(written);
         let mut state = self.state();
         let done = encoded.and_then(|group| {
             state.waiting.insert(number, group);

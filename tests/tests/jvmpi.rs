@@ -47,16 +47,15 @@ fn main() -> ExitCode {
     trials.push(lab::on_jdk_unless(17, "instructions", |_, _| None, instructions));
     trials.push(lab::on_jdk_unless(17, "what_cannot_be_loaded", |_, _| None, cannot_load));
     trials.extend(lab::on_each_jdk("agents_end_the_program", profiler_exit));
+    let not_caught =
+        || (!cfg!(target_arch = "x86_64")).then(|| "exceptions of agents are caught on x86_64 only".to_owned());
     for tier in Tier::ALL {
         let case = move |lab: &Lab, jdk: &Jdk| exceptions_of_the_agent(lab, jdk, tier);
-        trials.extend(lab::on_each_jdk(&format!("exceptions_of_the_agent{}", tier.suffix()), case));
+        let name = format!("exceptions_of_the_agent{}", tier.suffix());
+        trials.extend(lab::on_each_jdk_unless(&name, move |_, _| not_caught(), case));
     }
-    let obstacle = |_: &Lab, _: &Jdk| {
-        if !cfg!(target_arch = "x86_64") {
-            return Some("exceptions of agents are caught on x86_64 only".to_owned());
-        }
-        (!command::exists("c++")).then(|| "there is no c++".to_owned())
-    };
+    let obstacle =
+        move |_: &Lab, _: &Jdk| not_caught().or((!command::exists("c++")).then(|| "there is no c++".to_owned()));
     trials.extend(lab::on_each_jdk_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
     trials.extend(lab::on_each_jdk("class_files", class_files));
     trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
@@ -293,6 +292,10 @@ fn class_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(stdout == "Rough-after! 10000\n" && stderr.is_empty(), "{stdout}{stderr}");
     let (early, files) = (report.number("early")?, report.number("files")?);
     ensure!(report.number("object")? == 1 && early > 300 && files > early, "{early} of {files} files");
+    if cfg!(target_arch = "x86_64") {
+        let (_, stdout, stderr) = rough(lab, jdk, Tier::Jvmti, "files_half", "files,raise")?;
+        ensure!(stdout == PRINTED && stderr.contains("threw and did not catch"), "{stdout}{stderr}");
+    }
     Ok(())
 }
 
