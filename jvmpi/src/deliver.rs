@@ -91,7 +91,7 @@ fn through_the_gate(
 }
 
 /// The current thread, if it throws nothing as yet. Before the VM is up it must not be asked.
-fn without_exception(host: &Host, own: *mut JNIEnv) -> Option<Env> {
+fn without_exception(host: &Host, own: *mut JNIEnv) -> Option<Env<'_>> {
     if host.session.phase() == Phase::Loading {
         return None;
     }
