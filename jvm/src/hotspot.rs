@@ -69,13 +69,13 @@ const TRIED: [&str; 4] = ["11", "17", "21", "25"];
 
 /// An entry of `gHotSpotVMStructs` (vmStructs.hpp; the same from 8 on).
 #[repr(C)]
-struct VmStruct {
-    type_name: *const c_char,
-    field_name: *const c_char,
-    type_string: *const c_char,
-    is_static: i32,
-    offset: u64,
-    address: *const c_void,
+pub(crate) struct VmStruct {
+    pub(crate) type_name: *const c_char,
+    pub(crate) field_name: *const c_char,
+    pub(crate) type_string: *const c_char,
+    pub(crate) is_static: i32,
+    pub(crate) offset: u64,
+    pub(crate) address: *const c_void,
 }
 
 impl HotSpot {
@@ -173,7 +173,7 @@ impl HotSpot {
 }
 
 /// The table for debuggers, an array that ends with an entry without names. It describes itself; anything but the known shape is left alone.
-fn table(library: &Library) -> Option<*const VmStruct> {
+pub(crate) fn table(library: &Library) -> Option<*const VmStruct> {
     let number = |name: &CStr| -> Option<u64> {
         // SAFETY: these exported variables are u64.
         library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
@@ -198,7 +198,7 @@ fn table(library: &Library) -> Option<*const VmStruct> {
 ///
 /// # Safety
 /// Null, or a C string that stays.
-unsafe fn text<'a>(at: *const c_char) -> &'a [u8] {
+pub(crate) unsafe fn text<'a>(at: *const c_char) -> &'a [u8] {
     // SAFETY: the caller's promise.
     if at.is_null() { &[] } else { unsafe { CStr::from_ptr(at) }.to_bytes() }
 }
@@ -301,12 +301,12 @@ pub fn exported_name(address: usize) -> Option<&'static CStr> {
 }
 
 /// A loaded library; it stays loaded.
-struct Library(*mut c_void);
+pub(crate) struct Library(*mut c_void);
 
 impl Library {
     /// libjvm, found by the address of a JNI function: a program may hold several, and the launcher need not have
     /// made its symbols global.
-    fn of(env: Env) -> Option<Self> {
+    pub(crate) fn of(env: Env) -> Option<Self> {
         // SAFETY: plain calls of the dynamic linker with a place for the answer.
         unsafe {
             let function = (**env.raw()).v1_6.GetVersion as *const c_void;
@@ -324,7 +324,7 @@ impl Library {
         }
     }
 
-    fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
+    pub(crate) fn symbol(&self, name: &CStr) -> Option<*mut c_void> {
         // SAFETY: a handle of the dynamic linker and a C string.
         let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if at.is_null() { None } else { Some(at) }

@@ -8,7 +8,7 @@
 //!   [`JvmtiError`](jvmti::JvmtiError) with the function's name and JVMTI's code.
 //! * [`listener`]: events. Each environment has a [`Listener`](listener::Listener) of its own.
 //! * [`threads`]: threads of the agent's own, and stopping others.
-//! * [`hotspot`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and tells debuggers, and where it keeps things. None of it is
+//! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and tells debuggers, and where it keeps things. None of it is
 //!   believed before it was compared with what JNI, JVMTI or `Unsafe` say of the same things; each module names its source in
 //!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
 //! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
@@ -18,6 +18,7 @@
 
 pub mod env;
 pub mod field_ids;
+pub mod flags;
 mod handles;
 pub mod hotspot;
 pub mod jvmti;

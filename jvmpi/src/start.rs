@@ -3,6 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use et_jvm::env::Env;
+use et_jvm::flags;
 use et_jvm::hotspot::HotSpot;
 
 use crate::abi::{Details, NewArena, event};
@@ -70,6 +71,7 @@ pub fn begin(host: &'static Host, env: Env) {
     classes::find_all(host, env, true);
     starts::tell_all(host, env);
     if host.session.is_enabled(event::OBJECT_ALLOC) {
+        say_what_is_left_out(env, &release);
         // Threads have buffers from before, in which they make objects that nobody is told of.
         let _ = host.jvmti.collect_garbage();
         objects::tell_all(host, env);
@@ -81,6 +83,17 @@ pub fn begin(host: &'static Host, env: Env) {
         host::say(&format!("deaths are told of at the end only: {error}"));
     }
     deliver::tell(env.raw(), event::JVM_INIT_DONE, NOTHING);
+}
+
+/// HotSpot 11 resizes the thread-local buffers of G1 without regard to samples, and makes some objects that nobody is told of or can count:
+/// of 2004 objects of a test 1749 were told of with G1, and all with the other collectors, without such buffers, and on later releases.
+fn say_what_is_left_out(env: Env, release: &str) {
+    let is_on = |flag| flags::is_on(env, flag) != Some(false);
+    if release == "11" && is_on(c"UseG1GC") && is_on(c"UseTLAB") {
+        host::say(
+            "Java 11 with G1 does not tell of all allocations: add -XX:-UseTLAB or -XX:+UseParallelGC to be told of all",
+        );
+    }
 }
 
 /// The VM goes down.

@@ -8,7 +8,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Context, Result, ensure};
 use et_jvmpi::abi;
 use et_tests::compiled;
-use et_tests::jvmpi::{Report, Tier, agent, agent_with, conform, host, java};
+use et_tests::jvmpi::{NOT_ALL, Report, Tier, agent, agent_with, conform, host, java, unexpected};
 use et_tests::lab::{self, Lab};
 use xtask::command;
 use xtask::instrumented::run_cache;
@@ -57,6 +57,7 @@ fn main() -> ExitCode {
     let obstacle =
         move |_: &Lab, _: &Jdk| not_caught().or((!command::exists("c++")).then(|| "there is no c++".to_owned()));
     trials.extend(lab::on_each_jdk_unless("exceptions_of_cxx", obstacle, exceptions_of_cxx));
+    trials.extend(lab::on_each_jdk("not_all_allocations", not_all_allocations));
     trials.extend(lab::on_each_jdk("class_files", class_files));
     trials.extend(lab::on_each_jdk("what_is_returned_may_die", returns));
     trials.extend(lab::on_each_jdk("a_thread_that_stays_in_the_agent", stays));
@@ -97,6 +98,29 @@ fn counts(lab: &Lab, jdk: &Jdk, tier: Tier) -> Result<()> {
     Ok(())
 }
 
+/// It is said at the start, where it is so and nowhere else.
+fn not_all_allocations(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let library = agent(lab, "tests/jvmpi/empty.c")?;
+    let says = |events: &str, java_options: &[&str]| -> Result<bool> {
+        let mut all = vec![format!("{}={}:{events}", host()?, library.display())];
+        all.extend(java_options.iter().map(|option| (*option).to_owned()));
+        let output = java(lab, jdk, Tier::Jvmti, &all, "Sites", 11)?;
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success() && unexpected(jdk, &stderr).is_empty(), "{}: {stderr}", output.status);
+        Ok(stderr.contains(NOT_ALL))
+    };
+    ensure!(says("alloc", &["-XX:+UseG1GC"])? == (jdk.feature == 11), "G1");
+    for (events, options) in [
+        ("alloc", vec!["-XX:+UseG1GC", "-XX:-UseTLAB"]),
+        ("alloc", vec!["-XX:+UseParallelGC"]),
+        ("alloc", vec!["-XX:+UseSerialGC"]),
+        ("methods", vec!["-XX:+UseG1GC"]),
+    ] {
+        ensure!(!says(events, &options)?, "{events} {options:?}");
+    }
+    Ok(())
+}
+
 /// As users do it: the copy of the JDK has no other hooks, and the program gets its own as it is loaded.
 fn run_with_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let file = lab.folder(jdk, "jvmpi_run_with_hooks")?.join("conform.txt");
@@ -110,7 +134,8 @@ fn run_with_hooks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.args(["run", "--quiet", "--jvmpi", &agent, "--hooks", "--cache-dir"]).arg(run_cache(&lab.layout, &lab.tools)?);
     run.arg("--").arg(jdk.java()).arg("-cp").arg(classes).arg("Counted");
     let said = command::quiet(&mut run)?;
-    ensure!(said.stderr.is_empty(), "{}", String::from_utf8_lossy(&said.stderr));
+    let stderr = String::from_utf8_lossy(&said.stderr);
+    ensure!(unexpected(jdk, &stderr).is_empty(), "{stderr}");
     let report = Report::read(&file)?;
     for (method, count) in [("Counted.work()V", 4), ("Counted.recurse(I)I", 8000), ("Counted$Node.twice()J", 2000)] {
         let told = report.line(&format!("method {method}"))?;
