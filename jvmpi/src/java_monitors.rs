@@ -9,7 +9,7 @@ use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{Details, Monitor, MonitorWait, event};
 use crate::deliver;
-use crate::host::Host;
+use crate::host::{Host, lock};
 use crate::ids;
 use crate::objects;
 use crate::records;
@@ -30,9 +30,9 @@ pub fn contended_enter(host: &Host, env: Env, object: Object) {
     if host.wants(event::MONITOR_CONTENDED_EXIT) {
         let owner = env.frame(8, |env| {
             let owner = host.jvmti.monitor_usage(env, object).ok()?.owner?;
-            Some(starts::env_of(env, owner) as usize)
+            Some(records::of_env(starts::env_of(env, owner))?.name())
         });
-        record.owner.store(owner.unwrap_or(0), Ordering::Relaxed);
+        *lock(&record.owner) = owner;
     }
     tell(env.raw(), event::MONITOR_CONTENDED_ENTER, object_id);
 }
@@ -44,12 +44,12 @@ pub fn contended_entered(host: &Host, env: Env, object: Object) {
         return;
     }
     let object_id = objects::define(host, env, object);
-    let owner = record.owner.swap(0, Ordering::Relaxed);
-    let is_there = records::of_env(owner as *mut JNIEnv).is_some();
-    if owner != 0 && is_there {
+    let owner = lock(&record.owner).take();
+    let tells_starts = host.session.is_enabled(event::THREAD_START);
+    if let Some(owner) = owner.and_then(|owner| records::speak_for(owner, tells_starts)) {
         deliver::tell_for(
             env.raw(),
-            owner as *mut JNIEnv,
+            owner.env(),
             event::MONITOR_CONTENDED_EXIT,
             Details { monitor: Monitor { object: object_id } },
         );

@@ -9,6 +9,8 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicPtr, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use et_jvm::env::{Env, Global};
 use jni_sys::JNIEnv;
@@ -27,8 +29,16 @@ pub struct Record {
     pub storage: AtomicPtr<c_void>,
     /// How deep it is inside the agent.
     pub depth: AtomicU32,
-    /// `THREAD_START` was told.
+    /// Which of all threads it is: a `JNIEnv` is used again.
+    serial: AtomicU64,
+    /// `THREAD_START` was told, or somebody is about to.
     pub is_announced: AtomicBool,
+    /// `THREAD_START` was told, and the agent has come back from it.
+    pub is_told: AtomicBool,
+    /// Its `THREAD_END` is next.
+    is_ending: AtomicBool,
+    /// So many events are being told in its name by others.
+    spoken_for: AtomicU32,
     /// Of the agent's or ours: it does not wait at the gate.
     pub is_system: AtomicBool,
     /// The agent holds it suspended.
@@ -39,8 +49,8 @@ pub struct Record {
     /// The object that it waits on, since when.
     pub waits_on: AtomicUsize,
     pub waits_since: AtomicU64,
-    /// Who had the monitor that it wants.
-    pub owner: AtomicUsize,
+    /// Who had the monitor that it wants, if that is known.
+    pub owner: Mutex<Option<Name>>,
     thread: Mutex<Option<Global>>,
     /// The methods whose entries were told.
     pub methods: Mutex<Vec<usize>>,
@@ -56,11 +66,39 @@ pub struct Branch {
     pub offset: i32,
 }
 
+/// A thread, whatever became of it since.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Name {
+    env: usize,
+    serial: u64,
+}
+
+/// The right to tell an event in the name of a thread that the agent knows and that has not ended: its `THREAD_END` waits for this.
+#[derive(Debug)]
+pub struct Speaker(&'static Record);
+
+impl Speaker {
+    /// The `JNIEnv` of the thread in whose name this is.
+    pub fn env(&self) -> *mut JNIEnv {
+        self.0.env.load(Ordering::Relaxed) as *mut JNIEnv
+    }
+}
+
+impl Drop for Speaker {
+    fn drop(&mut self) {
+        self.0.spoken_for.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// How long a thread waits for what another is telling of it. An agent may stay in an event for ever.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 thread_local! {
     static CURRENT: Cell<*const Record> = const { Cell::new(ptr::null()) };
 }
 
 static BY_ENV: RwLock<Option<FxHashMap<usize, &'static Record>>> = RwLock::new(None);
+static SERIAL: AtomicU64 = AtomicU64::new(1);
 static UNUSED: Mutex<Vec<&'static Record>> = Mutex::new(Vec::new());
 /// References to threads that have ended. Somebody may be about to use them.
 static RETIRED: Mutex<VecDeque<Global>> = Mutex::new(VecDeque::new());
@@ -77,6 +115,22 @@ impl Record {
     /// Its `java.lang.Thread`, if that is known.
     pub fn thread(&self) -> Option<Global> {
         *lock(&self.thread)
+    }
+
+    /// What it is called as long as it has not ended.
+    pub fn name(&self) -> Name {
+        Name { env: self.env.load(Ordering::Acquire), serial: self.serial.load(Ordering::Relaxed) }
+    }
+
+    /// Waits until the agent has come back from the `THREAD_START` that another thread is telling.
+    pub fn wait_until_told(&self) {
+        wait_until(|| self.is_told.load(Ordering::Acquire));
+    }
+
+    /// Its `THREAD_END` is next: waits until nothing more is told in its name by others.
+    pub fn begin_end(&self) {
+        self.is_ending.store(true, Ordering::SeqCst);
+        wait_until(|| self.spoken_for.load(Ordering::SeqCst) == 0);
     }
 
     /// Says what its `java.lang.Thread` is. False if it is known.
@@ -112,7 +166,8 @@ pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
     let mut table = BY_ENV.write().unwrap_or_else(PoisonError::into_inner);
     table.get_or_insert_default().entry(env as usize).or_insert_with(|| {
         let record = lock(&UNUSED).pop().unwrap_or_else(|| Box::leak(Box::default()));
-        record.env.store(env as usize, Ordering::Relaxed);
+        record.serial.store(SERIAL.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
+        record.env.store(env as usize, Ordering::Release);
         record
     })
 }
@@ -120,6 +175,24 @@ pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
 /// The record of a thread that is known.
 pub fn of_env(env: *mut JNIEnv) -> Option<&'static Record> {
     BY_ENV.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&(env as usize)).copied()
+}
+
+/// To tell an event in the name of that thread. None if it has ended, or if the agent is to be told of threads and does not know it yet.
+pub fn speak_for(name: Name, tells_starts: bool) -> Option<Speaker> {
+    let record = of_env(name.env as *mut JNIEnv)?;
+    record.spoken_for.fetch_add(1, Ordering::SeqCst);
+    let speaker = Speaker(record);
+    let is_known = !record.is_ending.load(Ordering::SeqCst)
+        && record.name() == name
+        && (record.is_told.load(Ordering::Acquire) || !tells_starts);
+    is_known.then_some(speaker)
+}
+
+fn wait_until(is_so: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !is_so() && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_micros(100));
+    }
 }
 
 /// All that have not ended.
@@ -142,12 +215,14 @@ pub fn end(env: Env) {
     record.id.store(0, Ordering::Relaxed);
     record.storage.store(ptr::null_mut(), Ordering::Relaxed);
     record.depth.store(0, Ordering::Relaxed);
-    for flag in [&record.is_announced, &record.is_system, &record.is_suspended, &record.has_run] {
-        flag.store(false, Ordering::Relaxed);
+    let told = [&record.is_announced, &record.is_told, &record.is_ending];
+    // Behind the name: whoever sees these sees that as well.
+    for flag in told.into_iter().chain([&record.is_system, &record.is_suspended, &record.has_run]) {
+        flag.store(false, Ordering::Release);
     }
     record.cpu_time.store(0, Ordering::Relaxed);
     record.waits_on.store(0, Ordering::Relaxed);
-    record.owner.store(0, Ordering::Relaxed);
+    *lock(&record.owner) = None;
     lock(&record.methods).clear();
     *lock(&record.branch) = None;
     let thread = lock(&record.thread).take();
@@ -159,5 +234,56 @@ pub fn end(env: Env) {
     };
     if let Some(thread) = too_many {
         env.delete_global(thread);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(env: usize) -> &'static Record {
+        of_env_or_new(env as *mut JNIEnv)
+    }
+
+    #[test]
+    fn nobody_speaks_for_a_thread_that_the_agent_does_not_know() {
+        let record = thread(0x1000);
+        let name = record.name();
+        assert!(speak_for(name, true).is_none() && speak_for(name, false).is_some());
+        record.is_told.store(true, Ordering::Release);
+        assert_eq!(speak_for(name, true).map(|speaker| speaker.env() as usize), Some(0x1000));
+        // Another that got its `JNIEnv`.
+        record.serial.store(u64::MAX, Ordering::Relaxed);
+        assert!(speak_for(name, true).is_none());
+        assert_eq!(record.spoken_for.load(Ordering::SeqCst), 0);
+    }
+
+    #[test]
+    fn a_thread_ends_behind_what_others_tell_in_its_name() {
+        let record = thread(0x2000);
+        record.is_told.store(true, Ordering::Release);
+        let name = record.name();
+        let speaker = speak_for(name, true).unwrap();
+        let is_over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                is_over.store(true, Ordering::SeqCst);
+                drop(speaker);
+            });
+            record.begin_end();
+            assert!(is_over.load(Ordering::SeqCst));
+        });
+        assert!(speak_for(name, true).is_none(), "it is ending");
+    }
+
+    #[test]
+    fn a_thread_does_not_wait_for_ever_for_an_agent_that_stays() {
+        let record = thread(0x3000);
+        let speaker = speak_for(record.name(), false);
+        let start = Instant::now();
+        record.begin_end();
+        record.wait_until_told();
+        assert!(speaker.is_some() && start.elapsed() >= PATIENCE);
     }
 }

@@ -73,6 +73,7 @@ pub fn tell(host: &Host, env: Env, thread: Object, record: &Record) {
         }
         let details = details(&names, id, record);
         deliver::tell_definition(env.raw(), event::THREAD_START, details);
+        record.is_told.store(true, Ordering::Release);
     });
 }
 
@@ -90,7 +91,11 @@ fn details(names: &ThreadNames, id: usize, record: &Record) -> Details {
 /// Before an event of the current thread: it is told of, unless that was done.
 pub fn announce(host: &Host, env: Env) -> &'static Record {
     let record = records::current(env.raw());
-    if record.is_announced.load(Ordering::Acquire) || record.is_inside() {
+    if record.is_told.load(Ordering::Acquire) || record.is_inside() {
+        return record;
+    }
+    if record.is_announced.load(Ordering::Acquire) {
+        record.wait_until_told();
         return record;
     }
     if record.thread().is_some() && !host.wants(event::THREAD_START) {
@@ -143,6 +148,7 @@ pub fn tell_requested(host: &Host, env: Env, id: usize) -> bool {
         deliver::tell_requested(env.raw(), event::THREAD_START, details(&names, id, record));
     });
     record.is_announced.store(true, Ordering::Release);
+    record.is_told.store(true, Ordering::Release);
     true
 }
 
@@ -150,6 +156,7 @@ pub fn tell_requested(host: &Host, env: Env, id: usize) -> bool {
 pub fn end(host: &Host, env: Env) {
     let record = records::current(env.raw());
     if record.is_announced.load(Ordering::Acquire) || !host.session.is_enabled(event::THREAD_START) {
+        record.begin_end();
         deliver::tell(env.raw(), event::THREAD_END, Details { nothing: () });
     }
     records::end(env);
