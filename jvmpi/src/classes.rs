@@ -4,8 +4,6 @@
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use et_jvm::env::{Env, FieldId, MethodId, Object};
 use et_jvm::jvmti::{STATIC, class_status};
@@ -83,9 +81,6 @@ const UNTOLD: u8 = 0;
 const CLAIMED: u8 = 1;
 const TOLD: u8 = 2;
 
-/// So long somebody waits for another thread to tell of a class.
-const PATIENCE: Duration = Duration::from_millis(200);
-
 static CLASSES: RwLock<Option<FxHashMap<ObjectId, Arc<Class>>>> = RwLock::new(None);
 static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None);
 
@@ -133,7 +128,7 @@ pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
     if let Some(id) = ids::of_class(host, class) {
         return id;
     }
-    let _alone = host::in_time(&GIVING, PATIENCE);
+    let _alone = host::in_time(&GIVING, records::PATIENCE_INSIDE);
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 
@@ -291,12 +286,8 @@ pub fn tell(host: &Host, env: *mut JNIEnv, class: &Class) {
         class.told.store(TOLD, Ordering::Release);
         return;
     }
-    // Another thread is about to. It may itself wait for a lock of the agent's that we have, and then there is no help.
-    let start = Instant::now();
-    let patience = if records::current(env).is_inside() { PATIENCE } else { PATIENCE * 20 };
-    while !class.is_told() && start.elapsed() < patience && host.wants(event::CLASS_LOAD) {
-        thread::sleep(Duration::from_micros(100));
-    }
+    // Another thread is about to.
+    records::wait_for_another(records::current(env), || class.is_told() || !host.wants(event::CLASS_LOAD));
 }
 
 /// Tells of the class of a method, unless that was done. None if there is no such method.

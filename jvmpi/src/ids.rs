@@ -38,29 +38,52 @@ enum Twin {
 }
 
 const SHARDS: usize = 64;
+/// Each with the number of the last sweep that it is known to be older than, and with `BEING_TOLD`.
 static LIVE: [Mutex<Option<FxHashMap<u32, u32>>>; SHARDS] = [const { Mutex::new(None) }; SHARDS];
 /// The number of the last sweep: what is put in before it has begun is older than its walk.
 static SWEEP: AtomicU32 = AtomicU32::new(0);
+/// Somebody is about to tell the agent of it, or the agent has not come back from that. Such an object is held by who tells of it.
+const BEING_TOLD: u32 = 1 << 31;
+
+/// What the agent knows of an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Known {
+    No,
+    /// [`BEING_TOLD`].
+    Soon,
+    Yes,
+}
 
 fn shard(id: u32) -> &'static Mutex<Option<FxHashMap<u32, u32>>> {
     &LIVE[id.wrapping_mul(0x9e37_79b1) as usize >> 16 & (SHARDS - 1)]
 }
 
-/// Puts an id among those that were told of. False if it is there.
+/// Puts an id among those that were told of, which it is when [`was_told`] says so. False if it is there.
 pub fn insert(id: ObjectId) -> bool {
     let sweep = SWEEP.load(Ordering::SeqCst);
     let mut shard = lock(shard(id as u32));
     let ids = shard.get_or_insert_default();
     let is_new = !ids.contains_key(&(id as u32));
     if is_new {
-        ids.insert(id as u32, sweep);
+        ids.insert(id as u32, sweep | BEING_TOLD);
     }
     is_new
 }
 
+/// The agent knows it.
+pub fn was_told(id: ObjectId) {
+    if let Some(there) = lock(shard(id as u32)).as_mut().and_then(|ids| ids.get_mut(&(id as u32))) {
+        *there &= !BEING_TOLD;
+    }
+}
+
 /// Whether an id is among those that were told of.
-pub fn is_told(id: ObjectId) -> bool {
-    lock(shard(id as u32)).as_ref().is_some_and(|ids| ids.contains_key(&(id as u32)))
+pub fn known(id: ObjectId) -> Known {
+    match lock(shard(id as u32)).as_ref().and_then(|ids| ids.get(&(id as u32))) {
+        None => Known::No,
+        Some(there) if there & BEING_TOLD != 0 => Known::Soon,
+        Some(_) => Known::Yes,
+    }
 }
 
 /// How many there are.
@@ -77,12 +100,12 @@ pub fn begin_sweep() -> u32 {
 pub fn dead(sweep: u32, seen: &[u32]) -> Vec<u32> {
     for id in seen {
         if let Some(there) = lock(shard(*id)).as_mut().and_then(|ids| ids.get_mut(id)) {
-            *there = sweep;
+            *there = *there & BEING_TOLD | sweep;
         }
     }
     let mut dead = Vec::new();
     for shard in &LIVE {
-        // Those that were put in since have its number as well, or a greater one.
+        // Those that were put in since have its number as well, or a greater one; those that are being told of, a greater one still.
         dead.extend(lock(shard).iter().flatten().filter(|(_, there)| **there < sweep).map(|(id, _)| *id));
     }
     dead
@@ -173,7 +196,7 @@ pub fn of_class(host: &Host, class: Object) -> Option<ObjectId> {
 pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(ObjectId) -> bool) -> ObjectId {
     let Some(hotspot) = host.hotspot.get() else { return 0 };
     let hash = hotspot.identity_hash(env, class);
-    let is_taken = is_taken(hash as ObjectId) || is_told(hash as ObjectId);
+    let is_taken = is_taken(hash as ObjectId) || known(hash as ObjectId) != Known::No;
     let id = if is_taken { beyond(hash) } else { hash as ObjectId };
     let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
     twins.get_or_insert_default().insert(hash, if is_taken { Twin::Several } else { Twin::Class });
@@ -388,6 +411,7 @@ mod tests {
     fn what_was_put_in_after_a_sweep_began_is_not_dead() {
         let ids: Vec<ObjectId> = (1..100).collect();
         assert!(ids.iter().all(|id| insert(*id)));
+        ids.iter().for_each(|id| was_told(*id));
         assert!(!insert(7));
         let sweep = begin_sweep();
         assert!(insert(1000));
@@ -396,7 +420,9 @@ mod tests {
         assert_eq!(gone, (1..100).filter(|id| ![7, 8].contains(id)).collect::<Vec<u32>>());
         assert!(!insert(9), "nobody was told yet");
         remove(&gone);
-        assert!(is_told(7) && is_told(1000) && !is_told(9));
+        assert_eq!([7, 1000, 9].map(known), [Known::Yes, Known::Soon, Known::No]);
+        assert_eq!(dead(begin_sweep(), &[7]), [8], "nobody may hear of the death of what is being told of");
+        was_told(1000);
         let mut rest = dead(begin_sweep(), &[7]);
         rest.sort_unstable();
         assert_eq!(rest, [8, 1000]);

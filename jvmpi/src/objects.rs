@@ -1,6 +1,6 @@
 //! Allocations, and the objects that other events name.
 
-use std::cell::Cell;
+use std::cell::RefCell;
 
 use et_jvm::env::{Env, Object};
 use jni_sys::JNIEnv;
@@ -9,14 +9,15 @@ use crate::abi::{Details, ObjAlloc, ObjectId, event};
 use crate::classes::{self, Class};
 use crate::deliver;
 use crate::host::Host;
-use crate::ids::{self, Met};
+use crate::ids::{self, Known, Met};
+use crate::records;
 
 /// The one arena.
 pub const ARENA: i32 = 1;
 
 thread_local! {
-    /// What the `OBJECT_ALLOC` that is under way says.
-    static UNDER_WAY: Cell<Option<ObjAlloc>> = const { Cell::new(None) };
+    /// What each `OBJECT_ALLOC` says that this thread is telling; one more for each that the agent caused in the one before.
+    static UNDER_WAY: RefCell<Vec<ObjAlloc>> = const { RefCell::new(Vec::new()) };
 }
 
 fn details(class: Option<&Class>, id: ObjectId, size: u64) -> ObjAlloc {
@@ -29,9 +30,15 @@ fn tell(host: &Host, env: *mut JNIEnv, class: Option<&Class>, id: ObjectId, size
         classes::tell_with_elements(host, env, class);
     }
     let alloc = details(class, id, size);
-    let outer = UNDER_WAY.replace(Some(alloc));
+    UNDER_WAY.with_borrow_mut(|all| all.push(alloc));
     deliver::tell_definition(env, event::OBJECT_ALLOC, Details { obj_alloc: alloc });
-    UNDER_WAY.set(outer);
+    UNDER_WAY.with_borrow_mut(Vec::pop);
+    ids::was_told(id);
+}
+
+/// What this thread is telling of an object.
+fn under_way(id: ObjectId) -> Option<ObjAlloc> {
+    UNDER_WAY.with_borrow(|all| all.iter().copied().find(|alloc| alloc.obj_id == id))
 }
 
 /// The current thread has made an object.
@@ -49,12 +56,23 @@ pub fn made(host: &Host, env: Env, object: Object, class: Object, size: u64) {
 /// The id of an object that an event is about to name; it is told of before if that was not done.
 pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
     let id = ids::of(host, env, object);
-    if id != 0 && host.wants(event::OBJECT_ALLOC) && !ids::is_told(id) && ids::define(host, id, object) {
+    if id == 0 || !host.wants(event::OBJECT_ALLOC) {
+        return id;
+    }
+    let is_new = match ids::known(id) {
+        Known::Yes => return id,
+        Known::Soon => false,
+        Known::No => ids::define(host, id, object),
+    };
+    if is_new {
         let size = host.jvmti.object_size(object).unwrap_or(0);
         env.frame(4, |env| {
             let class = env.class_of(object).and_then(|class| classes::of(host, env, class));
             tell(host, env.raw(), class.as_deref(), id, size);
         });
+    } else if under_way(id).is_none() {
+        let is_told = || ids::known(id) != Known::Soon || !host.wants(event::OBJECT_ALLOC);
+        records::wait_for_another(records::current(env.raw()), is_told);
     }
     id
 }
@@ -75,7 +93,7 @@ pub fn tell_all(host: &Host, env: Env) {
 
 /// Tells of an object that the agent asks for: that of the event under way, or one that is looked for in the heap.
 pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
-    if let Some(alloc) = UNDER_WAY.get().filter(|alloc| alloc.obj_id == id) {
+    if let Some(alloc) = under_way(id) {
         deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
         return true;
     }
@@ -87,8 +105,11 @@ pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     });
     let Some(met) = found.filter(|_| walked.is_ok()) else { return false };
     let class = classes::known(met.class as ObjectId);
-    ids::insert(id);
+    let is_new = ids::insert(id);
     let alloc = details(class.as_deref(), id, met.size);
     deliver::tell_requested(env.raw(), event::OBJECT_ALLOC, Details { obj_alloc: alloc });
+    if is_new {
+        ids::was_told(id);
+    }
     true
 }

@@ -90,8 +90,10 @@ impl Drop for Speaker {
     }
 }
 
-/// How long a thread waits for what another is telling of it. An agent may stay in an event for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// How long a thread waits for what another is telling. An agent may stay in an event for ever.
+const PATIENCE: Duration = Duration::from_secs(4);
+/// The same inside the agent: the other may itself wait for a lock of the agent's that we have, and then there is no help.
+pub const PATIENCE_INSIDE: Duration = Duration::from_millis(200);
 
 thread_local! {
     static CURRENT: Cell<*const Record> = const { Cell::new(ptr::null()) };
@@ -124,13 +126,13 @@ impl Record {
 
     /// Waits until the agent has come back from the `THREAD_START` that another thread is telling.
     pub fn wait_until_told(&self) {
-        wait_until(|| self.is_told.load(Ordering::Acquire));
+        wait_for_another(self, || self.is_told.load(Ordering::Acquire));
     }
 
     /// Its `THREAD_END` is next: waits until nothing more is told in its name by others.
     pub fn begin_end(&self) {
         self.is_ending.store(true, Ordering::SeqCst);
-        wait_until(|| self.spoken_for.load(Ordering::SeqCst) == 0);
+        wait_for_another(self, || self.spoken_for.load(Ordering::SeqCst) == 0);
     }
 
     /// Says what its `java.lang.Thread` is. False if it is known.
@@ -188,9 +190,11 @@ pub fn speak_for(name: Name, tells_starts: bool) -> Option<Speaker> {
     is_known.then_some(speaker)
 }
 
-fn wait_until(is_so: impl Fn() -> bool) {
+/// Waits until another thread has told what it is about to; `record` is the current thread's.
+pub fn wait_for_another(record: &Record, is_so: impl Fn() -> bool) {
     let start = Instant::now();
-    while !is_so() && start.elapsed() < PATIENCE {
+    let patience = if record.is_inside() { PATIENCE_INSIDE } else { PATIENCE };
+    while !is_so() && start.elapsed() < patience {
         thread::sleep(Duration::from_micros(100));
     }
 }
@@ -281,9 +285,10 @@ mod tests {
     fn a_thread_does_not_wait_for_ever_for_an_agent_that_stays() {
         let record = thread(0x3000);
         let speaker = speak_for(record.name(), false);
+        record.depth.store(1, Ordering::Relaxed);
         let start = Instant::now();
         record.begin_end();
         record.wait_until_told();
-        assert!(speaker.is_some() && start.elapsed() >= PATIENCE);
+        assert!(speaker.is_some() && start.elapsed() >= PATIENCE_INSIDE * 2);
     }
 }
