@@ -65,9 +65,14 @@ const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 /// Runs one or the other.
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
+        // What `cargo xtask test`, which does not compile them, leaves out.
+        for (folder, features) in [("collect", vec![]), ("collect", vec!["--features", "faults"]), ("allocate", vec![])]
+        {
+            let mut lints = build::cargo_apart(layout, folder, "clippy");
+            command::run(lints.arg("--all-targets").args(features).args(["--", "-D", "warnings"]))?;
+        }
         let mut tests = build::cargo_apart(layout, "collect", "test");
         command::run(tests.args(["--features", "faults"]))?;
-        // What `cargo xtask test`, which does not compile them, leaves out.
         build::all(layout)?;
         return [("replay", "alive"), ("errors", "replay")].into_iter().try_for_each(|(test, case)| {
             let mut tests = command::cargo(&layout.repo);

@@ -39,7 +39,8 @@ pub struct Options {
 pub fn of(run: &Command, folder: &Path) -> Result<Cost> {
     let (log, figures) = (folder.join("output.txt"), folder.join("cost.txt"));
     let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
-    let mut between = Command::new(std::env::current_exe()?);
+    // Not by its path, where a test that was built meanwhile may have put another.
+    let mut between = Command::new("/proc/self/exe");
     between.arg("cost").arg(&figures).arg("--").arg(run.get_program()).args(run.get_args());
     for (name, value) in run.get_envs() {
         match value {
