@@ -3,7 +3,7 @@
 //! Comments at the top of a program say more:
 //!
 //! ```java
-//! // release: 25                      not on older JDKs, and compiled for that one
+//! // needs: 25                        not on older JDKs, and compiled for that one
 //! // options: -Xmx48m                 once with these options, and once for each such line
 //! ```
 
@@ -38,7 +38,7 @@ impl Head {
         let mut head = Self { release: OLDEST, runs: Vec::new() };
         for line in source.lines().map_while(|line| line.strip_prefix("// ")) {
             match line.split_once(": ") {
-                Some(("release", release)) => head.release = release.trim().parse().context("release: a number")?,
+                Some(("needs", release)) => head.release = release.trim().parse().context("needs: a number")?,
                 Some(("options", options)) => head.runs.push(options.split_whitespace().map(str::to_owned).collect()),
                 _ => anyhow::bail!("unknown line at the top: {line}"),
             }
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn heads_are_read() {
         let head =
-            Head::parse("// release: 25\n// options: -Xmx1m -Xint\n// options: -Xcomp\nclass A {}\n// x: y").unwrap();
+            Head::parse("// needs: 25\n// options: -Xmx1m -Xint\n// options: -Xcomp\nclass A {}\n// x: y").unwrap();
         assert_eq!(
             head,
             Head { release: 25, runs: vec![vec!["-Xmx1m".into(), "-Xint".into()], vec!["-Xcomp".into()]] }

@@ -66,7 +66,8 @@ const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
         // What `cargo xtask test`, which does not compile them, leaves out.
-        for (folder, features) in [("collect", vec![]), ("collect", vec!["--features", "faults"]), ("allocate", vec![])]
+        for (folder, features) in
+            [("collect", vec![]), ("collect", vec!["--features", "faults"]), ("allocators", vec![])]
         {
             let mut lints = build::cargo_apart(layout, folder, "clippy");
             command::run(lints.arg("--all-targets").args(features).args(["--", "-D", "warnings"]))?;

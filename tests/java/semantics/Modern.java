@@ -1,4 +1,4 @@
-// release: 25
+// needs: 25
 import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;

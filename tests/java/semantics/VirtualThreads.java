@@ -1,4 +1,4 @@
-// release: 21
+// needs: 21
 import java.util.ArrayList;
 import java.util.List;
 import java.util.concurrent.ArrayBlockingQueue;
