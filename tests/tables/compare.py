@@ -19,6 +19,8 @@ names = sorted(folder.name for folder in tables.iterdir() if folder.is_dir() and
 
 spark = (
     SparkSession.builder.master(os.environ.get("SPARK_MASTER", "local[2]"))
+    # Whatever it broadcasts and returns goes through this process: the 1 GB that it takes by itself is not enough for the tables of fifty runs.
+    .config("spark.driver.memory", "3g")
     .config("spark.ui.enabled", "false")
     .config("spark.ui.showConsoleProgress", "false")
     .config("spark.sql.shuffle.partitions", "4")
