@@ -1,11 +1,11 @@
 //! What HotSpot's flags (`-XX`) are set to, by the table for debuggers: their values in the end, whether somebody set them or the VM chose them.
-//! Tried on 11, 17, 21 and 25.
+//! Tried on 11.
 #![allow(unsafe_code, reason = "data of libjvm")]
 
 use std::ffi::{CStr, c_char};
 
 use crate::env::Env;
-use crate::hotspot::{Library, VmStruct, table, text};
+use crate::hotspot::{Library, VmStruct, entries, table, text};
 
 /// An entry of `gHotSpotVMTypes` (vmStructs.hpp; the same from 8 on).
 #[repr(C)]
@@ -20,7 +20,7 @@ struct VmType {
 
 /// Where the flags are, and how to read one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Flags {
+pub struct Flags {
     first: u64,
     count: u64,
     stride: u64,
@@ -28,19 +28,10 @@ struct Flags {
     value_offset: u64,
 }
 
-/// Whether a flag of type `bool` is on. None if this VM has no such flag, or does not tell.
-pub fn is_on(env: Env, name: &CStr) -> Option<bool> {
-    let library = Library::of(env)?;
-    // SAFETY: tables of libjvm, which stays loaded.
-    unsafe { Flags::read(table(&library)?, size_of_flag(&library)?)?.is_on(name) }
-}
-
 /// Bytes from one flag to the next.
 fn size_of_flag(library: &Library) -> Option<u64> {
-    let number = |name: &CStr| -> Option<u64> {
-        // SAFETY: these exported variables are u64.
-        library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
-    };
+    // SAFETY: these exported variables are u64.
+    let number = |name: &CStr| unsafe { library.number(name) };
     let is_known = number(c"gHotSpotVMTypeEntryArrayStride")? == size_of::<VmType>() as u64
         && number(c"gHotSpotVMTypeEntryTypeNameOffset")? == std::mem::offset_of!(VmType, name) as u64
         && number(c"gHotSpotVMTypeEntrySizeOffset")? == std::mem::offset_of!(VmType, size) as u64;
@@ -61,13 +52,20 @@ fn size_of_flag(library: &Library) -> Option<u64> {
 }
 
 impl Flags {
+    /// Those of the running VM. None if it does not tell where they are.
+    pub fn find(env: Env) -> Option<Self> {
+        let library = Library::of(env)?;
+        // SAFETY: tables of libjvm, which stays loaded.
+        unsafe { Self::read(table(&library)?, size_of_flag(&library)?) }
+    }
+
     /// # Safety
-    /// The table as HotSpot keeps it: its last entry has no type's name.
-    unsafe fn read(mut entry: *const VmStruct, stride: u64) -> Option<Self> {
+    /// The table as HotSpot keeps it, and flags that stay: the last entry has no type's name.
+    unsafe fn read(table: *const VmStruct, stride: u64) -> Option<Self> {
         let [mut first, mut count, mut name_offset, mut value_offset] = [None; 4];
         // SAFETY: the caller's promise; the addresses of static fields are such fields.
         unsafe {
-            while let Some(known) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
+            for known in entries(table) {
                 if text(known.type_name) == b"JVMFlag" {
                     match text(known.field_name) {
                         b"flags" => first = known.address.cast::<u64>().as_ref().copied(),
@@ -77,7 +75,6 @@ impl Flags {
                         _ => {}
                     }
                 }
-                entry = entry.add(1);
             }
         }
         let known =
@@ -86,10 +83,9 @@ impl Flags {
         (known.first != 0 && fits(known.name_offset) && fits(known.value_offset)).then_some(known)
     }
 
-    /// # Safety
-    /// These are flags of the running VM, and that of this name is a `bool`.
-    unsafe fn is_on(self, name: &CStr) -> Option<bool> {
-        // SAFETY: the caller's promise. The last flag of the table has no name, or one that is empty.
+    /// Whether a flag of type `bool` is on. None if this VM has no such flag.
+    pub fn is_on(self, name: &CStr) -> Option<bool> {
+        // SAFETY: where the table says that flags are, each with a value of a byte at least. The last flag of the table has no name, or one that is empty.
         unsafe {
             (0..self.count).map(|index| self.first + index * self.stride).find_map(|flag| {
                 let name_there = *((flag + self.name_offset) as *const *const c_char);
@@ -144,9 +140,8 @@ mod tests {
             VmStruct { type_name: ptr::null(), ..fixed(c"", ptr::null()) },
         ];
         // SAFETY: both tables are as HotSpot's.
-        let found = |name: &CStr| unsafe {
-            Flags::read(table.as_ptr(), size_of::<Flag>() as u64).and_then(|flags| flags.is_on(name))
-        };
+        let read = unsafe { Flags::read(table.as_ptr(), size_of::<Flag>() as u64) };
+        let found = |name: &CStr| read.and_then(|flags| flags.is_on(name));
         assert_eq!(
             [found(c"UseG1GC"), found(c"UseTLAB"), found(c"UseZGC")],
             [Some(true), Some(false), None],

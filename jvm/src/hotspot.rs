@@ -174,10 +174,8 @@ impl HotSpot {
 
 /// The table for debuggers, an array that ends with an entry without names. It describes itself; anything but the known shape is left alone.
 pub(crate) fn table(library: &Library) -> Option<*const VmStruct> {
-    let number = |name: &CStr| -> Option<u64> {
-        // SAFETY: these exported variables are u64.
-        library.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
-    };
+    // SAFETY: these exported variables are u64.
+    let number = |name: &CStr| unsafe { library.number(name) };
     let stride = number(c"gHotSpotVMStructEntryArrayStride")?;
     let offsets = [
         (number(c"gHotSpotVMStructEntryTypeNameOffset")?, std::mem::offset_of!(VmStruct, type_name)),
@@ -192,6 +190,17 @@ pub(crate) fn table(library: &Library) -> Option<*const VmStruct> {
     }
     // SAFETY: the variable points to such an array.
     Some(unsafe { *library.symbol(c"gHotSpotVMStructs")?.cast::<*const VmStruct>() })
+}
+
+/// The entries of the table.
+///
+/// # Safety
+/// The array of a loaded libjvm, or one like it that stays as long as what this returns is used: the last entry has no type's name.
+pub(crate) unsafe fn entries<'a>(table: *const VmStruct) -> impl Iterator<Item = &'a VmStruct> {
+    // SAFETY: the caller's promise; nothing behind the last is looked at.
+    (0..)
+        .map_while(move |index| unsafe { table.wrapping_add(index).as_ref() })
+        .take_while(|entry| !entry.type_name.is_null())
 }
 
 /// Names as the table has them.
@@ -217,11 +226,11 @@ struct HeapPlace {
 
 impl HeapPlace {
     /// Reads the table. An entry counts only if it has the type that is expected.
-    fn read(mut entry: *const VmStruct) -> Option<Self> {
+    fn read(table: *const VmStruct) -> Option<Self> {
         let (mut heap_at, mut reserved, mut start, mut words) = (None, None, None, None);
         // SAFETY: the caller's array; names are C strings.
         unsafe {
-            while let Some(here) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
+            for here in entries(table) {
                 match ((text(here.type_name), text(here.field_name)), text(here.type_string), here.is_static != 0) {
                     ((b"Universe", b"_collectedHeap"), b"CollectedHeap*", true) => heap_at = Some(here.address as u64),
                     ((b"CollectedHeap", b"_reserved"), b"MemRegion", false) => reserved = Some(here.offset),
@@ -229,7 +238,6 @@ impl HeapPlace {
                     ((b"MemRegion", b"_word_size"), b"size_t", false) => words = Some(here.offset),
                     _ => {}
                 }
-                entry = entry.add(1);
             }
         }
         Some(Self { heap_at: heap_at?, reserved: reserved?, start: start?, words: words? })
@@ -250,14 +258,14 @@ impl Layout {
     }
 
     /// Reads the table. An entry counts only if it has the type that is expected.
-    fn read(mut entry: *const VmStruct, is_tried: bool) -> Option<Self> {
+    fn read(table: *const VmStruct, is_tried: bool) -> Option<Self> {
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
         let (mut pool, mut cache, mut array, mut static_count_offset) = (None, None, None, None);
         // SAFETY: the caller's array; names are C strings, the address of a static entry that of its value, which is of the type
         // that the entry names.
         unsafe {
             let int = |entry: &VmStruct| entry.address.cast::<i32>().as_ref().copied();
-            while let Some(here) = entry.as_ref().filter(|entry| !entry.type_name.is_null()) {
+            for here in entries(table) {
                 let names = (text(here.type_name), text(here.field_name));
                 match (names, text(here.type_string), here.is_static != 0) {
                     ((b"java_lang_Class", b"_klass_offset"), b"int", true) => klass_offset = int(here),
@@ -270,7 +278,6 @@ impl Layout {
                     ((b"ConstantPoolCache", b"_resolved_references"), b"OopHandle", false) => array = Some(here.offset),
                     _ => {}
                 }
-                entry = entry.add(1);
             }
         }
         let resolved = pool.zip(cache).zip(array).filter(|_| is_tried);
@@ -328,6 +335,15 @@ impl Library {
         // SAFETY: a handle of the dynamic linker and a C string.
         let at = unsafe { libc::dlsym(self.0, name.as_ptr()) };
         if at.is_null() { None } else { Some(at) }
+    }
+
+    /// What is in an exported variable.
+    ///
+    /// # Safety
+    /// It is a u64.
+    pub(crate) unsafe fn number(&self, name: &CStr) -> Option<u64> {
+        // SAFETY: the caller's promise.
+        self.symbol(name).map(|at| unsafe { *at.cast::<u64>() })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use et_jvm::env::Env;
-use et_jvm::flags;
+use et_jvm::flags::Flags;
 use et_jvm::hotspot::HotSpot;
 
 use crate::abi::{Details, NewArena, event};
@@ -88,8 +88,12 @@ pub fn begin(host: &'static Host, env: Env) {
 /// HotSpot 11 resizes the thread-local buffers of G1 without regard to samples, and makes some objects that nobody is told of or can count:
 /// of 2004 objects of a test 1749 were told of with G1, and all with the other collectors, without such buffers, and on later releases.
 fn say_what_is_left_out(env: Env, release: &str) {
-    let is_on = |flag| flags::is_on(env, flag) != Some(false);
-    if release == "11" && is_on(c"UseG1GC") && is_on(c"UseTLAB") {
+    if release != "11" {
+        return;
+    }
+    let flags = Flags::find(env);
+    let is_on = |name| flags.and_then(|flags| flags.is_on(name)) != Some(false);
+    if is_on(c"UseG1GC") && is_on(c"UseTLAB") {
         host::say(
             "Java 11 with G1 does not tell of all allocations: add -XX:-UseTLAB or -XX:+UseParallelGC to be told of all",
         );
