@@ -2,8 +2,8 @@
 #![allow(unsafe_code, reason = "pointers of the interface into what is kept here")]
 
 use std::ffi::{CStr, CString};
-use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
 
 use et_jvm::env::{Env, FieldId, MethodId, Object};
 use et_jvm::jvmti::{STATIC, class_status};
@@ -16,6 +16,7 @@ use crate::deliver;
 use crate::host::{self, Host};
 use crate::ids;
 use crate::records;
+use crate::told::Told;
 
 /// What the objects of a class are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,12 +75,8 @@ pub struct Class {
     /// In JVMTI's order.
     pub fields: Vec<Field>,
     pub methods: Vec<Arc<Method>>,
-    told: AtomicU8,
+    told: Told,
 }
-
-const UNTOLD: u8 = 0;
-const CLAIMED: u8 = 1;
-const TOLD: u8 = 2;
 
 static CLASSES: RwLock<Option<FxHashMap<ObjectId, Arc<Class>>>> = RwLock::new(None);
 static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None);
@@ -125,10 +122,11 @@ pub fn forget(id: ObjectId) -> Option<Arc<Class>> {
 pub fn id_of(host: &Host, env: Env, class: Object) -> ObjectId {
     /// Held while the VM is asked, so nobody waits for it without an end.
     static GIVING: Mutex<()> = Mutex::new(());
+    const PATIENCE: Duration = Duration::from_millis(200);
     if let Some(id) = ids::of_class(host, class) {
         return id;
     }
-    let _alone = host::in_time(&GIVING, records::PATIENCE_INSIDE);
+    let _alone = host::in_time(&GIVING, PATIENCE);
     ids::of_class(host, class).unwrap_or_else(|| ids::give_class(host, env, class, |id| known(id).is_some()))
 }
 
@@ -264,13 +262,13 @@ impl Class {
             interfaces: Vec::new(),
             fields: Vec::new(),
             methods: Vec::new(),
-            told: AtomicU8::new(UNTOLD),
+            told: Told::default(),
         }
     }
 
     /// `CLASS_LOAD` was told.
     pub fn is_told(&self) -> bool {
-        self.told.load(Ordering::Acquire) == TOLD
+        self.told.is_told()
     }
 }
 
@@ -279,11 +277,11 @@ pub fn tell(host: &Host, env: *mut JNIEnv, class: &Class) {
     if class.is_told() || !host.wants(event::CLASS_LOAD) {
         return;
     }
-    if class.told.compare_exchange(UNTOLD, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok() {
+    if class.told.claim() {
         class.with_event(|details| {
             deliver::tell_definition(env, event::CLASS_LOAD, details);
         });
-        class.told.store(TOLD, Ordering::Release);
+        class.told.done();
         return;
     }
     // Another thread is about to.
@@ -310,10 +308,10 @@ pub fn tell_requested(env: Env, id: ObjectId) -> bool {
     }
     let Some(class) = known(id) else { return false };
     // What was told now need not be told again.
-    let first = class.told.compare_exchange(UNTOLD, CLAIMED, Ordering::AcqRel, Ordering::Acquire).is_ok();
+    let first = class.told.claim();
     class.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
     if first {
-        class.told.store(TOLD, Ordering::Release);
+        class.told.done();
     }
     true
 }

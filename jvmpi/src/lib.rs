@@ -31,5 +31,6 @@ mod starts;
 mod steps;
 mod sweep;
 mod switches;
+mod told;
 mod trace;
 mod values;

@@ -59,20 +59,21 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
     if id == 0 || !host.wants(event::OBJECT_ALLOC) {
         return id;
     }
-    let is_new = match ids::known(id) {
-        Known::Yes => return id,
-        Known::Soon => false,
-        Known::No => ids::define(host, id, object),
-    };
-    if is_new {
-        let size = host.jvmti.object_size(object).unwrap_or(0);
-        env.frame(4, |env| {
-            let class = env.class_of(object).and_then(|class| classes::of(host, env, class));
-            tell(host, env.raw(), class.as_deref(), id, size);
-        });
-    } else if under_way(id).is_none() {
-        let is_told = || ids::known(id) != Known::Soon || !host.wants(event::OBJECT_ALLOC);
-        records::wait_for_another(records::current(env.raw()), is_told);
+    match ids::known(id) {
+        Known::Yes => {}
+        Known::No if ids::define(host, id, object) => {
+            let size = host.jvmti.object_size(object).unwrap_or(0);
+            env.frame(4, |env| {
+                let class = env.class_of(object).and_then(|class| classes::of(host, env, class));
+                tell(host, env.raw(), class.as_deref(), id, size);
+            });
+        }
+        // This thread is about to, or another.
+        Known::No | Known::Soon if under_way(id).is_some() => {}
+        Known::No | Known::Soon => {
+            let is_told = || ids::known(id) != Known::Soon || !host.wants(event::OBJECT_ALLOC);
+            records::wait_for_another(records::current(env.raw()), is_told);
+        }
     }
     id
 }

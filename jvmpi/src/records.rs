@@ -17,6 +17,7 @@ use jni_sys::JNIEnv;
 use rustc_hash::FxHashMap;
 
 use crate::host::lock;
+use crate::told::Told;
 
 /// See the module.
 #[derive(Debug, Default)]
@@ -31,10 +32,8 @@ pub struct Record {
     pub depth: AtomicU32,
     /// Which of all threads it is: a `JNIEnv` is used again.
     serial: AtomicU64,
-    /// `THREAD_START` was told, or somebody is about to.
-    pub is_announced: AtomicBool,
-    /// `THREAD_START` was told, and the agent has come back from it.
-    pub is_told: AtomicBool,
+    /// Its `THREAD_START`.
+    pub told: Told,
     /// Its `THREAD_END` is next.
     is_ending: AtomicBool,
     /// So many events are being told in its name by others.
@@ -93,7 +92,7 @@ impl Drop for Speaker {
 /// How long a thread waits for what another is telling. An agent may stay in an event for ever.
 const PATIENCE: Duration = Duration::from_secs(4);
 /// The same inside the agent: the other may itself wait for a lock of the agent's that we have, and then there is no help.
-pub const PATIENCE_INSIDE: Duration = Duration::from_millis(200);
+const PATIENCE_INSIDE: Duration = Duration::from_millis(200);
 
 thread_local! {
     static CURRENT: Cell<*const Record> = const { Cell::new(ptr::null()) };
@@ -126,7 +125,7 @@ impl Record {
 
     /// Waits until the agent has come back from the `THREAD_START` that another thread is telling.
     pub fn wait_until_told(&self) {
-        wait_for_another(self, || self.is_told.load(Ordering::Acquire));
+        wait_for_another(self, || self.told.is_told());
     }
 
     /// Its `THREAD_END` is next: waits until nothing more is told in its name by others.
@@ -184,9 +183,8 @@ pub fn speak_for(name: Name, tells_starts: bool) -> Option<Speaker> {
     let record = of_env(name.env as *mut JNIEnv)?;
     record.spoken_for.fetch_add(1, Ordering::SeqCst);
     let speaker = Speaker(record);
-    let is_known = !record.is_ending.load(Ordering::SeqCst)
-        && record.name() == name
-        && (record.is_told.load(Ordering::Acquire) || !tells_starts);
+    let is_known =
+        !record.is_ending.load(Ordering::SeqCst) && record.name() == name && (record.told.is_told() || !tells_starts);
     is_known.then_some(speaker)
 }
 
@@ -219,9 +217,9 @@ pub fn end(env: Env) {
     record.id.store(0, Ordering::Relaxed);
     record.storage.store(ptr::null_mut(), Ordering::Relaxed);
     record.depth.store(0, Ordering::Relaxed);
-    let told = [&record.is_announced, &record.is_told, &record.is_ending];
     // Behind the name: whoever sees these sees that as well.
-    for flag in told.into_iter().chain([&record.is_system, &record.is_suspended, &record.has_run]) {
+    record.told.forget();
+    for flag in [&record.is_ending, &record.is_system, &record.is_suspended, &record.has_run] {
         flag.store(false, Ordering::Release);
     }
     record.cpu_time.store(0, Ordering::Relaxed);
@@ -254,7 +252,7 @@ mod tests {
         let record = thread(0x1000);
         let name = record.name();
         assert!(speak_for(name, true).is_none() && speak_for(name, false).is_some());
-        record.is_told.store(true, Ordering::Release);
+        record.told.done();
         assert_eq!(speak_for(name, true).map(|speaker| speaker.env() as usize), Some(0x1000));
         // Another that got its `JNIEnv`.
         record.serial.store(u64::MAX, Ordering::Relaxed);
@@ -265,7 +263,7 @@ mod tests {
     #[test]
     fn a_thread_ends_behind_what_others_tell_in_its_name() {
         let record = thread(0x2000);
-        record.is_told.store(true, Ordering::Release);
+        record.told.done();
         let name = record.name();
         let speaker = speak_for(name, true).unwrap();
         let is_over = AtomicBool::new(false);

@@ -61,19 +61,19 @@ fn known(host: &Host, env: Env, record: &Record, thread: Object) {
 /// Tells of a thread that is there, unless that was done.
 pub fn tell(host: &Host, env: Env, thread: Object, record: &Record) {
     known(host, env, record, thread);
-    if !host.wants(event::THREAD_START) || record.is_announced.load(Ordering::Acquire) {
+    if !host.wants(event::THREAD_START) || record.told.is_claimed() {
         return;
     }
     env.frame(8, |env| {
         let names = host.jvmti.thread_names(env, thread).unwrap_or_default();
         let id = objects::define(host, env, thread);
         // Another may have done it meanwhile, or the agent asked for it.
-        if record.is_announced.swap(true, Ordering::AcqRel) {
+        if !record.told.claim() {
             return;
         }
         let details = details(&names, id, record);
         deliver::tell_definition(env.raw(), event::THREAD_START, details);
-        record.is_told.store(true, Ordering::Release);
+        record.told.done();
     });
 }
 
@@ -91,10 +91,10 @@ fn details(names: &ThreadNames, id: usize, record: &Record) -> Details {
 /// Before an event of the current thread: it is told of, unless that was done.
 pub fn announce(host: &Host, env: Env) -> &'static Record {
     let record = records::current(env.raw());
-    if record.is_told.load(Ordering::Acquire) || record.is_inside() {
+    if record.told.is_told() || record.is_inside() {
         return record;
     }
-    if record.is_announced.load(Ordering::Acquire) {
+    if record.told.is_claimed() {
         record.wait_until_told();
         return record;
     }
@@ -147,15 +147,14 @@ pub fn tell_requested(host: &Host, env: Env, id: usize) -> bool {
         let names = host.jvmti.thread_names(env, thread.get()).unwrap_or_default();
         deliver::tell_requested(env.raw(), event::THREAD_START, details(&names, id, record));
     });
-    record.is_announced.store(true, Ordering::Release);
-    record.is_told.store(true, Ordering::Release);
+    record.told.done();
     true
 }
 
 /// The current thread has ended.
 pub fn end(host: &Host, env: Env) {
     let record = records::current(env.raw());
-    if record.is_announced.load(Ordering::Acquire) || !host.session.is_enabled(event::THREAD_START) {
+    if record.told.is_claimed() || !host.session.is_enabled(event::THREAD_START) {
         record.begin_end();
         deliver::tell(env.raw(), event::THREAD_END, Details { nothing: () });
     }
