@@ -19,7 +19,7 @@ names = sorted(folder.name for folder in tables.iterdir() if folder.is_dir() and
 
 spark = (
     SparkSession.builder.master(os.environ.get("SPARK_MASTER", "local[2]"))
-    # Whatever it broadcasts and returns goes through this process: the 1 GB that it takes by itself is not enough for the tables of fifty runs.
+    # Whatever it broadcasts and returns goes through this process: the 1 GB that it takes by itself is not enough for the tables of 36 runs.
     .config("spark.driver.memory", "3g")
     .config("spark.ui.enabled", "false")
     .config("spark.ui.showConsoleProgress", "false")
