@@ -40,6 +40,9 @@ pub struct Meta {
     pub command: String,
     pub options: BTreeMap<String, String>,
     pub id_scheme: String,
+    /// Where the id of an object is while it is locked; empty in older traces.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub locked_ids: String,
     pub array_layout: ArrayLayout,
     pub start_ticket: Ticket,
 }

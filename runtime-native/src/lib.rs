@@ -44,6 +44,7 @@ pub mod signals;
 pub mod sink;
 pub mod slot_lookup;
 pub mod slots;
+pub mod stack;
 pub mod start;
 pub mod sync;
 pub mod threads;

@@ -1,6 +1,7 @@
 //! `java.lang.HeapProxy` as native code sees it.
 
 use std::ffi::CStr;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use et_format::ArrayLayout;
@@ -9,11 +10,17 @@ use jni_sys::jvalue;
 
 use crate::ids::Block;
 use crate::slots::HiddenStores;
+use crate::stack;
 use et_jvm::env::{Env, Field, Global, Object, StaticField, StaticMethod};
 use et_jvm::hotspot::{HotSpot, Layout};
 
 /// The bits of an identity hash.
 const HASH: i32 = 0x7fff_ffff;
+
+/// The bits of a mark word that say whether the object is locked, and in which way.
+const UNLOCKED_BITS: u64 = 7;
+/// The one of them that says that a monitor has taken the mark word's place.
+const MONITOR_BIT: u64 = 2;
 
 /// Whether hooks are on, for functions that native code calls. They have no state of their own to keep it in.
 static ON: AtomicBool = AtomicBool::new(false);
@@ -63,6 +70,7 @@ pub struct Proxy {
     on: StaticField,
     position: Field,
     end: Field,
+    stack: [Field; 2],
     ids: Field,
     layout_helper: StaticMethod,
     klass: StaticMethod,
@@ -88,6 +96,28 @@ pub struct Proxy {
     jdk_events: EventSet,
 }
 
+/// Where the hash of an object is while it is locked, without a monitor that threads wait for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Locks {
+    /// In the mark word, as always (lightweight locking, JDK 22 and later).
+    InPlace,
+    /// In the lock, on the stack of the thread that has it; the mark word is the lock's address.
+    OnStack,
+    /// It does not show, and the VM is asked.
+    Unknown,
+}
+
+impl Locks {
+    /// As the trace has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::InPlace => "mark word",
+            Self::OnStack => "stack",
+            Self::Unknown => "VM",
+        }
+    }
+}
+
 /// Values of HeapProxy's static fields.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -95,6 +125,8 @@ pub struct Settings {
     pub counter: usize,
     /// Bytes of a chunk that may be used.
     pub chunk_room: usize,
+    /// Address of memory for events that have no chunk.
+    pub nowhere: usize,
     /// Address of the table of known ids.
     pub known: usize,
     /// Address of the table of classes.
@@ -114,6 +146,7 @@ impl Proxy {
         // What the rewriter adds to Thread: a HeapProxy beside a plain Thread would fail at its first event.
         let field = |name: &CStr| env.field(thread, name, c"J");
         let (position, end, ids) = (field(c"etPos")?, field(c"etEnd")?, field(c"etIds")?);
+        let stack = [field(c"etStackLow")?, field(c"etStackHigh")?];
         field(c"etTicket")?;
         env.field(thread, c"etSite", c"I")?;
         let platform = env.find_class(c"java/lang/HeapProxyPlatform")?;
@@ -125,6 +158,7 @@ impl Proxy {
             on: env.static_field(class, c"on", c"Z")?,
             position,
             end,
+            stack,
             ids,
             layout_helper: env.static_method(class, c"layoutHelper", c"(Ljava/lang/Class;)I")?,
             klass: env.static_method(class, c"klass", c"(Ljava/lang/Class;)J")?,
@@ -183,9 +217,32 @@ impl Proxy {
         let shift = env.call_static_int(self.class(), probe, &[]);
         // A failed call returns 0, which is no shift either.
         let found = (shift > 0).then_some(shift);
+        self.set_long(env, c"hidden", UNLOCKED_BITS);
         self.set_int(env, c"hashShift", found.unwrap_or(0));
         self.set_int(env, c"hashMask", if found.is_some() { HASH } else { 0 });
         found
+    }
+
+    /// Finds out what a lock does to a mark word that holds a hash, and has hooks read that. What they cannot read, they ask the VM for.
+    pub fn probe_locks(&self, env: Env) -> Locks {
+        let probe = env.static_method(self.class(), c"probeLock", c"(JJ)I");
+        let (Some(probe), Some(stack)) = (probe, stack::bounds()) else { return Locks::Unknown };
+        let arguments = [jvalue { j: stack.start as i64 }, jvalue { j: stack.end as i64 }];
+        match env.call_static_int(self.class(), probe, &arguments) {
+            1 => {
+                self.set_long(env, c"hidden", MONITOR_BIT);
+                Locks::InPlace
+            }
+            2 => Locks::OnStack,
+            _ => Locks::Unknown,
+        }
+    }
+
+    /// Tells hooks where the stack of the current thread is, which `thread` is the object of: locks there are its own.
+    pub fn set_stack(&self, env: Env, thread: Object, stack: Range<usize>) {
+        for (field, address) in self.stack.into_iter().zip([stack.start, stack.end]) {
+            env.set_long(thread, field, address as i64);
+        }
     }
 
     /// Has hooks write ids of ours into mark words from now on, if the VM takes them for hashes of its own: free, locked, and
@@ -241,6 +298,7 @@ impl Proxy {
     pub fn set(&self, env: Env, settings: Settings) {
         self.set_long(env, c"counter", settings.counter as u64);
         self.set_long(env, c"chunkRoom", settings.chunk_room as u64);
+        self.set_long(env, c"nowhere", settings.nowhere as u64);
         self.set_long(env, c"known", settings.known as u64);
         self.set_long(env, c"classes", settings.classes as u64);
         self.set_long(env, c"layouts", settings.layouts as u64);
@@ -381,7 +439,9 @@ impl Proxy {
 
     /// Takes the thread's buffer off it: where it ends, 0 if it has none.
     pub fn take_position(&self, env: Env, thread: Object) -> usize {
-        let position = env.get_long(thread, self.position);
+        // Without an end there is no buffer, and the position is where events went that nobody reads.
+        let has_buffer = env.get_long(thread, self.end) != 0;
+        let position = if has_buffer { env.get_long(thread, self.position) } else { 0 };
         env.set_long(thread, self.position, 0);
         env.set_long(thread, self.end, 0);
         position as usize

@@ -25,7 +25,7 @@ use crate::natives::classes;
 use crate::options::Options;
 use crate::packers::{Limits, Packers};
 use crate::patience::Patience;
-use crate::proxy::{Mirrors, Proxy, Settings};
+use crate::proxy::{Locks, Mirrors, Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
 use crate::signals;
@@ -135,6 +135,7 @@ pub fn run(
         Settings {
             counter: std::ptr::from_ref(tracer.buffers.counter()) as usize,
             chunk_room: tracer.buffers.room(),
+            nowhere: crate::buffers::nowhere(),
             known: tracer.known.as_ptr() as usize,
             classes: crate::classes::table_address(),
             layouts: slots::table_address(),
@@ -144,11 +145,15 @@ pub fn run(
     proxy.set_places(env, &array_layout, tracer.slots.hidden_stores());
     let hash_shift = proxy.probe_hash_shift(env);
     let scheme = id_supply::begin(tracer, env, options.ids, unique, hash_shift);
+    if hash_shift.is_some() && scheme != Scheme::Tags {
+        tracer.locks.get_or_init(|| proxy.probe_locks(env));
+    }
     early.publish(env, |class| tracer.id(env, class));
     if let Some(rates) = rates::get() {
         rates.layout(&array_layout);
     }
-    let meta = meta(jvmti, options, started, &java_home, scheme, array_layout);
+    let locks = tracer.locks.get().copied().unwrap_or(Locks::Unknown);
+    let meta = meta(jvmti, options, started, &java_home, (scheme, locks), array_layout);
     tracer.queue.block(BlockKind::Meta, encode_json(&meta));
     if let Err(error) = unloading {
         tracer.queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
@@ -176,7 +181,7 @@ fn meta(
     options: &Options,
     started: SystemTime,
     java_home: &str,
-    scheme: Scheme,
+    (scheme, locks): (Scheme, Locks),
     array_layout: ArrayLayout,
 ) -> Meta {
     let property = |name| jvmti.system_property(name).unwrap_or_default();
@@ -189,6 +194,7 @@ fn meta(
         command: property(c"sun.java.command"),
         options: options.given.clone(),
         id_scheme: scheme.name().into(),
+        locked_ids: locks.name().into(),
         array_layout,
         start_ticket: Ticket(0),
     }

@@ -7,6 +7,8 @@ use et_format::{InitialFrame, ThreadRecord, thread_flags};
 
 use crate::buffers::{NoChunk, ThreadIndex};
 use crate::ids;
+use crate::proxy::Locks;
+use crate::stack;
 use crate::tracer::Tracer;
 use et_jvm::env::{Env, Object};
 use et_jvm::jvmti::ThreadInfo;
@@ -87,6 +89,11 @@ fn register(tracer: &Tracer, env: Env, thread: Object) -> ThreadIndex {
     let object = tracer.id(env, thread);
     let (index, new) = tracer.threads.index(object);
     CURRENT.set(index.0);
+    if tracer.locks.get() == Some(&Locks::OnStack)
+        && let Some(stack) = stack::bounds()
+    {
+        tracer.proxy.set_stack(env, thread, stack);
+    }
     if new {
         let info = info(tracer, env, thread);
         if info.name.is_some() {

@@ -18,7 +18,7 @@ use crate::early::Early;
 use crate::ids::{IdSpace, Tags};
 use crate::packers::Packers;
 use crate::patience::Patience;
-use crate::proxy::Proxy;
+use crate::proxy::{Locks, Proxy};
 use crate::queue::{Counters, Finish, Queue};
 use crate::report::say;
 use crate::sink::{Sink, SinkError};
@@ -84,6 +84,8 @@ pub struct Tracer {
     pub ids: IdSpace,
     /// Where mark words hold ids, if hooks write them there.
     pub mark_shift: OnceLock<u32>,
+    /// Where the hashes of locked objects are, once that is known.
+    pub locks: OnceLock<Locks>,
     /// Where ids are, if not in identity hashes.
     pub tags: OnceLock<Tags>,
     /// Static ids that are given out as the program runs.
@@ -191,6 +193,7 @@ impl Tracer {
             classes: Classes::default(),
             ids: parts.ids,
             mark_shift: OnceLock::new(),
+            locks: OnceLock::new(),
             tags: OnceLock::new(),
             dynamic_ids: &parts.early.ids,
             gc: Mutex::new(None),

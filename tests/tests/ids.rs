@@ -25,6 +25,20 @@ struct Variant {
     rounds: usize,
 }
 
+impl Variant {
+    /// Where ids of locked objects are.
+    fn locked(&self, jdk: &Jdk) -> &'static str {
+        let has = |option: &str| self.both.contains(&option);
+        if self.scheme == "tags" || has("-XX:LockingMode=0") {
+            "VM"
+        } else if has("-XX:LockingMode=2") || jdk.feature >= 23 {
+            "mark word"
+        } else {
+            "stack"
+        }
+    }
+}
+
 const MARK: &str = "mark word";
 const ALL: RangeInclusive<u32> = 11..=99;
 
@@ -88,6 +102,9 @@ fn kept_apart(lab: &Lab, jdk: &Jdk, variant: &Variant) -> Result<()> {
     let run = Run::with(lab, jdk, &format!("ids_{}", variant.name), "facts/Ids", setup)?;
     let scheme = run.summary(lab)?["program"]["idScheme"].clone();
     ensure!(scheme == variant.scheme, "{scheme} instead of {}", variant.scheme);
+    let locked = run.summary(lab)?["program"]["lockedIds"].clone();
+    let expected = variant.locked(jdk);
+    ensure!(locked == expected, "ids of locked objects: {locked} instead of {expected}");
     let laps = nodes(lab, &run, variant.rounds)?;
     ensure!(laps == 0, "ids of nodes were used {laps} times");
     run.clean()

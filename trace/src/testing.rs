@@ -52,6 +52,7 @@ impl TraceBuilder {
             java_home: "/opt/jdk".into(),
             command: "shop.Main --fast".into(),
             id_scheme: "hashCode=0".into(),
+            locked_ids: String::new(),
             array_layout: ArrayLayout {
                 base_offset: index_scale.keys().map(|letter| (letter.clone(), 16)).collect(),
                 index_scale,

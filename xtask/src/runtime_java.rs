@@ -83,7 +83,7 @@ impl Variant {
     }
 
     fn stubs(&self, root: &Path) -> Vec<PathBuf> {
-        let folders: &[&str] = if self.modular { &["common", "modules"] } else { &["common"] };
+        let folders: &[&str] = if self.modular { &["common", "modules"] } else { &["common", "8"] };
         folders.iter().map(|name| root.join("stubs").join(name)).collect()
     }
 

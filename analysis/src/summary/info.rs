@@ -25,7 +25,8 @@ pub fn info(trace: &Trace) -> String {
     line("run", file.run().to_string());
     line("JVM", format!("{} {}", meta.jvm.name, meta.jvm.version));
     line("java home", meta.java_home.clone());
-    line("object ids", meta.id_scheme.clone());
+    let locked = (!meta.locked_ids.is_empty()).then(|| format!(", of locked objects: {}", meta.locked_ids));
+    line("object ids", format!("{}{}", meta.id_scheme, locked.unwrap_or_default()));
     for (name, value) in &meta.options {
         line("option", format!("{name}={value}"));
     }

@@ -206,6 +206,8 @@ pub struct Program {
     pub jvm: String,
     pub java_home: String,
     pub id_scheme: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub locked_ids: String,
     pub tool: String,
     pub start_unix_millis: u64,
     pub options: BTreeMap<String, String>,
@@ -444,6 +446,7 @@ fn add_trace(
         jvm: format!("{} {}", meta.jvm.name, meta.jvm.version).trim().to_owned(),
         java_home: meta.java_home.clone(),
         id_scheme: meta.id_scheme.clone(),
+        locked_ids: meta.locked_ids.clone(),
         tool: meta.tool.clone(),
         start_unix_millis: meta.start_unix_millis,
         options: meta.options.clone(),

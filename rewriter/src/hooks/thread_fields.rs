@@ -3,6 +3,7 @@
 //! | field | holds |
 //! |---|---|
 //! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer |
+//! | `long etStackLow, etStackHigh` | where the thread's stack is; both 0 while that is not known |
 //! | `long etIds` | the thread's next object id, and above bit 32 how many more are its own |
 //! | `int etSite` | the site of the `new` being initialised |
 //! | `static final int etEvents` | the events that the JDK's classes are hooked for, as in the class attribute: classes made at run time follow them |
@@ -10,8 +11,15 @@
 use crate::classfile::{PoolBuilder, PoolFull, access};
 use crate::rewrite::EventSet;
 
-const OF_EACH_THREAD: [(&str, &str); 5] =
-    [("etPos", "J"), ("etEnd", "J"), ("etTicket", "J"), ("etIds", "J"), ("etSite", "I")];
+const OF_EACH_THREAD: [(&str, &str); 7] = [
+    ("etPos", "J"),
+    ("etEnd", "J"),
+    ("etTicket", "J"),
+    ("etStackLow", "J"),
+    ("etStackHigh", "J"),
+    ("etIds", "J"),
+    ("etSite", "I"),
+];
 const EVENTS: &str = "etEvents";
 
 /// The names of all of them, for who hides them from programs.

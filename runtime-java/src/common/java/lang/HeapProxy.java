@@ -1,5 +1,7 @@
 package java.lang;
 
+import jdk.internal.vm.annotation.DontInline;
+
 /**
  * What the hooks of rewritten classes call. Each hook leaves one event in the buffer of its thread, in Java,
  * without locks and without entering native code; the events are described in docs/inside/events.md.
@@ -16,6 +18,9 @@ package java.lang;
  * <li>Ids are worked out before the position in the buffer is read: to see an object for the first time is an
  *     event too.
  * </ul>
+ *
+ * <p>Entries and exits are inlined, as nine of ten events are. Hooks marked {@link DontInline} are called: they take more of C2's
+ * time wherever they are inlined than the calls take.
  */
 public final class HeapProxy {
     /** False until the stub has bound the natives and set the fields below, and again when the VM dies. */
@@ -24,10 +29,17 @@ public final class HeapProxy {
     static long counter;
     /** Bytes from the start of a chunk to where the next event no longer surely fits. */
     static long chunkRoom;
+    /** Address of memory that nobody reads: where events go when there is no buffer for them. */
+    static long nowhere;
     /** Where the mark word holds the identity hash. */
     static int hashShift;
     /** 0x7fffffff, or 0 if the mark word could not be made out: then every id is asked for. */
     static int hashMask;
+    /**
+     * The bits of a mark word that must be as an unlocked object has them, 001, for it to hold the hash: all three, or the middle one
+     * where locks leave the hash in the word and only a monitor takes its place.
+     */
+    static long hidden;
     /**
      * What an object must have 001 and zeros in, in its mark word, to be given an id of our own: the low bits and the hash's.
      * 0, which no word passes, if ids are what the VM draws.
@@ -66,10 +78,8 @@ public final class HeapProxy {
         if (on) {
             Thread thread = HeapProxyRelease.thread();
             long at = HeapProxyBuffer.room(thread);
-            if (at != 0L) {
-                HeapProxyPlatform.put(at, method << 2 | 1);
-                thread.etPos = at + 4L;
-            }
+            HeapProxyPlatform.put(at, method << 2 | 1);
+            thread.etPos = at + 4L;
         }
     }
 
@@ -78,10 +88,8 @@ public final class HeapProxy {
             int object = HeapProxyObjects.id(receiver);
             Thread thread = HeapProxyRelease.thread();
             long at = HeapProxyBuffer.room(thread);
-            if (at != 0L) {
-                HeapProxyPlatform.put(at, method << 2 | 2, object);
-                thread.etPos = at + 8L;
-            }
+            HeapProxyPlatform.put(at, method << 2 | 2, object);
+            thread.etPos = at + 8L;
         }
     }
 
@@ -91,10 +99,8 @@ public final class HeapProxy {
             try {
                 Thread thread = HeapProxyRelease.thread();
                 long at = HeapProxyBuffer.room(thread);
-                if (at != 0L) {
-                    HeapProxyPlatform.put(at, method << 2 | 2, HeapProxyBuffer.LEFT);
-                    thread.etPos = at + 8L;
-                }
+                HeapProxyPlatform.put(at, method << 2 | 2, HeapProxyBuffer.LEFT);
+                thread.etPos = at + 8L;
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
@@ -108,10 +114,8 @@ public final class HeapProxy {
                 int object = HeapProxyObjects.id(receiver);
                 Thread thread = HeapProxyRelease.thread();
                 long at = HeapProxyBuffer.room(thread);
-                if (at != 0L) {
-                    HeapProxyPlatform.put(at, method << 2 | 2, object | HeapProxyBuffer.LEFT);
-                    thread.etPos = at + 8L;
-                }
+                HeapProxyPlatform.put(at, method << 2 | 2, object | HeapProxyBuffer.LEFT);
+                thread.etPos = at + 8L;
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
@@ -143,10 +147,8 @@ public final class HeapProxy {
             try {
                 Thread thread = HeapProxyRelease.thread();
                 long at = HeapProxyBuffer.room(thread);
-                if (at != 0L) {
-                    HeapProxyPlatform.put(at, method << 2);
-                    thread.etPos = at + 4L;
-                }
+                HeapProxyPlatform.put(at, method << 2);
+                thread.etPos = at + 4L;
             } catch (StackOverflowError noRoom) {
                 overflows++;
             }
@@ -157,6 +159,7 @@ public final class HeapProxy {
         exitThrow(exception, null, method);
     }
 
+    @DontInline
     public static void exitThrow(Object exception, Object receiver, int method) {
         if (on) {
             try {
@@ -210,6 +213,7 @@ public final class HeapProxy {
         return site;
     }
 
+    @DontInline
     public static void allocated(Object object) {
         if (on) {
             // A hash that was there before: of what Unsafe.allocateInstance or JNI made.
@@ -226,6 +230,7 @@ public final class HeapProxy {
         }
     }
 
+    @DontInline
     public static void allocatedArray(Object array, int length, int site) {
         if (on) {
             try {
@@ -287,6 +292,7 @@ public final class HeapProxy {
         return array;
     }
 
+    @DontInline
     public static void allocatedMulti(Object array, int dimensions, int site) {
         if (on) {
             try {
@@ -316,17 +322,16 @@ public final class HeapProxy {
         long at = HeapProxyBuffer.room(thread);
         // Last: an array with an id counts as told of.
         int fresh = HeapProxyObjects.draw(thread, array);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
-            thread.etPos = at + 16L;
-            if (asked != 0) {
-                ask(array, fresh);
-            }
+        HeapProxyPlatform.put(at, depth << 8 | HeapProxyBuffer.NEW_ARRAY, site, fresh, length);
+        thread.etPos = at + 16L;
+        if (asked != 0) {
+            ask(array, fresh);
         }
     }
 
     // Updates
 
+    @DontInline
     public static void putField(Object origin, Object value, int field) {
         if (on && origin != null) {
             try {
@@ -339,6 +344,7 @@ public final class HeapProxy {
         }
     }
 
+    @DontInline
     public static void putStatic(Object value, int field) {
         if (on) {
             try {
@@ -350,6 +356,7 @@ public final class HeapProxy {
         }
     }
 
+    @DontInline
     public static void putElement(Object array, int index, Object value) {
         if (on) {
             try {
@@ -454,6 +461,29 @@ public final class HeapProxy {
             shift = here;
         }
         return shift;
+    }
+
+    /**
+     * Where the hash of an object is that the current thread has locked, whose stack lies between these addresses: 1 in the mark
+     * word as before, 2 in the lock on the stack, 0 in neither.
+     */
+    static int probeLock(long stackLow, long stackHigh) {
+        Object object = new Object();
+        int hash = System.identityHashCode(object);
+        synchronized (object) {
+            long mark = HeapProxyPlatform.mark(object);
+            if ((mark & 3L) != 0L) {
+                return 0;
+            }
+            if (((int) (mark >>> hashShift) & hashMask) == hash) {
+                return 1;
+            }
+            if (mark < stackLow || mark >= stackHigh) {
+                return 0;
+            }
+            long before = HeapProxyPlatform.getLong(mark);
+            return (before & 7L) == 1L && ((int) (before >>> hashShift) & hashMask) == hash ? 2 : 0;
+        }
     }
 
     /** Gives a fresh object an id of ours; 0 if its mark word could not be written. */

@@ -38,29 +38,26 @@ final class HeapProxyBuffer {
 
     static void write(Thread thread, int first, int a) {
         long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a);
-            thread.etPos = at + 8L;
-        }
+        HeapProxyPlatform.put(at, first, a);
+        thread.etPos = at + 8L;
     }
 
     static void write(Thread thread, int first, int a, int b) {
         long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a, b);
-            thread.etPos = at + 12L;
-        }
+        HeapProxyPlatform.put(at, first, a, b);
+        thread.etPos = at + 12L;
     }
 
     static void write(Thread thread, int first, int a, int b, int c) {
         long at = room(thread);
-        if (at != 0L) {
-            HeapProxyPlatform.put(at, first, a, b, c);
-            thread.etPos = at + 16L;
-        }
+        HeapProxyPlatform.put(at, first, a, b, c);
+        thread.etPos = at + 16L;
     }
 
-    /** Where the next event goes, its ticket written if it needs one; 0 if there is nowhere to write. */
+    /**
+     * Where the next event goes, its ticket written if it needs one. If there is no buffer for it, it goes where nobody reads it:
+     * a hook that had to ask would be larger wherever compilers put it, for what hardly ever happens.
+     */
     static long room(Thread thread) {
         long at = thread.etPos;
         if (at < thread.etEnd && HeapProxyPlatform.lastTicket(HeapProxy.counter) == thread.etTicket) {
@@ -71,13 +68,14 @@ final class HeapProxyBuffer {
 
     private static long makeRoom(Thread thread) {
         long at = thread.etPos;
-        if (at >= thread.etEnd) {
-            at = HeapProxy.nextChunk(thread, at);
+        long end = thread.etEnd;
+        if (at >= end) {
+            // Without a buffer the position is that of what went nowhere.
+            at = HeapProxy.nextChunk(thread, end == 0L ? 0L : at);
             if (at == 0L) {
                 // The stub has no buffer to give: tracing ended, or this thread did.
-                thread.etPos = 0L;
                 thread.etEnd = 0L;
-                return 0L;
+                return HeapProxy.nowhere;
             }
             thread.etPos = at;
             thread.etEnd = at + HeapProxy.chunkRoom;

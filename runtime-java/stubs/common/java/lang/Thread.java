@@ -5,6 +5,8 @@ public class Thread {
     long etPos;
     long etEnd;
     long etTicket;
+    long etStackLow;
+    long etStackHigh;
     int etSite;
     long etIds;
     static int etEvents;

@@ -1,0 +1,45 @@
+//! Where the stack of a thread is.
+#![allow(unsafe_code, reason = "questions to the system about threads")]
+
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::ptr;
+
+/// The addresses of the current thread's stack; none if the system does not tell. What runs on a stack of its own making (coroutines of
+/// native code) is not on it.
+pub fn bounds() -> Option<Range<usize>> {
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    // SAFETY: about the current thread; it fills in the attributes if it returns 0.
+    if unsafe { libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) } != 0 {
+        return None;
+    }
+    let (mut low, mut len) = (ptr::null_mut(), 0);
+    // SAFETY: the attributes were filled in just now, and are given back whatever the answer is.
+    let found = unsafe {
+        let found = libc::pthread_attr_getstack(attributes.as_ptr(), &mut low, &mut len) == 0;
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        found
+    };
+    let low = low as usize;
+    found.then(|| low.checked_add(len).map(|high| low..high)).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_its_own() {
+        let here = 0_u8;
+        let mine = bounds().unwrap();
+        assert!(mine.contains(&(ptr::from_ref(&here) as usize)), "{mine:x?}");
+        let other = std::thread::spawn(|| {
+            let there = 0_u8;
+            let bounds = bounds().unwrap();
+            assert!(bounds.contains(&(ptr::from_ref(&there) as usize)), "{bounds:x?}");
+            bounds
+        });
+        let other = other.join().unwrap();
+        assert!(other.end <= mine.start || mine.end <= other.start, "{mine:x?} and {other:x?}");
+    }
+}
