@@ -401,6 +401,16 @@ fn slots_in_a_row_that_keep_their_targets_are_not_reported() {
     assert_eq!(lines[2..], ["U 0 cc a1 5 1", "U 0 cc a1 7 1", "U 0 cc a1 6 1", "U a1 cc 0 7 1", "U 0 a1 a1 3e8 1",]);
 }
 
+/// No array is that long, but a damaged trace may say so.
+#[test]
+fn a_row_of_slots_may_go_past_the_last_index() {
+    let targets: Vec<u8> = [0xa1_u32, 0xa1].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let targets = Targets::new(&targets).unwrap();
+    let row = Event::PutElements { start: u32::MAX, array: ObjectHash(0xa1), targets };
+    let lines = records(&[new(SITE_A, 0xa1, c::A), row]);
+    assert_eq!(lines[1..], ["U 0 a1 a1 ffffffff 1", "U 0 a1 a1 0 1"]);
+}
+
 #[test]
 fn old_targets_follow_each_slot() {
     let put = |origin, target| Event::PutField {

@@ -714,7 +714,9 @@ impl Reader {
                 self.act(Action::PutElement { index, array, target, if_changed: false });
             }
             Event::PutElements { start, array, targets } => {
-                for (index, target) in (start..).zip(targets.iter()) {
+                for (further, target) in (0..).zip(targets.iter()) {
+                    // No array is so long; a damaged trace may say that one is.
+                    let index = start.wrapping_add(further);
                     self.act(Action::PutElement { index, array, target, if_changed: true });
                 }
             }
