@@ -86,7 +86,8 @@ impl Lost {
 
     /// One number for `# lost`.
     pub fn total(&self) -> u64 {
-        self.events + self.undecodable_pieces + u64::from(self.discarded_bytes > 0)
+        // The trace says how many events, and a damaged one says anything: what is lost must not come to nothing.
+        self.events.saturating_add(self.undecodable_pieces).saturating_add(u64::from(self.discarded_bytes > 0))
     }
 }
 
@@ -99,5 +100,16 @@ impl std::fmt::Display for Lost {
         let parts = [(discarded, discarded_text), (self.events, events), (self.undecodable_pieces, pieces)];
         let said: Vec<String> = parts.into_iter().filter(|(count, _)| *count > 0).map(|(_, text)| text).collect();
         f.write_str(if said.is_empty() { "nothing".to_owned() } else { said.join(", ") }.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_lost_never_comes_to_nothing() {
+        let lost = Lost { events: u64::MAX, undecodable_pieces: 1, ..Lost::default() };
+        assert_eq!(lost.total(), u64::MAX);
     }
 }
