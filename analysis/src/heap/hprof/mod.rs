@@ -51,7 +51,7 @@ fn write_in_segments(source: &Source, snapshot: &Snapshot<'_>, out: impl Write, 
     let trace = source.trace();
     let millis = trace.map_or(0, |trace| trace.file.meta().start_unix_millis);
     let seconds = snapshot.taken().seconds.unwrap_or_default();
-    let out = Writer::new(BufWriter::with_capacity(1 << 18, out), millis + (seconds * 1000.0) as u64)?;
+    let out = Writer::new(BufWriter::with_capacity(1 << 18, out), millis.saturating_add((seconds * 1000.0) as u64))?;
     let layouts = Layouts::of(snapshot, trace);
     let mut dump = Dump { trace, snapshot, layouts, out, segment, dumped: Dumped::default() };
     dump.out.string(NOTE)?;
