@@ -24,7 +24,7 @@ pub fn run(target: &Target, data: &[u8]) {
     et_test_heap::bounded(target.memory(data.len()), || (target.run)(data));
 }
 
-/// Half of the mutations are libFuzzer's own, half the target's.
+/// Half of the mutations are libFuzzer's own, with the checksums made right again most of the time; half are the target's.
 pub fn mutate(
     target: &Target,
     data: &mut [u8],
@@ -48,7 +48,13 @@ pub fn mutate(
         data[..mutated.len()].copy_from_slice(&mutated);
         return mutated.len();
     }
-    plain(data, size, max_size)
+    let size = plain(data, size, max_size);
+    if let Some(mend) = target.mend
+        && !random.one_in(8)
+    {
+        mend(&mut data[..size]);
+    }
+    size
 }
 
 /// The `main` of a fuzzer.

@@ -8,7 +8,7 @@ use crate::{Plain, Random, Target, class, jar};
 
 /// `lib/modules` files.
 pub const TARGET: Target =
-    Target { name: "jimage", inputs: "jimage", memory_ratio: 1 << 13, run, mutate: Some(mutate) };
+    Target { name: "jimage", inputs: "jimage", memory_ratio: 1 << 13, run, mutate: Some(mutate), mend: None };
 
 fn run(data: &[u8]) {
     let _ = rewrite(data);

@@ -14,6 +14,7 @@ pub mod rewriter;
 pub mod seeds;
 pub mod text;
 pub mod trace;
+mod trace_mutation;
 
 pub use random::Random;
 
@@ -36,6 +37,8 @@ pub struct Target {
     pub run: fn(&[u8]),
     /// Makes another input of one, with checksums and lengths right where bytes alone would never get it right.
     pub mutate: Option<Mutate>,
+    /// Makes right, in place, the checksums of bytes that were changed anywhere.
+    pub mend: Option<fn(&mut [u8])>,
 }
 
 /// All targets.

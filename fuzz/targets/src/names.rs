@@ -10,7 +10,8 @@ use et_trace::{Trace, TraceFile};
 use crate::{Plain, Random, Target};
 
 /// Names tables.
-pub const TARGET: Target = Target { name: "names", inputs: "names", memory_ratio: 1 << 18, run, mutate: Some(mutate) };
+pub const TARGET: Target =
+    Target { name: "names", inputs: "names", memory_ratio: 1 << 18, run, mutate: Some(mutate), mend: None };
 
 /// Magic, version, flags, size of the body.
 const HEADER: usize = 16;

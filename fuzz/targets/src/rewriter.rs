@@ -10,7 +10,7 @@ use crate::{Plain, Random, Target, class};
 
 /// Options and class files.
 pub const TARGET: Target =
-    Target { name: "rewriter", inputs: "rewriter", memory_ratio: 1 << 12, run, mutate: Some(mutate) };
+    Target { name: "rewriter", inputs: "rewriter", memory_ratio: 1 << 12, run, mutate: Some(mutate), mend: None };
 
 /// The class is one of a JDK.
 pub(crate) const JDK: u8 = 0x10;

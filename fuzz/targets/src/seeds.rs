@@ -6,12 +6,14 @@ use std::path::{Path, PathBuf};
 
 use et_format::collector::Fate;
 use et_format::event::{Event, ObjectHash, Targets, Ticket};
-use et_format::progress::RunId;
+use et_format::progress::{Progress, RunId};
 use et_format::{
-    ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, buffers,
+    BlockKind, BlockPacker, ClassRecord, Codec, GcRecord, InitialField, InitialFrame, InitialObject, InitialReference,
+    InitialReferences, InitialSlot, MonitorEvent, MonitorPlace, MonitorRecord, Nanos, NewBlock, ThreadRecord, Wall,
+    buffers, thread_flags,
 };
 use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
-use et_names::{FieldRefId, MethodId, NamesTable, SiteId};
+use et_names::{DYNAMIC_BASE, FieldRefId, MethodId, NamesTable, SiteId};
 use et_trace::source::{Deaths, Reading, Source};
 use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_trace::text::{self, Dialect};
@@ -259,16 +261,145 @@ fn traces() -> Vec<Seed> {
     }
     builder.collected(Fate::Held, 4, &[30]).collected(Fate::Freed, 5, &[31, 32]).collected_of(Fate::Freed, 8, 6, &[33]);
     let collected = builder.finish();
-    [("whole", whole), ("cut-off", cut_off), ("buffers", with_buffers), ("collected", collected)]
-        .map(|(n, b)| (n.into(), b))
-        .into()
+    let (rich, journals) = (rich_trace(), journals(&cut_off));
+    [
+        ("whole", whole),
+        ("cut-off", cut_off),
+        ("buffers", with_buffers),
+        ("collected", collected),
+        ("rich", rich),
+        ("journals", journals),
+    ]
+    .map(|(n, b)| (n.into(), b))
+    .into()
+}
+
+/// What the others lack: frames from before, classes made at run time, monitors, times, how far the program had come, and events
+/// enough to be packed.
+fn rich_trace() -> Vec<u8> {
+    let mut builder = TraceBuilder::new();
+    builder.names(&names());
+    builder.names(&table("dynamic", DYNAMIC_BASE, &[class("shop/Proxy", "shop/Cart", &["<init> ()V", "call ()V"])]));
+    for (class, superclass, signature) in
+        [(9, 0, "Ljava/lang/Class;"), (10, 0, "Ljava/lang/Object;"), (11, 10, "Lshop/Cart;"), (13, 11, "Lshop/Proxy;")]
+    {
+        builder.class(&ClassRecord {
+            class: ObjectHash(class),
+            superclass: ObjectHash(superclass),
+            loader: ObjectHash(if class == 13 { 21 } else { 0 }),
+            instance_size: 24,
+            mirror_size: 112,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.dynamic_classes(&[(13, DYNAMIC_BASE)]);
+    let frame = |method: &str, descriptor: &str, receiver| InitialFrame {
+        class: "Lshop/Cart;".into(),
+        method: method.into(),
+        descriptor: descriptor.into(),
+        receiver: ObjectHash(receiver),
+    };
+    builder.first_thread(1, "main", vec![frame("add", "(Lshop/Item;)Z", 20), frame("<init>", "()V", 21)]);
+    builder.thread(&ThreadRecord::Start {
+        ticket: Ticket(3),
+        thread: 2,
+        object: ObjectHash(22),
+        flags: thread_flags::DAEMON,
+        name: "worker".into(),
+        frames: Vec::new(),
+    });
+    let initial = |object| InitialObject { object: ObjectHash(object), class: ObjectHash(11), size: 24, length: -1 };
+    builder.initial_objects(&[initial(20), initial(21)]);
+    let place = || MonitorPlace { monitor_class: "Lshop/Cart;".into(), line: 7, ..MonitorPlace::default() };
+    let monitor = |nanos, what| MonitorRecord { ticket: Ticket(4), nanos, thread: 1, object: ObjectHash(20), what };
+    builder.monitors(&[
+        monitor(10, MonitorEvent::Enter { owner: 2, place: place() }),
+        monitor(20, MonitorEvent::Entered),
+        monitor(30, MonitorEvent::Wait { timeout_millis: 5, place: place() }),
+        monitor(40, MonitorEvent::Waited { is_timed_out: true }),
+    ]);
+    let wall = Wall { begin: Nanos(1_000), end: Some(Nanos(2_000_000)) };
+    let add = MethodId(4);
+    builder.timed_events(
+        1,
+        4,
+        wall,
+        &[Event::Leaf { method: add, receiver: ObjectHash(20) }, Event::Exit { method: add }],
+    );
+    builder.progress(&Progress { seconds: 1.5, ticket: Ticket(9), overflows: 1, ..Progress::default() });
+    let mut trace = builder.without_end();
+    let mut raw = Vec::new();
+    let mut push = |event: Event<'_>| et_format::event::encode(&event, &mut raw);
+    push(Event::Ticket(Ticket(6)));
+    for object in (50..110).map(ObjectHash) {
+        push(Event::Entry { method: MethodId(3) });
+        push(Event::New { site: SiteId(1), object, class: ObjectHash(11), known: false });
+        push(Event::Exit { method: MethodId(3) });
+        push(Event::EntryOn { method: add, receiver: object });
+        push(Event::PutField { field: FieldRefId(3), origin: ObjectHash(22), target: object, if_changed: true });
+        push(Event::PutStatic { field: FieldRefId(2), target: object });
+        push(Event::Exit { method: add });
+    }
+    let (kind, codec, first_ticket) = (BlockKind::Events, Codec::Packed, Ticket(6));
+    let block = NewBlock { kind, codec, thread: 2, sequence: 99, first_ticket, wall: None };
+    BlockPacker::default().write(&mut trace, block, &raw).expect("a small block");
+    trace
+}
+
+/// A trace with a buffer file that has records, some of which the trace has as well.
+fn journals(trace: &[u8]) -> Vec<u8> {
+    const ROOM: usize = 512;
+    let mut class = Vec::new();
+    let record = ClassRecord { class: ObjectHash(14), signature: "Lshop/Late;".into(), ..ClassRecord::default() };
+    record.encode(&mut class);
+    let mut thread = Vec::new();
+    ThreadRecord::End { ticket: Ticket(9), thread: 1 }.encode(&mut thread);
+    let table = names().encode();
+    let file = buffers::FileHeader {
+        chunk_size: 128,
+        chunk_count: 1,
+        pid: 1,
+        ticket: Ticket(9),
+        run: RunId::default(),
+        chunks_at: (buffers::JOURNALS_AT + buffers::JOURNALS * ROOM) as u32,
+    };
+    let mut bytes = [trace, &file.encode()].concat();
+    bytes.resize(trace.len() + buffers::JOURNALS_AT, 0);
+    let journals = [
+        (2_u64, vec![(BlockKind::Names, table), (BlockKind::Threads, thread)]),
+        (0, vec![(BlockKind::Classes, class), (BlockKind::Problem, b"{\"what\":\"late\",\"count\":1}".to_vec())]),
+    ];
+    for (first_block, entries) in journals {
+        let mut used = Vec::new();
+        for (kind, record) in entries {
+            used.extend_from_slice(&(kind as u32).to_le_bytes());
+            used.extend_from_slice(&(record.len() as u32).to_le_bytes());
+            used.extend_from_slice(&record);
+            used.resize(used.len().next_multiple_of(4), 0);
+        }
+        let end = bytes.len() + ROOM;
+        bytes.extend_from_slice(&(used.len() as u32).to_le_bytes());
+        bytes.extend_from_slice(&0_u32.to_le_bytes());
+        bytes.extend_from_slice(&first_block.to_le_bytes());
+        bytes.extend_from_slice(&used);
+        bytes.resize(end, 0);
+    }
+    let start = bytes.len();
+    let state = buffers::STATE_OWNED;
+    bytes.extend_from_slice(&buffers::ChunkHeader { state, thread: 1, sequence: 4, wall: None }.encode());
+    for event in [Event::Ticket(Ticket(8)), Event::Used { object: ObjectHash(30) }] {
+        et_format::event::encode(&event, &mut bytes);
+    }
+    bytes.resize(start + 128, 0);
+    bytes
 }
 
 /// The traces as texts, with their names, and texts of others.
 fn texts() -> Vec<Seed> {
     let mut all = Vec::new();
     let mut add = |name: String, text: &[u8], names: &[u8]| all.push((name, [text, names].join(crate::text::NAMES)));
-    for (name, bytes) in traces().into_iter().filter(|(name, _)| name != "buffers") {
+    for (name, bytes) in traces().into_iter().filter(|(name, _)| !matches!(name.as_str(), "buffers" | "journals")) {
         let file = TraceFile::from_bytes(bytes, None).expect("a seed is a trace");
         let source = Source::from(Trace::from_file(file).expect("a seed is a trace"));
         let Source::Trace(trace) = &source else { continue };

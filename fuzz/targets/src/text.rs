@@ -8,7 +8,8 @@ use et_trace::text_writer;
 use crate::{Plain, Random, Target};
 
 /// Texts and names files.
-pub const TARGET: Target = Target { name: "text", inputs: "text", memory_ratio: 1 << 12, run, mutate: Some(mutate) };
+pub const TARGET: Target =
+    Target { name: "text", inputs: "text", memory_ratio: 1 << 12, run, mutate: Some(mutate), mend: None };
 
 /// The line between the text and its names file.
 pub const NAMES: &[u8] = b"\n=names=\n";

@@ -1,10 +1,11 @@
 //! Traces: a trace file and perhaps the buffer file that lay beside it.
 
+use std::io::{self, Write};
 use std::ops::ControlFlow;
 
 use et_analysis::heap::{self, Moment, Request};
 use et_analysis::{compare, summary, validate};
-use et_format::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, BlockPacker, NewBlock, buffers};
+use et_format::buffers;
 use et_trace::file::ReadError;
 use et_trace::lifetimes::Limits;
 use et_trace::record::Record;
@@ -12,13 +13,19 @@ use et_trace::source::{Deaths, Reading, Source};
 use et_trace::text::{Dialect, TextNames, TextTrace};
 use et_trace::{Trace, TraceFile, recover, text, text_writer};
 
-use crate::{Plain, Random, Target};
+use crate::{Target, trace_mutation};
 
 const MEMORY_RATIO: usize = 1 << 17;
 
 /// Trace files, a buffer file behind them: read, checked, summed up.
-pub const TARGET: Target =
-    Target { name: "trace", inputs: "trace", memory_ratio: MEMORY_RATIO, run: read, mutate: Some(mutate) };
+pub const TARGET: Target = Target {
+    name: "trace",
+    inputs: "trace",
+    memory_ratio: MEMORY_RATIO,
+    run: read,
+    mutate: Some(trace_mutation::mutate),
+    mend: Some(trace_mutation::mend),
+};
 
 /// The same, written as text in each dialect, with its names, and read back.
 pub const TEXT: Target = Target { name: "trace_text", run: write, ..TARGET };
@@ -33,7 +40,7 @@ pub const RECOVER: Target = Target { name: "recover", run: recover, ..TARGET };
 pub const HEAP: Target = Target { name: "heap", run: heap, ..TARGET };
 
 /// The trace and the buffer file behind it.
-fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
+pub(crate) fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
     let magic = buffers::MAGIC;
     match data.windows(magic.len()).position(|window| window == magic) {
         Some(at) => (&data[..at], Some(&data[at..])),
@@ -114,9 +121,24 @@ fn heap(data: &[u8]) {
             let retained = dominance.retained[node.0 as usize];
             assert!(object.size <= retained && retained <= bytes, "{retained} of {bytes} bytes: {object:?}");
         }
-        let mut dump = Vec::new();
-        let dumped = heap::hprof::write(&source, &snapshot, &mut dump).expect("a vector takes everything");
-        assert!(dumped.objects <= snapshot.len() as u64, "{dumped:?}");
+        // Arrays are as long in it as the trace says, and a few bytes may say gigabytes.
+        if let Ok(dumped) = heap::hprof::write(&source, &snapshot, Room(16 << 20)) {
+            assert!(dumped.objects <= snapshot.len() as u64, "{dumped:?}");
+        }
+    }
+}
+
+/// Takes so many bytes, and keeps none.
+struct Room(usize);
+
+impl Write for Room {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.checked_sub(bytes.len()).ok_or_else(|| io::Error::other("no more room"))?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -141,40 +163,4 @@ fn records(trace: &Trace) -> Option<Vec<Record>> {
         ControlFlow::Continue(())
     });
     told.ok().map(|_| records)
-}
-
-/// Changes the content of one block and packs it again.
-fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
-    let (trace, buffers) = split(data);
-    let file = TraceFile::from_bytes(trace.to_vec(), None).ok()?;
-    let chosen = random.below(file.blocks().len());
-    let mut out = trace.get(..file.blocks().first()?.at - BLOCK_HEADER)?.to_vec();
-    for (index, block) in file.blocks().iter().enumerate() {
-        let header = block.header;
-        let end = block.at + header.stored_len as usize;
-        if index != chosen {
-            out.extend_from_slice(&trace[block.at - BLOCK_HEADER..end]);
-            continue;
-        }
-        let mut raw = file.unpack(block).ok()?.into_owned();
-        if header.kind == BlockKind::Names {
-            raw = crate::names::mutate(&raw, random, plain)?;
-        } else if header.kind == BlockKind::Events && random.one_in(2) && raw.len() >= 4 {
-            // Another value in a word: few of them make sense.
-            let at = 4 * random.below(raw.len() / 4);
-            let value = if random.one_in(2) { random.below(16) } else { random.number() as usize };
-            raw[at..at + 4].copy_from_slice(&(value as u32).to_le_bytes());
-        } else {
-            plain(&mut raw);
-        }
-        for _ in 0..=usize::from(random.one_in(8)) {
-            let BlockHeader { kind, codec, thread, sequence, first_ticket, .. } = header;
-            let wall = header.wall(trace.get(block.at..end)?);
-            let block = NewBlock { kind, codec, thread, sequence, first_ticket, wall };
-            BlockPacker::default().write(&mut out, block, &raw).ok()?;
-        }
-    }
-    debug_assert!(out.windows(4).any(|window| window == BLOCK_MAGIC));
-    out.extend_from_slice(buffers.unwrap_or_default());
-    Some(out)
 }
