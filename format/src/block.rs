@@ -12,6 +12,8 @@ pub const BLOCK_HEADER: usize = 40;
 pub const TIMES: usize = 16;
 /// Where a header has the block's number.
 const SEQUENCE_AT: usize = 24;
+/// Thread indexes are smaller: readers put others above them.
+pub const THREAD_LIMIT: u32 = 1 << 30;
 /// In a header's flags: [`TIMES`] come first in the stored bytes.
 const FLAG_TIMES: u16 = 1;
 /// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.
@@ -188,6 +190,9 @@ impl BlockHeader {
         let Some(packed) = (header.stored_len as usize).checked_sub(header.times()) else {
             return Err(FormatError::Header("stored length", header.stored_len.into()));
         };
+        if header.thread >= THREAD_LIMIT {
+            return Err(FormatError::Header("thread", header.thread.into()));
+        }
         // A larger claim is false, and decides what is allocated.
         if header.raw_len as usize > MAX_BLOCK || header.raw_len as usize > header.codec.most(packed) {
             return Err(FormatError::Header("raw length", header.raw_len.into()));

@@ -20,6 +20,12 @@ impl ObjectHash {
     /// Null, or "not known".
     pub const NULL: ObjectHash = ObjectHash(0);
 
+    /// As a word of a trace has it. Bits above an id, which only a damaged trace has there, are dropped: readers put numbers there.
+    #[inline]
+    pub(crate) fn of_word(word: u32) -> Self {
+        Self(word & !LEFT)
+    }
+
     /// Whether it names no object.
     pub fn is_null(self) -> bool {
         self.0 == 0
@@ -94,7 +100,7 @@ impl<'a> Targets<'a> {
 
     /// One after the other.
     pub fn iter(self) -> impl Iterator<Item = ObjectHash> + 'a {
-        (0..self.count()).map(move |index| ObjectHash(word(self.0, index)))
+        (0..self.count()).map(move |index| ObjectHash::of_word(word(self.0, index)))
     }
 }
 
@@ -266,16 +272,16 @@ pub fn decode(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, EventError> {
         return Err(EventError::CutOff { first, need: words, have: bytes.len() / WORD });
     }
     let bytes = &bytes[..words * WORD];
-    let object = |index| ObjectHash(word(bytes, index));
+    let object = |index| ObjectHash::of_word(word(bytes, index));
     let event = match first & 3 {
         0 => Event::Exit { method: MethodId(first >> 2) },
         1 => Event::Entry { method: MethodId(first >> 2) },
         2 => {
             let (method, receiver) = (MethodId(first >> 2), object(1));
-            if receiver.0 & LEFT == 0 {
+            if word(bytes, 1) & LEFT == 0 {
                 Event::EntryOn { method, receiver }
             } else {
-                Event::Leaf { method, receiver: ObjectHash(receiver.0 & !LEFT) }
+                Event::Leaf { method, receiver }
             }
         }
         _ => {
@@ -420,7 +426,7 @@ mod tests {
     fn any_event() -> impl Strategy<Value = Event<'static>> {
         (0..20u8, 1..1u32 << 30, any::<u32>(), any::<u32>(), 0..1u64 << 56).prop_map(|(which, id, a, b, ticket)| {
             let method = MethodId(id);
-            let (a_object, b_object) = (ObjectHash(a), ObjectHash(b));
+            let (a_object, b_object) = (ObjectHash(a & !LEFT), ObjectHash(b & !LEFT));
             match which {
                 0 => Event::Exit { method },
                 1 => Event::Entry { method },
@@ -510,6 +516,14 @@ mod tests {
         let targets = Targets::new(&[9, 0, 0, 0, 0, 0, 0, 0]).unwrap();
         encode(&Event::PutElements { start: 3, array: ObjectHash(5), targets }, &mut bytes);
         assert_eq!(bytes, [15 << 2 | 3, 2, 0, 0, 3, 0, 0, 0, 5, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn bits_above_an_id_are_dropped() {
+        let words: [u32; 5] = [1 << 8 | kind::PUT_ELEMENTS << 2 | 3, 3, LEFT | 5, LEFT, 0];
+        let bytes: Vec<u8> = words.into_iter().flat_map(u32::to_le_bytes).collect();
+        let Ok(Some((Event::PutElements { array, targets, .. }, _))) = decode(&bytes) else { panic!("no row") };
+        assert_eq!((array, targets.iter().collect()), (ObjectHash(5), vec![ObjectHash::NULL]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Little-endian fields, read and written.
 
-use super::FormatError;
+use super::{FormatError, THREAD_LIMIT};
 use crate::event::ObjectHash;
 
 /// Reads little-endian fields in order.
@@ -49,8 +49,14 @@ impl<'a> Fields<'a> {
         Ok(u64::from_le_bytes(bytes))
     }
 
+    /// An index below [`THREAD_LIMIT`].
+    pub(super) fn thread(&mut self) -> Result<u32, FormatError> {
+        let thread = self.u32()?;
+        if thread < THREAD_LIMIT { Ok(thread) } else { self.fail("thread index") }
+    }
+
     pub(crate) fn object(&mut self) -> Result<ObjectHash, FormatError> {
-        Ok(ObjectHash(self.u32()?))
+        Ok(ObjectHash::of_word(self.u32()?))
     }
 
     pub(super) fn string(&mut self) -> Result<String, FormatError> {

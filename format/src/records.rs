@@ -140,7 +140,7 @@ impl ThreadRecord {
             records.push(match fields.u8()? {
                 1 => {
                     let ticket = Ticket(fields.u64()?);
-                    let (thread, object, flags) = (fields.u32()?, fields.object()?, fields.u32()?);
+                    let (thread, object, flags) = (fields.thread()?, fields.object()?, fields.u32()?);
                     let name = fields.string()?;
                     let count = fields.count(16)?;
                     let mut frames = Vec::with_capacity(count);
@@ -154,7 +154,7 @@ impl ThreadRecord {
                     }
                     Self::Start { ticket, thread, object, flags, name, frames }
                 }
-                2 => Self::End { ticket: Ticket(fields.u64()?), thread: fields.u32()? },
+                2 => Self::End { ticket: Ticket(fields.u64()?), thread: fields.thread()? },
                 _ => return fields.fail("tag of a thread record"),
             });
         }

@@ -221,7 +221,7 @@ fn damaged_packed_events_are_an_error() {
 proptest! {
     #[test]
     fn blocks_come_back_as_they_were(
-        raw in prop::collection::vec(0u8..4, 0..2000), is_zstd: bool, thread: u32, sequence: u64, ticket: u64,
+        raw in prop::collection::vec(0u8..4, 0..2000), is_zstd: bool, thread in 0..THREAD_LIMIT, sequence: u64, ticket: u64,
     ) {
         let codec = if is_zstd { Codec::Zstd } else { Codec::Stored };
         let mut file = Vec::new();
@@ -258,7 +258,7 @@ proptest! {
 
     #[test]
     fn thread_records_come_back(
-        ticket: u64, thread: u32, object in object(), flags: u32, name in ".*",
+        ticket: u64, thread in 0..THREAD_LIMIT, object in object(), flags: u32, name in ".*",
         frames in prop::collection::vec((".*", ".*", ".*", object()), 0..5),
     ) {
         let frames = frames
@@ -274,7 +274,26 @@ proptest! {
     }
 
     #[test]
-    fn gcs_and_initial_objects_come_back(values in prop::array::uniform6(any::<u64>()), a: u32, b: u32, c: u32, d: i32) {
+    fn readers_put_others_above_thread_indexes(above in THREAD_LIMIT..=u32::MAX, object in object()) {
+        let mut block = Vec::new();
+        write_block(&mut block, BlockKind::Events, Codec::Stored, above, 0, Ticket(1), &[]).unwrap();
+        prop_assert!(BlockHeader::decode(&block).is_err());
+        for record in [
+            ThreadRecord::Start {
+                ticket: Ticket(1), thread: above, object, flags: 0, name: String::new(), frames: Vec::new(),
+            },
+            ThreadRecord::End { ticket: Ticket(1), thread: above },
+        ] {
+            let mut raw = Vec::new();
+            record.encode(&mut raw);
+            prop_assert!(ThreadRecord::decode_block(&raw).is_err());
+        }
+    }
+
+    #[test]
+    fn gcs_and_initial_objects_come_back(
+        values in prop::array::uniform6(any::<u64>()), a in object(), b in object(), c: u32, d: i32,
+    ) {
         let gc = GcRecord {
             start: Ticket(values[0]), finish: Ticket(values[1]), start_nanos: values[2], finish_nanos: values[3],
             heap_used: values[4], heap_committed: values[5],
@@ -282,7 +301,7 @@ proptest! {
         let mut raw = Vec::new();
         gc.encode(&mut raw);
         prop_assert_eq!(GcRecord::decode_block(&raw).unwrap(), vec![gc]);
-        let object = InitialObject { object: ObjectHash(a), class: ObjectHash(b), size: c, length: d };
+        let object = InitialObject { object: a, class: b, size: c, length: d };
         raw.clear();
         object.encode(&mut raw);
         prop_assert_eq!(raw.len(), InitialObject::BYTES);

@@ -13,7 +13,7 @@ use et_format::event::{self, Event, Ticket};
 use et_format::progress::RunId;
 use et_format::{
     BlockKind, ClassRecord, FormatError, GcRecord, InitialObject, InitialReferences, Meta, MonitorRecord, Problem,
-    ThreadRecord, Wall, decode_json,
+    THREAD_LIMIT, ThreadRecord, Wall, decode_json,
 };
 use et_names::NamesTable;
 use rustc_hash::FxHashSet;
@@ -181,7 +181,7 @@ pub fn chunks(bytes: &[u8], header: &FileHeader, written: &FxHashSet<(u32, Ticke
         let Some(header) = ChunkHeader::decode(chunk) else { continue };
         match header.state {
             STATE_FREE => continue,
-            STATE_OWNED | STATE_FULL => {}
+            STATE_OWNED | STATE_FULL if header.thread < THREAD_LIMIT => {}
             _ => {
                 damaged += 1;
                 continue;
