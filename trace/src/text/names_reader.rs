@@ -94,6 +94,11 @@ impl TextNames {
         self.classes.get(&class).map(|(descriptor, _)| descriptor.clone())
     }
 
+    /// Whether a class number stands for a type.
+    pub(crate) fn has_class(&self, class: u64) -> bool {
+        self.classes.contains_key(&class)
+    }
+
     /// The number of a type.
     pub fn type_number(&self, descriptor: &str) -> Option<u64> {
         self.by_type.get(descriptor).copied()

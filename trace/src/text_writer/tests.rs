@@ -145,6 +145,23 @@ fn ids_are_written_alike_in_text_and_names() {
     assert!(replayer.contains("N 21 16 1073741826 2 0 1\n"), "{replayer}");
 }
 
+/// Types that no names file has get numbers of their own, which that of another type must not be.
+#[test]
+fn made_up_numbers_are_not_those_of_the_names_file() {
+    let first = u64::from(et_names::ID_LIMIT);
+    let names: String = (first..first + 5).map(|number| format!("C {number} [LA{number}; 0 I:\n")).collect();
+    let written = "N 10 10 LB; 0 0 1\nN 11 10 LC; 0 0 1\nA 12 20 [LA1073741825; 1 0 1\n";
+    let source = Source::from(TextTrace::from_text(
+        written,
+        Some(read_names(&format!("# Elephant Tracks, names, ids decimal\n{names}"))),
+    ));
+    let replayer = text(&source, Dialect::Replayer, Deaths::None, Holders::default());
+    let numbers: Vec<&str> = replayer.lines().skip(1).filter_map(|line| line.split(' ').nth(3)).take(3).collect();
+    assert_eq!(numbers[2], "1073741825", "{replayer}");
+    let made_up: Vec<u64> = numbers[..2].iter().map(|number| number.parse().unwrap()).collect();
+    assert!(made_up[0] != made_up[1] && made_up.iter().all(|number| *number >= first + 5), "{replayer}");
+}
+
 /// An object and a static field hold others when tracing begins; the first stores are into their slots.
 fn with_initial_references() -> Source {
     let mut builder = TraceBuilder::new();

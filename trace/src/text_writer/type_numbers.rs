@@ -1,7 +1,7 @@
 //! Numbers of types, for dialects that write no descriptors.
 
 use et_names::ID_LIMIT;
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::source::Source;
 use crate::text::type_number;
@@ -13,23 +13,44 @@ use crate::types::{TypeId, Types};
 pub(super) struct TypeNumbers<'a> {
     source: &'a Source,
     known: FxHashMap<TypeId, u64>,
+    /// Numbers that are in no names file.
+    made_up: FxHashSet<u64>,
+    /// All below that could be made up are taken.
+    next: u64,
 }
 
 impl<'a> TypeNumbers<'a> {
     pub fn of(source: &'a Source) -> Self {
-        Self { source, known: FxHashMap::default() }
+        Self { source, known: FxHashMap::default(), made_up: FxHashSet::default(), next: ID_LIMIT.into() }
     }
 
     /// The number of the type's class in the names file.
     pub fn number(&mut self, ty: TypeId, types: &Types) -> u64 {
-        let source = self.source;
-        *self.known.entry(ty).or_insert_with(|| match source {
+        if let Some(&number) = self.known.get(&ty) {
+            return number;
+        }
+        let number = match self.source {
             Source::Trace(trace) => type_number(trace, ty),
             Source::Text(text) => {
                 let descriptor = types.descriptor(ty);
-                let known = text.names().and_then(|names| names.type_number(descriptor));
-                known.or_else(|| number_of_unknown(descriptor)).unwrap_or(u64::from(ID_LIMIT) + u64::from(ty.0))
+                let names = text.names();
+                let unknown = || number_of_unknown(descriptor).filter(|number| !self.made_up.contains(number));
+                let known = names.and_then(|names| names.type_number(descriptor)).or_else(unknown);
+                known.unwrap_or_else(|| self.make_up(ty, |number| names.is_some_and(|names| names.has_class(number))))
             }
-        })
+        };
+        self.known.insert(ty, number);
+        number
+    }
+
+    /// A number that is no other type's. The names file of a trace has such ones as well: arrays of the program, for instance.
+    fn make_up(&mut self, ty: TypeId, is_named: impl Fn(u64) -> bool) -> u64 {
+        let mut number = u64::from(ID_LIMIT) + u64::from(ty.0);
+        while is_named(number) || self.made_up.contains(&number) {
+            number = self.next;
+            self.next += 1;
+        }
+        self.made_up.insert(number);
+        number
     }
 }
