@@ -629,9 +629,14 @@ impl<'a, F: Visit> Resolver<'a, F> {
         self.object(ObjectHash(subject.0 as u32), Use::Receiver(method), anomalies)
     }
 
-    fn top(&self) -> (MethodId, ObjectId) {
-        // The thread stage pairs every action with a frame.
-        self.stacks.all[self.current].frames.last().copied().unwrap_or((MethodId(0), ObjectId::NULL))
+    /// The frame that an action belongs to. The thread stage pairs them, but where tickets are wrong, a thread may go on with the
+    /// stack of a continuation before the one that had it comes to its entries.
+    fn top(&self, anomalies: &mut Anomalies) -> Option<(MethodId, ObjectId)> {
+        let top = self.stacks.all[self.current].frames.last();
+        if top.is_none() {
+            anomalies.unmatched_exits += 1;
+        }
+        top.copied()
     }
 
     fn pop(&mut self) {
@@ -659,27 +664,27 @@ impl<'a, F: Visit> Resolver<'a, F> {
                 self.emit(Record::Exit { method, receiver, thread });
             }
             Action::Leave => {
-                let (method, receiver) = self.top();
+                let Some((method, receiver)) = self.top(anomalies) else { return };
                 let thread = self.thread();
                 self.pop();
                 self.emit(Record::Exit { method, receiver, thread });
             }
             Action::LeaveThrow { exception } => {
                 let exception = self.object(exception, Use::Exception, anomalies);
-                let (method, receiver) = self.top();
+                let Some((method, receiver)) = self.top(anomalies) else { return };
                 let thread = self.thread();
                 self.pop();
                 self.emit(Record::ExitThrow { method, receiver, exception, thread });
             }
             Action::Throw { exception } => {
                 let exception = self.object(exception, Use::Exception, anomalies);
-                let (method, receiver) = self.top();
+                let Some((method, receiver)) = self.top(anomalies) else { return };
                 let thread = self.thread();
                 self.emit(Record::Throw { method, receiver, exception, thread });
             }
             Action::Handle { exception } => {
                 let exception = self.object(exception, Use::Exception, anomalies);
-                let (method, receiver) = self.top();
+                let Some((method, receiver)) = self.top(anomalies) else { return };
                 let thread = self.thread();
                 self.emit(Record::Handle { method, receiver, exception, thread });
             }

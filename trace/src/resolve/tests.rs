@@ -106,7 +106,13 @@ fn open(builder: &mut TraceBuilder) -> Trace {
 /// The records as text, the mirrors' I records left out.
 fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
     let bytes = builder.finish();
-    let trace = Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap();
+    let (lines, outcome) = lines_of(&Trace::from_file(TraceFile::from_bytes(bytes.clone(), None).unwrap()).unwrap());
+    let report = et_analysis::validate::bytes(bytes, 10).unwrap();
+    assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.violations);
+    (lines, outcome)
+}
+
+fn lines_of(trace: &Trace) -> (Vec<String>, Outcome) {
     let mut lines = Vec::new();
     let outcome = trace
         .for_each(|record, _| {
@@ -119,8 +125,6 @@ fn run(builder: &mut TraceBuilder) -> (Vec<String>, Outcome) {
             ControlFlow::Continue(())
         })
         .unwrap();
-    let report = et_analysis::validate::bytes(bytes, 10).unwrap();
-    assert!(report.is_clean(), "{:#?}\n{lines:#?}", report.violations);
     (lines, outcome)
 }
 
@@ -399,6 +403,23 @@ fn slots_in_a_row_that_keep_their_targets_are_not_reported() {
         field,
     ]);
     assert_eq!(lines[2..], ["U 0 cc a1 5 1", "U 0 cc a1 7 1", "U 0 cc a1 6 1", "U a1 cc 0 7 1", "U 0 a1 a1 3e8 1",]);
+}
+
+/// A damaged trace may say that nothing was made, thrown or caught. Bits above an id say nothing either.
+#[test]
+fn what_comes_of_nothing_is_left_out() {
+    let mut builder = world();
+    let nothing = [0, 1 << 31];
+    let made = nothing.map(|object| new(SITE_A, object, c::A));
+    let arrays =
+        nothing.map(|object| Event::NewArray { depth: 0, site: SITE_INTS, object: ObjectHash(object), length: 1 });
+    let handled = nothing.map(|exception| handle(m::MAIN, exception));
+    let thrown = nothing.map(|exception| throw_out(m::MAIN, exception, 0));
+    builder.events(1, 1, &[&[entry(m::MAIN), entry(m::MAIN)], &made[..], &arrays, &handled, &thrown].concat());
+    let (lines, outcome) = lines_of(&open(&mut builder));
+    assert_eq!(lines, ["M 3ea 0 1", "M 3ea 0 1", "E 3ea 0 1", "E 3ea 0 1"]);
+    assert_eq!(outcome.anomalies, Anomalies { unmatched_exceptions: 4, ..Anomalies::default() });
+    assert_eq!((outcome.lost.undecodable_pieces, outcome.lost.undecodable_bytes), (4, 64));
 }
 
 /// No array is that long, but a damaged trace may say so.
@@ -729,6 +750,20 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
 }
 
 /// `System.exit` leaves the frames of the thread that called it, and others may still end after it.
+/// Thread 1 is read ahead to see what its constructor makes, and has given the continuation away by then. That thread 2 has it at
+/// an earlier ticket cannot be, but a damaged trace may say so.
+#[test]
+fn a_stack_may_be_left_before_it_was_entered() {
+    let mut builder = world();
+    let switch = |owner| Event::Switch { owner: ObjectHash(owner) };
+    let init = Event::EntryInit { method: m::A_INIT, site: SiteId(0) };
+    builder.events(1, 5, &[switch(0x77), init, Event::Ticket(Ticket(20)), entry(m::MAIN), switch(0)]);
+    builder.events(2, 10, &[switch(0x77), exit(m::MAIN), exit(m::A_INIT)]);
+    let (lines, outcome) = run(&mut builder);
+    assert!(!lines.iter().any(|line| line.starts_with("E 0 ")), "{lines:?}");
+    assert_eq!(outcome.anomalies.unmatched_exits, 1, "{lines:?}");
+}
+
 #[test]
 fn whoever_ends_the_program_has_its_frames_left() {
     let read = |ended: &[u32]| {

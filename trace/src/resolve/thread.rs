@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::ops::ControlFlow;
 
-use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::event::{Event, ObjectHash, Ticket, WORD};
 use et_names::{FieldRefId, MethodId, SiteId};
 use rustc_hash::FxHashMap;
 
@@ -606,6 +606,7 @@ impl Reader {
                 return Settled::Ticket(ticket);
             }
             Event::Ticket(ticket) if ticket == self.ticket => return Settled::Nothing,
+            Event::NewArray { object, .. } if object.is_null() => return Settled::Not,
             Event::NewArray { depth, site, object, length } => Action::NewArray { depth, site, object, length },
             Event::PutField { field, origin, target, if_changed } => {
                 Action::PutField { field, origin, target, if_changed }
@@ -664,6 +665,12 @@ impl Reader {
                 }
                 None => shared.anomalies.unmatched_exits += 1,
             },
+            // No exception is null, but a damaged trace may say so. That the frame has been left is all that it says.
+            Event::ExitThrow { method, exception, .. } if exception.is_null() => {
+                shared.anomalies.unmatched_exceptions += 1;
+                self.apply(Event::Exit { method }, shared);
+            }
+            Event::Handle { exception, .. } if exception.is_null() => shared.anomalies.unmatched_exceptions += 1,
             Event::ExitThrow { method, exception, receiver } => match self.find(method, receiver) {
                 Some(index) => {
                     self.show(exception);
@@ -692,6 +699,11 @@ impl Reader {
                 }
                 None => shared.anomalies.unmatched_exceptions += 1,
             },
+            // Nor is a new object.
+            Event::New { object, .. } | Event::NewArray { object, .. } if object.is_null() => {
+                shared.lost.undecodable_pieces += 1;
+                shared.lost.undecodable_bytes += 4 * WORD as u64;
+            }
             Event::New { site, object, class, known } => {
                 // Of one that had the id before, nobody will speak any more.
                 if !known && !shared.continuations.is_empty() {
