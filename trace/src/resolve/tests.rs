@@ -749,7 +749,6 @@ fn virtual_threads_keep_their_stacks_across_carriers() {
     assert_eq!(outcome.anomalies, Anomalies::default());
 }
 
-/// `System.exit` leaves the frames of the thread that called it, and others may still end after it.
 /// Thread 1 is read ahead to see what its constructor makes, and has given the continuation away by then. That thread 2 has it at
 /// an earlier ticket cannot be, but a damaged trace may say so.
 #[test]
@@ -764,6 +763,7 @@ fn a_stack_may_be_left_before_it_was_entered() {
     assert_eq!(outcome.anomalies.unmatched_exits, 1, "{lines:?}");
 }
 
+/// `System.exit` leaves the frames of the thread that called it, and others may still end after it.
 #[test]
 fn whoever_ends_the_program_has_its_frames_left() {
     let read = |ended: &[u32]| {
