@@ -1,7 +1,7 @@
 //! Blocks: what a trace file is made of.
 
 use super::FormatError;
-use super::fields::Fields;
+use super::fields::{Fields, THREAD_LIMIT};
 use crate::event::Ticket;
 
 /// First bytes of a block.
@@ -12,8 +12,6 @@ pub const BLOCK_HEADER: usize = 40;
 pub const TIMES: usize = 16;
 /// Where a header has the block's number.
 const SEQUENCE_AT: usize = 24;
-/// Thread indexes are smaller: readers put others above them.
-pub const THREAD_LIMIT: u32 = 1 << 30;
 /// In a header's flags: [`TIMES`] come first in the stored bytes.
 const FLAG_TIMES: u16 = 1;
 /// No block is larger when unpacked: bounds what a damaged length makes a reader allocate.

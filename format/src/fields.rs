@@ -1,7 +1,10 @@
 //! Little-endian fields, read and written.
 
-use super::{FormatError, THREAD_LIMIT};
+use super::FormatError;
 use crate::event::ObjectHash;
+
+/// Thread indexes are smaller: readers put others above them.
+pub const THREAD_LIMIT: u32 = 1 << 30;
 
 /// Reads little-endian fields in order.
 #[derive(Clone, Debug)]

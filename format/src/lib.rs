@@ -20,8 +20,9 @@ pub mod trace_path;
 
 use thiserror::Error;
 
-pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BLOCK, Nanos, THREAD_LIMIT, Wall};
+pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BLOCK, Nanos, Wall};
 pub use codec::{BlockPacker, BlockUnpacker, NewBlock, packed_len, write_block};
+pub use fields::THREAD_LIMIT;
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
 pub use json::{ArrayLayout, End, Jvm, Meta, Packing, Problem, decode_json, encode_json};
 pub use monitors::{MonitorEvent, MonitorPlace, MonitorRecord};

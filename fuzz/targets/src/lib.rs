@@ -14,7 +14,6 @@ pub mod rewriter;
 pub mod seeds;
 pub mod text;
 pub mod trace;
-mod trace_mutation;
 
 pub use random::Random;
 

@@ -1,5 +1,7 @@
 //! Traces: a trace file and perhaps the buffer file that lay beside it.
 
+mod mutation;
+
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
@@ -13,7 +15,7 @@ use et_trace::source::{Deaths, Reading, Source};
 use et_trace::text::{Dialect, TextNames, TextTrace};
 use et_trace::{Trace, TraceFile, recover, text, text_writer};
 
-use crate::{Target, trace_mutation};
+use crate::Target;
 
 const MEMORY_RATIO: usize = 1 << 17;
 
@@ -23,8 +25,8 @@ pub const TARGET: Target = Target {
     inputs: "trace",
     memory_ratio: MEMORY_RATIO,
     run: read,
-    mutate: Some(trace_mutation::mutate),
-    mend: Some(trace_mutation::mend),
+    mutate: Some(mutation::mutate),
+    mend: Some(mutation::mend),
 };
 
 /// The same, written as text in each dialect, with its names, and read back.
@@ -57,7 +59,7 @@ const UNSOUND: [&str; 11] = [
 const MOST_VIOLATIONS: usize = 100;
 
 /// The trace and the buffer file behind it.
-pub(crate) fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
+fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
     let magic = buffers::MAGIC;
     match data.windows(magic.len()).position(|window| window == magic) {
         Some(at) => (&data[..at], Some(&data[at..])),

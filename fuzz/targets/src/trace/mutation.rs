@@ -9,7 +9,7 @@ use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, FILE_H
 use et_trace::TraceFile;
 use et_trace::file::Block;
 
-use crate::trace::split;
+use super::split;
 use crate::{Plain, Random};
 
 thread_local! {
