@@ -96,10 +96,10 @@ pub struct Proxy {
     jdk_events: EventSet,
 }
 
-/// Where the hash of an object is while it is locked, without a monitor that threads wait for.
+/// Where the hash of an object is while it is locked, unless a monitor has taken the mark word's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Locks {
-    /// In the mark word, as always (lightweight locking, JDK 22 and later).
+    /// In the mark word, as always (lightweight locking, the default from JDK 23 on).
     InPlace,
     /// In the lock, on the stack of the thread that has it; the mark word is the lock's address.
     OnStack,

@@ -2,7 +2,7 @@
 //!
 //! | field | holds |
 //! |---|---|
-//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer |
+//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is none, and the position means nothing |
 //! | `long etStackLow, etStackHigh` | where the thread's stack is; both 0 while that is not known |
 //! | `long etIds` | the thread's next object id, and above bit 32 how many more are its own |
 //! | `int etSite` | the site of the `new` being initialised |

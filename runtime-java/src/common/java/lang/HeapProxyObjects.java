@@ -32,7 +32,7 @@ final class HeapProxyObjects {
      * The identity hash of an object, 0 for null. The first sight of an object writes an event.
      *
      * <p>Not inlined: C2 puts barriers round what is read from a header, and so many hooks ask for ids that their graphs, half of
-     * all that it compiles, are a tenth smaller with a call (docs/performance.md).
+     * all that it compiles, are a tenth smaller with a call (docs/inside/decisions.md).
      */
     @DontInline
     static int id(Object object) {
@@ -71,10 +71,13 @@ final class HeapProxyObjects {
         return (before & 7L) == 1L ? (int) (before >>> HeapProxy.hashShift) & HeapProxy.hashMask : 0;
     }
 
-    /** Whether the object has no id yet. False if the mark word does not tell. */
+    /**
+     * Whether the object has no id yet. False if the mark word does not tell. Where it tells of locked objects, too, this is what
+     * has them announced before others can see the id there.
+     */
     static boolean isNew(Object object) {
         long mark = HeapProxyPlatform.mark(object);
-        return (mark & 7L) == 1L && HeapProxy.hashMask != 0
+        return ((mark ^ 1L) & HeapProxy.hidden) == 0L && HeapProxy.hashMask != 0
             && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) == 0;
     }
 
@@ -240,6 +243,10 @@ final class HeapProxyObjects {
             }
             Thread thread = HeapProxyRelease.thread();
             long at = HeapProxyBuffer.room(thread);
+            if (at == HeapProxy.nowhere) {
+                // Nor will there be room for the others, which are many perhaps.
+                return;
+            }
             HeapProxyPlatform.put(at + 12L, first);
             int count = 1;
             while (count < HeapProxyBuffer.MAX_ELEMENTS && next + count < end) {
