@@ -475,14 +475,14 @@ public final class HeapProxy {
             if ((mark & 3L) != 0L) {
                 return 0;
             }
-            if (((int) (mark >>> hashShift) & hashMask) == hash) {
+            if (HeapProxyObjects.hashIn(mark) == hash) {
                 return 1;
             }
             if (mark < stackLow || mark >= stackHigh) {
                 return 0;
             }
             long before = HeapProxyPlatform.getLong(mark);
-            return (before & 7L) == 1L && ((int) (before >>> hashShift) & hashMask) == hash ? 2 : 0;
+            return (before & 7L) == 1L && HeapProxyObjects.hashIn(before) == hash ? 2 : 0;
         }
     }
 
@@ -497,7 +497,7 @@ public final class HeapProxy {
     static int peekHash(Object object) {
         long mark = HeapProxyPlatform.mark(object);
         if ((mark & 7L) == 1L && hashMask != 0) {
-            return (int) (mark >>> hashShift) & hashMask;
+            return HeapProxyObjects.hashIn(mark);
         }
         return System.identityHashCode(object);
     }

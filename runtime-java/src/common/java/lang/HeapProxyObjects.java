@@ -52,9 +52,14 @@ final class HeapProxyObjects {
     private static int markedHash(Object object) {
         long mark = HeapProxyPlatform.mark(object);
         if (((mark ^ 1L) & HeapProxy.hidden) == 0L) {
-            return (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
+            return hashIn(mark);
         }
         return (mark & 3L) == 0L ? stackedHash(mark) : 0;
+    }
+
+    /** The hash in a mark word that has one or has room for one, 0 if it has none. */
+    static int hashIn(long mark) {
+        return (int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask;
     }
 
     /**
@@ -68,7 +73,7 @@ final class HeapProxyObjects {
             return 0;
         }
         long before = HeapProxyPlatform.getLong(mark);
-        return (before & 7L) == 1L ? (int) (before >>> HeapProxy.hashShift) & HeapProxy.hashMask : 0;
+        return (before & 7L) == 1L ? hashIn(before) : 0;
     }
 
     /**
@@ -78,7 +83,7 @@ final class HeapProxyObjects {
     static boolean isNew(Object object) {
         long mark = HeapProxyPlatform.mark(object);
         return ((mark ^ 1L) & HeapProxy.hidden) == 0L && HeapProxy.hashMask != 0
-            && ((int) (mark >>> HeapProxy.hashShift) & HeapProxy.hashMask) == 0;
+            && hashIn(mark) == 0;
     }
 
     /** Whether the object surely has an id. */
