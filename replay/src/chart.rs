@@ -28,7 +28,9 @@ pub struct Chart {
     pub is_log: bool,
 }
 
-const SIZE: (u32, u32) = (760, 460);
+const SIZE: (u32, u32) = (900, 460);
+/// Of that, for what lines are called: in the plane it would lie over them.
+const NAMES: u32 = 180;
 /// Colors that people who see few of them can tell apart (Okabe and Ito), and two more.
 const COLORS: [RGBColor; 10] = [
     RGBColor(0, 114, 178),
@@ -75,14 +77,31 @@ fn draw<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn
     let (low, high) = range(&mut all().map(|point| point.1)).unwrap_or((0.1, 1.0));
     let right = if right > left { right } else { left + 1.0 };
     let mut builder = ChartBuilder::on(area);
-    builder.caption(&chart.title, ("sans-serif", 18)).margin(12).x_label_area_size(44).y_label_area_size(72);
+    builder
+        .caption(&chart.title, ("sans-serif", 18))
+        .margin(12)
+        .margin_right(NAMES)
+        .x_label_area_size(44)
+        .y_label_area_size(72);
     if chart.is_log {
         let range = (low * 0.8..high * 1.25).log_scale();
-        mesh(chart, builder.build_cartesian_2d(left..right, range)?)
+        mesh(chart, builder.build_cartesian_2d(left..right, range)?)?;
     } else {
         let high = if high > 0.0 { high * 1.05 } else { 1.0 };
-        mesh(chart, builder.build_cartesian_2d(left..right, 0.0..high)?)
+        mesh(chart, builder.build_cartesian_2d(left..right, 0.0..high)?)?;
     }
+    names(chart, area)
+}
+
+/// What the lines are called, beside the plane.
+fn names<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn<B> {
+    let left = area.dim_in_pixel().0.saturating_sub(NAMES - 12) as i32;
+    for ((series, color), row) in chart.series.iter().zip(COLORS.iter().cycle()).zip(0..) {
+        let y = 52 + row * 18;
+        area.draw(&PathElement::new([(left, y), (left + 18, y)], color.stroke_width(2)))?;
+        area.draw(&Text::new(series.name.clone(), (left + 24, y - 6), ("sans-serif", 12)))?;
+    }
+    Ok(())
 }
 
 /// A logarithm has no room for nothing.
@@ -107,16 +126,9 @@ where
         .draw()?;
     for (series, color) in chart.series.iter().zip(COLORS.iter().cycle()) {
         let shown = series.points.iter().copied().filter(|point| is_shown(chart, point));
-        let line = context.draw_series(LineSeries::new(shown, color.stroke_width(2)))?;
-        let color = *color;
-        line.label(&series.name).legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], color.stroke_width(2)));
+        context.draw_series(LineSeries::new(shown, color.stroke_width(2)))?;
     }
-    context
-        .configure_series_labels()
-        .position(SeriesLabelPosition::UpperRight)
-        .background_style(WHITE.mix(0.85))
-        .border_style(BLACK.mix(0.3))
-        .draw()
+    Ok(())
 }
 
 /// In few letters: `1.5`, `200`, `3G`.
