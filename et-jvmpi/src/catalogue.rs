@@ -239,8 +239,8 @@ impl Catalogue {
     }
 
     fn made(&self, trace: &Trace, class: ClassRef, id: usize) -> Class {
-        let (table, entry, class_id) = trace.names.class(class);
-        let at = class_id.0.saturating_sub(table.artifact.base);
+        let (table, entry, _) = trace.names.class(class);
+        let at = trace.names.index_of(class);
         let member =
             |name, descriptor| Member { name: c_string(table.str(name)), descriptor: c_string(table.str(descriptor)) };
         let methods = table.methods_of(at).map(|index| {

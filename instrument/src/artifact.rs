@@ -308,7 +308,7 @@ fn plan<'a>(
     });
     match planned {
         Ok(planned) => Ok(planned),
-        Err(error @ ClassError::AlreadyInstrumented(_)) => Err(error),
+        Err(error @ ClassError::AlreadyInstrumented { .. }) => Err(error),
         Err(error) => Ok(Planned::Skipped(error.to_string())),
     }
 }

@@ -7,14 +7,16 @@ pub mod class_path;
 mod codec;
 pub mod escape;
 mod events;
+mod gaps;
 pub mod hashes;
 mod ids;
+mod join;
 pub mod mutf8;
 mod strings;
 mod table;
 pub mod units;
 
-pub use codec::{DecodeError, MAGIC};
+pub use codec::{ClassEntries, DecodeError, MAGIC, Opened, Source};
 pub use events::{EventSet, Witness};
 pub use ids::{
     ClassId, DYNAMIC_BASE, DynamicIds, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId,

@@ -1,5 +1,8 @@
-//! The table itself: dense vectors, an id is the artifact's base plus an index.
+//! The table itself: dense vectors. An id is the artifact's base plus an index, unless classes are missing ([`Gaps`]).
 
+use std::ops::Range;
+
+use crate::gaps::{Counts, Gaps, Kind};
 use crate::{ClassId, EventSet, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
 
 /// What was instrumented.
@@ -86,6 +89,10 @@ pub struct Class {
     pub first_method: u32,
     /// Index of the first field in [`NamesTable::fields`].
     pub first_field: u32,
+    /// Index of the first site in [`NamesTable::sites`].
+    pub first_site: u32,
+    /// Index of the first field reference in [`NamesTable::field_refs`].
+    pub first_field_ref: u32,
 }
 
 /// A method; methods without code are listed too.
@@ -226,7 +233,7 @@ pub struct SiteNames {
 }
 
 /// See [`FieldRef`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct FieldRefNames {
     pub class: String,
@@ -244,11 +251,15 @@ pub struct ShortfallNames {
     pub why: String,
 }
 
-/// The names table of one artifact.
+/// The names table of one artifact, or the classes of it that a run had.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
 pub struct NamesTable {
     pub artifact: Artifact,
+    /// None if no class of the artifact is missing.
+    pub(crate) gaps: Option<Gaps>,
+    /// It was read from a file of version 1, which does not tell whose field references and sites are.
+    pub(crate) is_whole: bool,
     pub strings: StringTable,
     pub classes: Vec<Class>,
     pub methods: Vec<Method>,
@@ -263,6 +274,8 @@ impl NamesTable {
     pub fn new(artifact: Artifact) -> Self {
         Self {
             artifact,
+            gaps: None,
+            is_whole: false,
             strings: StringTable::default(),
             classes: Vec::new(),
             methods: Vec::new(),
@@ -278,6 +291,7 @@ impl NamesTable {
     pub fn push(&mut self, class: &ClassNames) {
         let class_index = self.classes.len() as u32;
         let first_method = self.methods.len() as u32;
+        let (first_site, first_field_ref) = (self.sites.len() as u32, self.field_refs.len() as u32);
         let strings = &mut self.strings;
         self.classes.push(Class {
             name: strings.intern(&class.name),
@@ -287,6 +301,8 @@ impl NamesTable {
             source_file: strings.intern(&class.source_file),
             first_method,
             first_field: self.fields.len() as u32,
+            first_site,
+            first_field_ref,
         });
         self.methods.extend(class.methods.iter().map(|method| Method {
             class: class_index,
@@ -314,6 +330,55 @@ impl NamesTable {
             hooks: strings.intern(&short.hooks),
             why: strings.intern(&short.why),
         }));
+    }
+
+    /// The class at `index`, as it was pushed.
+    pub(crate) fn class_names(&self, index: u32) -> ClassNames {
+        let text = |handle| self.str(handle).to_owned();
+        let class = &self.classes[index as usize];
+        let methods = self.methods_of(index);
+        let own = |method: u32| method - methods.start as u32;
+        let method = |method: &Method| MethodNames {
+            name: text(method.name),
+            descriptor: text(method.descriptor),
+            access: method.access,
+            line: method.line,
+        };
+        let field = |field: &Field| FieldNames {
+            name: text(field.name),
+            descriptor: text(field.descriptor),
+            access: field.access,
+        };
+        let site = |site: &Site| SiteNames {
+            method: own(site.method),
+            descriptor: text(site.descriptor),
+            dimensions: site.dimensions,
+            line: site.line,
+        };
+        let field_ref = |field: &FieldRef| FieldRefNames {
+            class: text(field.class),
+            name: text(field.name),
+            descriptor: text(field.descriptor),
+            is_static: field.is_static,
+        };
+        let shortfall = |short: &Shortfall| ShortfallNames {
+            method: own(short.method),
+            hooks: text(short.hooks),
+            why: text(short.why),
+        };
+        let shortfalls = self.shortfalls.iter().filter(|short| methods.contains(&(short.method as usize)));
+        ClassNames {
+            name: text(class.name),
+            super_name: text(class.super_name),
+            interfaces: class.interfaces.iter().map(|name| text(*name)).collect(),
+            flags: class.flags,
+            source_file: text(class.source_file),
+            methods: self.methods[methods.clone()].iter().map(method).collect(),
+            fields: self.fields[self.fields_of(index)].iter().map(field).collect(),
+            sites: self.sites[self.sites_of(index)].iter().map(site).collect(),
+            field_refs: self.field_refs[self.field_refs_of(index)].iter().map(field_ref).collect(),
+            shortfalls: shortfalls.map(shortfall).collect(),
+        }
     }
 
     /// Adds a field reference that belongs to no class of the table.
@@ -345,10 +410,26 @@ impl NamesTable {
         }
     }
 
-    /// The ids this table uses.
+    /// How many there are of each kind.
+    pub(crate) fn counts(&self) -> Counts {
+        let counts =
+            [self.classes.len(), self.methods.len(), self.fields.len(), self.sites.len(), self.field_refs.len()];
+        Counts(counts.map(|count| count as u32))
+    }
+
+    /// How many the artifact has, of which this may be some.
+    pub(crate) fn sizes(&self) -> Counts {
+        self.gaps.as_ref().map_or_else(|| self.counts(), Gaps::sizes)
+    }
+
+    /// How many classes the artifact has, of which this may be some.
+    pub fn classes_of_artifact(&self) -> u32 {
+        self.sizes()[Kind::Class]
+    }
+
+    /// The ids of the artifact.
     pub fn block(&self) -> IdBlock {
-        let size = [self.classes.len(), self.methods.len(), self.fields.len(), self.sites.len(), self.field_refs.len()];
-        IdBlock { base: self.artifact.base, size: size.into_iter().max().unwrap_or(0) as u32 }
+        IdBlock { base: self.artifact.base, size: self.sizes().0.into_iter().max().unwrap_or(0) }
     }
 
     /// The string behind a handle.
@@ -356,47 +437,81 @@ impl NamesTable {
         self.strings.get(handle)
     }
 
-    fn at<T>(&self, items: &[T], id: u32) -> Option<usize> {
-        let index = id.checked_sub(self.artifact.base)? as usize;
-        (index < items.len()).then_some(index)
+    fn index(&self, kind: Kind, id: u32) -> Option<usize> {
+        let offset = id.checked_sub(self.artifact.base)?;
+        let index = match &self.gaps {
+            None => offset,
+            Some(gaps) => gaps.index(kind, offset)?,
+        };
+        (index < self.counts()[kind]).then_some(index as usize)
+    }
+
+    fn id(&self, kind: Kind, index: u32) -> u32 {
+        let offset = self.gaps.as_ref().map_or(index, |gaps| gaps.offset(kind, index));
+        self.artifact.base.wrapping_add(offset)
+    }
+
+    /// Index of the class with this id, if it is of this table.
+    pub fn class_index(&self, id: ClassId) -> Option<usize> {
+        self.index(Kind::Class, id.0)
+    }
+    /// Index of the method with this id, if it is of this table.
+    pub fn method_index(&self, id: MethodId) -> Option<usize> {
+        self.index(Kind::Method, id.0)
+    }
+    /// Index of the field with this id, if it is of this table.
+    pub fn field_index(&self, id: FieldId) -> Option<usize> {
+        self.index(Kind::Field, id.0)
+    }
+    /// Index of the site with this id, if it is of this table.
+    pub fn site_index(&self, id: SiteId) -> Option<usize> {
+        self.index(Kind::Site, id.0)
+    }
+    /// Index of the field reference with this id, if it is of this table.
+    pub fn field_ref_index(&self, id: FieldRefId) -> Option<usize> {
+        self.index(Kind::FieldRef, id.0)
     }
 
     /// The class with this id, if it is of this table.
     pub fn class(&self, id: ClassId) -> Option<&Class> {
-        self.at(&self.classes, id.0).map(|index| &self.classes[index])
+        self.class_index(id).map(|index| &self.classes[index])
     }
     /// The method with this id, if it is of this table.
     pub fn method(&self, id: MethodId) -> Option<&Method> {
-        self.at(&self.methods, id.0).map(|index| &self.methods[index])
+        self.method_index(id).map(|index| &self.methods[index])
     }
     /// The field with this id, if it is of this table.
     pub fn field(&self, id: FieldId) -> Option<&Field> {
-        self.at(&self.fields, id.0).map(|index| &self.fields[index])
+        self.field_index(id).map(|index| &self.fields[index])
     }
     /// The site with this id, if it is of this table.
     pub fn site(&self, id: SiteId) -> Option<&Site> {
-        self.at(&self.sites, id.0).map(|index| &self.sites[index])
+        self.site_index(id).map(|index| &self.sites[index])
     }
     /// The field reference with this id, if it is of this table.
     pub fn field_ref(&self, id: FieldRefId) -> Option<&FieldRef> {
-        self.at(&self.field_refs, id.0).map(|index| &self.field_refs[index])
+        self.field_ref_index(id).map(|index| &self.field_refs[index])
     }
 
     /// The id of the class at `index`.
     pub fn class_id(&self, index: u32) -> ClassId {
-        ClassId(self.artifact.base + index)
+        ClassId(self.id(Kind::Class, index))
     }
     /// The id of the method at `index`.
     pub fn method_id(&self, index: u32) -> MethodId {
-        MethodId(self.artifact.base + index)
+        MethodId(self.id(Kind::Method, index))
     }
     /// The id of the field at `index`.
     pub fn field_id(&self, index: u32) -> FieldId {
-        FieldId(self.artifact.base + index)
+        FieldId(self.id(Kind::Field, index))
     }
     /// The id of the site at `index`.
     pub fn site_id(&self, index: u32) -> SiteId {
-        SiteId(self.artifact.base + index)
+        SiteId(self.id(Kind::Site, index))
+    }
+    /// The id of the field reference at `index`.
+    pub fn field_ref_id(&self, index: u32) -> FieldRefId {
+        FieldRefId(self.id(Kind::FieldRef, index))
     }
 
     /// `java.util.HashMap.put`, for people, of the method at `index`.
@@ -407,14 +522,34 @@ impl NamesTable {
     }
 
     /// Indexes of the methods of the class at `index`.
-    pub fn methods_of(&self, index: u32) -> std::ops::Range<usize> {
-        let next = self.classes.get(index as usize + 1).map_or(self.methods.len(), |class| class.first_method as usize);
-        self.classes[index as usize].first_method as usize..next
+    pub fn methods_of(&self, index: u32) -> Range<usize> {
+        self.members(index, self.methods.len(), |class| class.first_method)
     }
 
     /// Indexes of the fields of the class at `index`.
-    pub fn fields_of(&self, index: u32) -> std::ops::Range<usize> {
-        let next = self.classes.get(index as usize + 1).map_or(self.fields.len(), |class| class.first_field as usize);
-        self.classes[index as usize].first_field as usize..next
+    pub fn fields_of(&self, index: u32) -> Range<usize> {
+        self.members(index, self.fields.len(), |class| class.first_field)
+    }
+
+    /// Indexes of the sites in the methods of the class at `index`.
+    pub fn sites_of(&self, index: u32) -> Range<usize> {
+        self.members(index, self.sites.len(), |class| class.first_site)
+    }
+
+    /// Indexes of the field references of the class at `index`.
+    pub fn field_refs_of(&self, index: u32) -> Range<usize> {
+        self.members(index, self.field_refs.len(), |class| class.first_field_ref)
+    }
+
+    fn members(&self, index: u32, count: usize, first: impl Fn(&Class) -> u32) -> Range<usize> {
+        let next = self.classes.get(index as usize + 1).map_or(count, |class| first(class) as usize);
+        first(&self.classes[index as usize]) as usize..next
+    }
+
+    /// Where the ids of the class at `index` begin, counted from the first of the artifact.
+    pub(crate) fn first_offsets(&self, index: u32) -> Counts {
+        let class = &self.classes[index as usize];
+        let own = Counts([index, class.first_method, class.first_field, class.first_site, class.first_field_ref]);
+        self.gaps.as_ref().map_or(own, |gaps| gaps.first_offsets(own))
     }
 }

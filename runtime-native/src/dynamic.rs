@@ -81,7 +81,8 @@ pub struct Rewritten {
 
 enum Instrumentation {
     Rewritten(Rewritten, Box<NamesTable>),
-    AlreadyInstrumented,
+    /// As a class of that artifact.
+    AlreadyInstrumented(String, u64),
     Excluded,
     Malformed,
     Failed(String),
@@ -101,10 +102,13 @@ impl Dynamic {
         let counts = &self.counts;
         let (count, rewritten) = match outcome {
             Instrumentation::Rewritten(rewritten, names) => {
-                queue.names(&names);
+                queue.names(names.encode());
                 (&counts.rewritten, Some(rewritten))
             }
-            Instrumentation::AlreadyInstrumented => (&counts.already_instrumented, None),
+            Instrumentation::AlreadyInstrumented(class, artifact) => {
+                queue.instrumented_before(&class, artifact);
+                (&counts.already_instrumented, None)
+            }
             Instrumentation::Excluded => (&counts.excluded, None),
             Instrumentation::Malformed => (&counts.malformed, None),
             Instrumentation::Failed(why) => {
@@ -128,7 +132,9 @@ impl Dynamic {
         let mut options = Options { events: self.events, jdk, artifact_hash: 0, base: 0, leaves: true };
         let mut plan = match Plan::new(bytes, true, &options) {
             Ok(plan) => plan,
-            Err(ClassError::AlreadyInstrumented(_)) => return Instrumentation::AlreadyInstrumented,
+            Err(ClassError::AlreadyInstrumented { artifact, class }) => {
+                return Instrumentation::AlreadyInstrumented(class, artifact);
+            }
             // The VM knows better what is wrong with it, and says so.
             Err(_) => return Instrumentation::Malformed,
         };

@@ -1,7 +1,6 @@
 //! Static ids that are given out while the program runs, for what no artifact on disk describes: classes made at run
 //! time, and fields that native code stores to. Each block of them has a names table of its own in the trace.
 
-use et_format::BlockKind;
 use et_names::{Artifact, ArtifactKind, EventSet, NamesTable};
 
 use crate::queue::Queue;
@@ -14,7 +13,7 @@ pub fn artifact(base: u32, name: impl Into<String>, kind: ArtifactKind) -> Artif
 
 /// Puts a table into the trace. It may come behind events that use its ids: readers read all tables first.
 pub fn publish(queue: &Queue, table: &NamesTable) {
-    queue.block(BlockKind::Names, table.encode());
+    queue.names(table.encode());
 }
 
 #[cfg(test)]
@@ -27,8 +26,6 @@ mod tests {
     fn a_table_goes_to_the_trace_as_it_is() {
         let queue = Queue::default();
         publish(&queue, &NamesTable::new(artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic)));
-        let (kind, bytes) = queue.take_blocks().remove(0);
-        assert_eq!(kind, BlockKind::Names);
-        assert_eq!(NamesTable::decode(&bytes).unwrap().artifact, artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic));
+        assert_eq!(queue.take_names()[0].artifact, artifact(DYNAMIC_BASE, "made", ArtifactKind::Dynamic));
     }
 }

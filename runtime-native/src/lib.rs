@@ -2,6 +2,7 @@
 //! trace. The hooks themselves are Java (`runtime-java`); `docs/inside/runtime.md` tells how the two play together.
 
 pub mod agent;
+pub mod artifacts;
 pub mod begin;
 pub mod buffers;
 pub mod classes;

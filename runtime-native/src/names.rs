@@ -1,16 +1,14 @@
-//! Finds the names tables of everything that the program may run and puts them into the trace.
+//! Finds the names tables of everything that the program may run.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{self, BufReader, Read};
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use et_format::BlockKind;
-use et_names::{ArtifactKind, ENTRY_IN_JAR, IdBlock, NamesTable, PATH_IN_JDK};
+use et_names::{ArtifactKind, ClassEntries, DecodeError, ENTRY_IN_JAR, IdBlock, NamesTable, Opened, PATH_IN_JDK};
 use zip::ZipArchive;
 
-use crate::live::rates;
-use crate::pages;
+use crate::artifacts::{Artifact, Classes, OnDisk};
 use crate::queue::Queue;
 use crate::report::say;
 
@@ -32,17 +30,16 @@ impl Places {
     }
 }
 
-/// Copies each table that is found to the trace, once.
-pub fn copy_to_trace(places: &Places, queue: &Queue) {
-    let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new() };
-    if let Ok(bytes) = read_at_once(&places.java_home.join(PATH_IN_JDK)) {
-        // Unread: it is large, and the ids of JDKs overlap with nobody's.
-        copy(queue, bytes);
+/// Finds each table once. What the program loads of it goes to the trace.
+pub fn find(places: &Places, queue: &Queue) {
+    let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new(), artifacts: Vec::new() };
+    let own = places.java_home.join(PATH_IN_JDK);
+    if let Ok(file) = File::open(&own) {
+        tables.add_jdk(&own, file);
     }
     let mut done = HashSet::new();
     let mut waiting: Vec<PathBuf> = places.paths.iter().rev().cloned().collect();
     // Those of instrumented jmods, in an image that was linked from them.
-    let own = places.java_home.join(PATH_IN_JDK);
     waiting.extend(own.parent().map(children).unwrap_or_default().into_iter().filter(|path| *path != own));
     while let Some(path) = waiting.pop() {
         if !done.insert(fs::canonicalize(&path).unwrap_or_else(|_| path.clone())) {
@@ -66,22 +63,7 @@ pub fn copy_to_trace(places: &Places, queue: &Queue) {
             waiting.extend(jar.class_path);
         }
     }
-}
-
-fn copy(queue: &Queue, bytes: Vec<u8>) {
-    if let Some(rates) = rates::get() {
-        rates.names(&bytes);
-    }
-    queue.block(BlockKind::Names, bytes);
-}
-
-/// A large file.
-fn read_at_once(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
-    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
-    pages::populate(bytes.spare_capacity_mut());
-    file.read_to_end(&mut bytes)?;
-    Ok(bytes)
+    queue.artifacts(tables.artifacts);
 }
 
 /// A names table that lies by itself: `names.etn`, `Foo.class.etn`.
@@ -120,25 +102,52 @@ struct Tables<'a> {
     queue: &'a Queue,
     seen: HashSet<u64>,
     blocks: Vec<(IdBlock, String)>,
+    artifacts: Vec<Artifact>,
 }
 
 impl Tables<'_> {
-    fn add(&mut self, path: &Path, bytes: Vec<u8>) {
-        let table = match NamesTable::decode(&bytes) {
-            Ok(table) => table,
-            Err(error) => {
-                let line = format!("{}: {error}; the trace will not have its names", path.display());
-                say(&line);
-                self.queue.problem(line, 1);
-                return;
-            }
-        };
-        if !self.seen.insert(table.artifact.hash) {
-            return;
+    /// The JDK's own, whose ids overlap with nobody's. It stays where it is: it is large.
+    fn add_jdk(&mut self, path: &Path, file: File) {
+        match ClassEntries::open(OnDisk(file)) {
+            Ok(Opened::ByClass(entries)) => self.artifacts.push(artifact(path, Classes::OnDisk(entries))),
+            Ok(Opened::Whole(_)) => _ = fs::read(path).map(|bytes| self.queue.names(bytes)),
+            Err(error) => self.damaged(path, &error),
         }
-        let block = table.block();
-        let name = match table.artifact.kind {
-            ArtifactKind::Jdk => format!("JDK {}", table.artifact.name),
+    }
+
+    fn add(&mut self, path: &Path, bytes: Vec<u8>) {
+        match ClassEntries::open(bytes) {
+            Ok(Opened::ByClass(entries)) => {
+                if self.is_new(path, entries.artifact(), entries.block()) {
+                    self.artifacts.push(artifact(path, Classes::InMemory(entries)));
+                }
+            }
+            // Of an earlier version of the tool.
+            Ok(Opened::Whole(bytes)) => match NamesTable::decode(&bytes) {
+                Ok(table) => {
+                    if self.is_new(path, &table.artifact, table.block()) {
+                        self.queue.names(bytes);
+                    }
+                }
+                Err(error) => self.damaged(path, &error),
+            },
+            Err(error) => self.damaged(path, &error),
+        }
+    }
+
+    fn damaged(&self, path: &Path, error: &DecodeError) {
+        let line = format!("{}: {error}; the trace will not have its names", path.display());
+        say(&line);
+        self.queue.problem(line, 1);
+    }
+
+    /// False if it is a copy of one that there is.
+    fn is_new(&mut self, path: &Path, artifact: &et_names::Artifact, block: IdBlock) -> bool {
+        if !self.seen.insert(artifact.hash) {
+            return false;
+        }
+        let name = match artifact.kind {
+            ArtifactKind::Jdk => format!("JDK {}", artifact.name),
             _ => path.display().to_string(),
         };
         for (other, other_name) in &self.blocks {
@@ -152,8 +161,12 @@ impl Tables<'_> {
             }
         }
         self.blocks.push((block, name));
-        copy(self.queue, bytes);
+        true
     }
+}
+
+fn artifact(path: &Path, classes: Classes) -> Artifact {
+    Artifact { name: path.display().to_string(), classes }
 }
 
 /// What is of interest in a jar.
@@ -214,6 +227,7 @@ fn class_path(manifest: &str) -> Vec<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use et_format::{BlockKind, ClassRecord};
     use et_names::{Artifact, ClassNames, EventSet, MethodNames};
     use std::io::Write;
 
@@ -236,10 +250,12 @@ mod tests {
         zip.finish().unwrap();
     }
 
-    fn found(places: &Places) -> Vec<(BlockKind, Vec<u8>)> {
+    /// Names tables in the trace of a program that loads one class, and what else is in it.
+    fn found(places: &Places) -> (usize, Vec<(BlockKind, Vec<u8>)>) {
         let queue = Queue::default();
-        copy_to_trace(places, &queue);
-        queue.take_blocks()
+        queue.class(&ClassRecord { signature: "LA;".into(), ..ClassRecord::default() });
+        find(places, &queue);
+        (queue.take_names().len(), queue.take_blocks())
     }
 
     #[test]
@@ -267,9 +283,7 @@ mod tests {
         for name in ["a.jar", "classes", "mods", "damaged.jar", "classes", "singles"] {
             places.add_list(at(name).to_str().unwrap());
         }
-        let blocks = found(&places);
-        assert_eq!(blocks.iter().filter(|(kind, _)| *kind == BlockKind::Names).count(), 7, "{blocks:?}");
-        assert_eq!(blocks.len(), 7);
+        assert_eq!(found(&places), (7, vec![]));
     }
 
     #[test]
@@ -280,7 +294,7 @@ mod tests {
             jar(&root.path().join(name), &[(ENTRY_IN_JAR, &table(base.into(), base))]);
             places.paths.push(root.path().join(name));
         }
-        let blocks = found(&places);
+        let (_, blocks) = found(&places);
         let problems: Vec<_> = blocks.iter().filter(|(kind, _)| *kind == BlockKind::Problem).collect();
         assert_eq!(problems.len(), 1);
         let text = String::from_utf8_lossy(&problems[0].1);
@@ -291,8 +305,8 @@ mod tests {
     fn a_damaged_table_is_a_problem() {
         let root = tempfile::tempdir().unwrap();
         jar(&root.path().join("a.jar"), &[(ENTRY_IN_JAR, b"ETNAMES\0")]);
-        let blocks = found(&Places { paths: vec![root.path().join("a.jar")], ..Places::default() });
-        assert_eq!(blocks.len(), 1);
+        let (names, blocks) = found(&Places { paths: vec![root.path().join("a.jar")], ..Places::default() });
+        assert_eq!((names, blocks.len()), (0, 1));
         assert_eq!(blocks[0].0, BlockKind::Problem);
     }
 }

@@ -11,8 +11,8 @@ use et_format::collector::Collected;
 use et_format::dynamic::{DynamicClass, DynamicCounts};
 use et_format::event::Ticket;
 use et_format::{BlockKind, ClassRecord, GcRecord, MonitorRecord, Problem, ThreadRecord, encode_json};
-use et_names::NamesTable;
 
+use crate::artifacts::{Artifact, Artifacts, Told};
 use crate::journal::Journal;
 use crate::line::{Done, Line, Packed, Task};
 use crate::live::rates;
@@ -24,6 +24,8 @@ use crate::sync::{Condvar, Mutex, MutexGuard};
 pub struct Queue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
+    /// The names of what goes to the trace.
+    artifacts: Artifacts,
     /// More chunks wait than the writer manages.
     help: Condvar,
     /// The writer has taken what waited.
@@ -177,11 +179,30 @@ impl Queue {
             rates.class(record);
         }
         self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
+        self.told(self.artifacts.loaded(&record.signature));
     }
 
-    /// The names table of a class made at run time.
-    pub fn names(&self, table: &NamesTable) {
-        let raw = table.encode();
+    /// These are the artifacts whose classes the program may load.
+    pub fn artifacts(&self, artifacts: Vec<Artifact>) {
+        self.told(self.artifacts.found(artifacts));
+    }
+
+    /// A class is made of the bytes of one of an artifact's.
+    pub fn instrumented_before(&self, class: &str, artifact: u64) {
+        self.told(self.artifacts.made_of(class, artifact));
+    }
+
+    fn told(&self, told: Vec<Told>) {
+        for told in told {
+            match told {
+                Told::Names(raw) => self.names(raw),
+                Told::Problem(line) => self.problem(line, 1),
+            }
+        }
+    }
+
+    /// A names table.
+    pub fn names(&self, raw: Vec<u8>) {
         if let Some(rates) = rates::get() {
             rates.names(&raw);
         }
@@ -306,11 +327,11 @@ impl Queue {
         std::mem::take(&mut self.lock().classes)
     }
 
-    /// As above, tables of classes made at run time.
+    /// As above, names tables.
     #[cfg(test)]
-    pub fn take_names(&self) -> Vec<NamesTable> {
+    pub fn take_names(&self) -> Vec<et_names::NamesTable> {
         let names = std::mem::take(&mut self.lock().names);
-        names.iter().map(|raw| NamesTable::decode(raw).unwrap()).collect()
+        names.iter().map(|raw| et_names::NamesTable::decode(raw).unwrap()).collect()
     }
 
     /// Nothing is written anymore: who waits for the end of the trace waits no longer.

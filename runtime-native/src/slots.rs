@@ -371,7 +371,7 @@ mod tests {
         let own = Members { class: "a/A".into(), fields }.publish(ObjectHash(9), &ids, &queue);
         assert_eq!(own.instance, [Slot { offset: 12, field: DYNAMIC_BASE }]);
         assert_eq!(own.statics, [(1000, Slot { offset: 112, field: DYNAMIC_BASE + 1 })]);
-        let table = NamesTable::decode(&queue.take_blocks()[0].1).unwrap();
+        let table = queue.take_names().remove(0);
         let name = |id| table.field_ref(FieldRefId(id)).map(|field| (table.str(field.name), field.is_static));
         assert_eq!(name(DYNAMIC_BASE), Some(("x", false)));
         assert_eq!(name(DYNAMIC_BASE + 1), Some(("Y", true)));
@@ -380,6 +380,6 @@ mod tests {
             Members { class: "a/A".into(), fields: Vec::new() }.publish(ObjectHash(9), &ids, &queue),
             Own::default()
         );
-        assert!(queue.take_blocks().is_empty());
+        assert!(queue.take_names().is_empty());
     }
 }

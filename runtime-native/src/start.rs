@@ -274,7 +274,7 @@ fn look_for_names(tracer: &'static Tracer, java_home: String, options: &Options)
     }
     let search = std::thread::Builder::new()
         .name("elephant-tracks names".into())
-        .spawn(move || names::copy_to_trace(&places, tracer.queue));
+        .spawn(move || names::find(&places, tracer.queue));
     match search {
         Ok(search) => *tracer.names.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(search),
         Err(error) => tracer.queue.problem(format!("no thread to look for names tables: {error}"), 1),

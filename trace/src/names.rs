@@ -211,19 +211,15 @@ impl Names {
         self.tables.iter().map(|table| &table.names)
     }
 
-    /// Table and index within it of an id, among `count(table)` items.
+    /// Table and index within it of an id, which `index` looks up.
     #[inline]
-    fn find(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(&Table, usize)> {
-        self.find_table(id, count).map(|(table, index)| (&self.tables[table as usize], index))
+    fn find(&self, id: u32, index: impl Fn(&NamesTable) -> Option<usize>) -> Option<(&Table, usize)> {
+        self.find_table(id, index).map(|(table, index)| (&self.tables[table as usize], index))
     }
 
     #[inline]
-    fn find_table(&self, id: u32, count: impl Fn(&Table) -> usize) -> Option<(u32, usize)> {
-        self.candidates(id).find_map(|table| {
-            let names = &self.tables[table as usize];
-            let index = id.checked_sub(names.names.artifact.base)? as usize;
-            (index < count(names)).then_some((table, index))
-        })
+    fn find_table(&self, id: u32, index: impl Fn(&NamesTable) -> Option<usize>) -> Option<(u32, usize)> {
+        self.candidates(id).find_map(|table| index(&self.tables[table as usize].names).map(|index| (table, index)))
     }
 
     /// The tables that may have an id.
@@ -235,19 +231,19 @@ impl Names {
     }
 
     fn find_method(&self, id: MethodId) -> Option<(&Table, usize)> {
-        self.find(id.0, |table| table.names.methods.len())
+        self.find(id.0, |table| table.method_index(id))
     }
 
     fn find_field(&self, id: FieldId) -> Option<(&Table, usize)> {
-        self.find(id.0, |table| table.names.fields.len())
+        self.find(id.0, |table| table.field_index(id))
     }
 
     fn find_site(&self, id: SiteId) -> Option<(&Table, usize)> {
-        self.find(id.0, |table| table.names.sites.len())
+        self.find(id.0, |table| table.site_index(id))
     }
 
     fn find_field_ref(&self, id: FieldRefId) -> Option<(&Table, usize)> {
-        self.find(id.0, |table| table.names.field_refs.len())
+        self.find(id.0, |table| table.field_ref_index(id))
     }
 
     /// Dense index of a method.
@@ -336,6 +332,11 @@ impl Names {
         self.by_type.get(&ty).map_or(&[], Vec::as_slice)
     }
 
+    /// Index of a class in its table.
+    pub fn index_of(&self, class: ClassRef) -> u32 {
+        class.index
+    }
+
     /// Table, entry and id of a class.
     pub fn class(&self, class: ClassRef) -> (&NamesTable, &et_names::Class, ClassId) {
         let names = &self.tables[class.table as usize].names;
@@ -356,13 +357,13 @@ impl Names {
 
     /// The class that declares a method.
     pub fn class_of_method(&self, id: MethodId) -> Option<ClassRef> {
-        let (table, index) = self.find_table(id.0, |table| table.names.methods.len())?;
+        let (table, index) = self.find_table(id.0, |table| table.method_index(id))?;
         Some(ClassRef { table, index: self.tables[table as usize].names.methods[index].class })
     }
 
     /// The class that declares a field.
     pub fn class_of_field(&self, id: FieldId) -> Option<ClassRef> {
-        let (table, index) = self.find_table(id.0, |table| table.names.fields.len())?;
+        let (table, index) = self.find_table(id.0, |table| table.field_index(id))?;
         Some(ClassRef { table, index: self.tables[table as usize].names.fields[index].class })
     }
 
@@ -444,7 +445,7 @@ impl Names {
 
     /// What a field reference means.
     pub fn resolve_field_ref(&self, id: FieldRefId, types: &Types) -> Option<FieldId> {
-        let (table, index) = self.find_table(id.0, |table| table.names.field_refs.len())?;
+        let (table, index) = self.find_table(id.0, |table| table.field_ref_index(id))?;
         let names = &self.tables[table as usize].names;
         let reference = &names.field_refs[index];
         let near = ClassRef { table, index: 0 };

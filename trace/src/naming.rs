@@ -157,19 +157,18 @@ mod tests {
         let Source::Trace(known) = &trace else { unreachable!() };
         let mut named = 0;
         for table in known.names.tables() {
-            let base = table.artifact.base;
-            for id in (0..table.methods.len() as u32).map(|index| MethodId(base + index)) {
+            for id in (0..table.methods.len() as u32).map(|index| table.method_id(index)) {
                 assert_eq!(of_text.method(id), of_trace.method(id));
                 assert_eq!(of_text.class_of_method(id), of_trace.class_of_method(id));
                 named += 1;
             }
-            for id in (0..table.sites.len() as u32).map(|index| SiteId(base + index)) {
+            for id in (0..table.sites.len() as u32).map(|index| table.site_id(index)) {
                 assert_eq!(of_text.site(id), of_trace.site(id));
                 assert_eq!(of_text.method_of_site(id), of_trace.method_of_site(id));
                 assert_eq!(of_text.type_of_site(id), of_trace.type_of_site(id));
                 named += 1;
             }
-            for id in (0..table.fields.len() as u32).map(|index| FieldId(base + index)) {
+            for id in (0..table.fields.len() as u32).map(|index| table.field_id(index)) {
                 assert_eq!(of_text.field(id), of_trace.field(id));
                 named += 1;
             }

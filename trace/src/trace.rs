@@ -87,6 +87,7 @@ impl Trace {
             tables.push(table);
         }
         tables.extend(file.recovered(BlockKind::Names).filter_map(|raw| NamesTable::decode(raw).ok()));
+        let mut tables = NamesTable::join(tables);
         let mut classes = Classes::new(all(&file, BlockKind::Classes, ClassRecord::decode_block)?, &mut types);
         let links = all(&file, BlockKind::DynamicClasses, DynamicClass::decode_block)?;
         let origins = dynamic::link(&mut tables, &mut classes, &links);
@@ -104,6 +105,8 @@ impl Trace {
             problems.push(Problem { what: OVERFLOWS.to_owned(), count: overflows });
         }
         let events = events(&names, &classes, &types);
+        // There are mirrors even where nothing was loaded that has names.
+        types.intern_class("java/lang/Class");
         Ok(Self { file, types: Arc::new(types), names, classes, threads, gcs, monitors, problems, events })
     }
 

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use et_format::{BlockKind, Packing};
 use serde::Serialize;
 
+use et_names::NamesTable;
 use et_names::units::{bytes, counted, number};
 use et_trace::Trace;
 use et_trace::text::{Radix, TextTrace};
@@ -62,7 +63,7 @@ pub fn info(trace: &Trace) -> String {
             format!(
                 "{}, {}, {}, {}, ids {:#x} to {:#x}",
                 table.artifact.name,
-                counted(table.classes.len() as u64, "class"),
+                classes(table),
                 counted(table.methods.len() as u64, "method"),
                 counted(table.sites.len() as u64, "site"),
                 block.base,
@@ -89,6 +90,12 @@ pub fn info(trace: &Trace) -> String {
         let _ = writeln!(out, "{name:<18} {:>9} {:>12} {:>12} {ratio:>7.2}", number(count), bytes(stored), bytes(raw));
     }
     out
+}
+
+/// How many classes, and of how many: a trace has the names of those that were loaded.
+fn classes(table: &NamesTable) -> String {
+    let (here, all) = (table.classes.len() as u64, u64::from(table.classes_of_artifact()));
+    if here == all { counted(all, "class") } else { format!("{} of {}", number(here), counted(all, "class")) }
 }
 
 /// What a trace takes, without a look at the events; `et-trace info --json` prints this.

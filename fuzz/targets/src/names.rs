@@ -1,6 +1,6 @@
 //! Names tables.
 
-use et_names::{FieldRefId, NamesTable};
+use et_names::NamesTable;
 use et_trace::names::Names;
 use et_trace::testing::TraceBuilder;
 use et_trace::text::{Dialect, TextNames, write_names};
@@ -38,7 +38,7 @@ fn lookup(table: &NamesTable) {
     let names = Names::new(vec![table.clone(), other], &mut types);
     for table in names.tables() {
         for index in 0..table.field_refs.len() as u32 {
-            let _ = names.resolve_field_ref(FieldRefId(table.artifact.base.wrapping_add(index)), &types);
+            let _ = names.resolve_field_ref(table.field_ref_id(index), &types);
         }
         for index in 0..table.sites.len() as u32 {
             let _ = names.site_text(table.site_id(index));

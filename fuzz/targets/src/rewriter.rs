@@ -56,13 +56,16 @@ fn run(data: &[u8]) {
             output(data, &done.bytes, is_hooked);
             if done.bytes != data {
                 let twice = Plan::new(&done.bytes, true, &options).map(drop);
-                assert!(matches!(twice, Err(ClassError::AlreadyInstrumented(0x1234_5678_9abc_def0))), "{twice:?}");
+                assert!(
+                    matches!(twice, Err(ClassError::AlreadyInstrumented { artifact: 0x1234_5678_9abc_def0, .. })),
+                    "{twice:?}"
+                );
             }
         }
         Err(ClassError::Malformed(error) | ClassError::InMethod { error, .. }) => {
             assert!(error.offset != usize::MAX, "{error}: it does not say where");
         }
-        Err(ClassError::AlreadyInstrumented(_)) => {}
+        Err(ClassError::AlreadyInstrumented { .. }) => {}
     }
 }
 

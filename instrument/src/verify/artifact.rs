@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 
 use et_names::mutf8::decode;
-use et_names::{ClassFlags, NamesTable};
+use et_names::{ClassFlags, MethodId, NamesTable};
 
 use super::class::{Checked, Fault, Method};
 
@@ -83,7 +83,7 @@ impl<'t> Artifact<'t> {
     /// The class that its hooks say it is, if that has its name.
     fn by_id(&self, name: &str, methods: &[Method]) -> Option<usize> {
         let id = *methods.iter().find_map(|method| method.method_ids.first())?;
-        let listed = self.table.methods.get(id.checked_sub(self.table.artifact.base)? as usize)?;
+        let listed = self.table.method(MethodId(id))?;
         let class = listed.class as usize;
         (self.table.str(self.table.classes[class].name) == name).then_some(class)
     }

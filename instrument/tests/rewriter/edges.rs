@@ -257,7 +257,7 @@ fn what_others_rely_on_stays_in_excluded_classes() {
 fn a_rewritten_class_is_not_rewritten_again() {
     let fixture = Fixture::all().into_iter().find(|fixture| fixture.name == "Arrays").unwrap();
     let again = Plan::new(&fixture.rewrite().bytes, true, &fixture.options).map(|_| ());
-    assert!(matches!(again, Err(ClassError::AlreadyInstrumented(0x1234_5678_9abc_def0))), "{again:?}");
+    assert!(matches!(again, Err(ClassError::AlreadyInstrumented { artifact: 0x1234_5678_9abc_def0, .. })), "{again:?}");
 }
 
 #[test]

@@ -309,7 +309,7 @@ proptest! {
                     }
                 }
             }
-            Err(ClassError::AlreadyInstrumented(_)) => prop_assert!(false, "nothing was instrumented"),
+            Err(ClassError::AlreadyInstrumented { .. }) => prop_assert!(false, "nothing was instrumented"),
             Err(error) => prop_assert!(!error.to_string().contains(&usize::MAX.to_string()), "{}", error),
         }
     }

@@ -97,8 +97,8 @@ impl<'a> Slots<'a> {
     }
 
     fn own_fields(&mut self, names: &Names, class: ClassRef, mut slots: u32) -> u32 {
-        let (table, _, id) = names.class(class);
-        for index in table.fields_of(id.0.saturating_sub(table.artifact.base)) {
+        let table = names.class(class).0;
+        for index in table.fields_of(names.index_of(class)) {
             let field = &table.fields[index];
             if !field.is_static() && table.str(field.descriptor).starts_with(['L', '[']) {
                 self.fields.insert(table.field_id(index as u32), slots);

@@ -71,8 +71,13 @@ pub enum ClassError {
         error: Malformed,
     },
     /// It carries our attribute.
-    #[error("already instrumented (artifact {0:016x}): instrument the original instead")]
-    AlreadyInstrumented(u64),
+    #[error("already instrumented (artifact {artifact:016x}): instrument the original instead")]
+    AlreadyInstrumented {
+        /// What it belongs to.
+        artifact: u64,
+        /// What it is called, which need not be what it was called then.
+        class: String,
+    },
 }
 
 /// Name of the class attribute that says by what a class was rewritten: version u8, artifact hash u64, base u32,
@@ -124,7 +129,7 @@ impl<'a> Plan<'a> {
         let class = ClassFile::read(bytes)?;
         if let Some(attribute) = class.attribute(ATTRIBUTE) {
             let hash = attribute.info.get(1..9).and_then(|hash| hash.try_into().ok()).map_or(0, u64::from_be_bytes);
-            return Err(ClassError::AlreadyInstrumented(hash));
+            return Err(ClassError::AlreadyInstrumented { artifact: hash, class: to_string(class.name) });
         }
         let name = to_string(class.name);
         let is_proxy = options.jdk && name.starts_with(hooks::HEAP_PROXY);

@@ -286,21 +286,24 @@ impl Names {
     /// Looks at the tables that came since.
     fn read(&mut self) {
         let fresh = std::mem::take(&mut self.raw);
-        self.tables.extend(fresh.iter().filter_map(|raw| NamesTable::decode(raw).ok()));
         if !fresh.is_empty() {
+            let mut tables = std::mem::take(&mut self.tables);
+            tables.extend(fresh.iter().filter_map(|raw| NamesTable::decode(raw).ok()));
+            // Classes come one by one.
+            self.tables = NamesTable::join(tables);
             self.tables.sort_by_key(|table| table.artifact.base);
         }
     }
 
-    fn table(&self, id: u32) -> Option<(&NamesTable, usize)> {
+    /// The table that may have an id.
+    fn table(&self, id: u32) -> Option<&NamesTable> {
         let after = self.tables.partition_point(|table| table.artifact.base <= id);
-        let table = &self.tables[after.checked_sub(1)?];
-        Some((table, (id - table.artifact.base) as usize))
+        self.tables.get(after.checked_sub(1)?)
     }
 
     fn site(&self, id: SiteId) -> Option<Told> {
-        let (table, index) = self.table(Some(id.0).filter(|id| *id != 0)?)?;
-        let site = table.sites.get(index)?;
+        let table = self.table(id.0)?;
+        let site = table.site(id)?;
         let method = table.method_text(site.method)?;
         Some(Told {
             text: if site.line == 0 { method } else { format!("{method}:{}", site.line) },
@@ -314,8 +317,8 @@ impl Names {
         let known: Vec<MethodId> = frames.iter().copied().take_while(|method| method.0 != 0).collect();
         let above = of.and_then(|of| known.iter().position(|method| *method == of)).map_or(0, |place| place + 1);
         let text = |method: &MethodId| {
-            let (table, index) = self.table(method.0)?;
-            table.method_text(index as u32)
+            let table = self.table(method.0)?;
+            table.method_text(table.method_index(*method)? as u32)
         };
         let callers = known[above..].iter().take(CALLERS);
         callers

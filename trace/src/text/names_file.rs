@@ -165,8 +165,7 @@ impl<'a, W: Write> NamesFile<'a, W> {
         let mut wanted: FxHashSet<ClassRef> = FxHashSet::default();
         if let Some(used) = used {
             for class in names.all_classes() {
-                let (table, _, id) = names.class(class);
-                let index = id.0 - table.artifact.base;
+                let (table, index) = (names.class(class).0, names.index_of(class));
                 let base = |first: Option<usize>| first.unwrap_or(usize::MAX);
                 let methods = table.methods_of(index);
                 let start = base(names.method_index(table.method_id(methods.start as u32)));
@@ -363,10 +362,10 @@ impl<'a, W: Write> NamesFile<'a, W> {
         Ok(())
     }
 
-    fn members(&mut self, class: ClassRef) -> io::Result<()> {
-        let (table, entry, id) = self.trace.names.class(class);
+    fn members(&mut self, class_ref: ClassRef) -> io::Result<()> {
+        let (table, entry, id) = self.trace.names.class(class_ref);
         let (class, name) = (self.shown(id.0), class_word(table.str(entry.name)));
-        let index = id.0 - table.artifact.base;
+        let index = self.trace.names.index_of(class_ref);
         for field_index in table.fields_of(index) {
             let field = &table.fields[field_index];
             let kind = if field.is_static() { 'S' } else { 'I' };

@@ -308,8 +308,8 @@ fn hash_of(object: ObjectId) -> ObjectHash {
 fn class_def(trace: &Trace, ty: TypeId, types: &Types) -> ClassDef {
     let name = for_people(types.descriptor(ty));
     let Some(&class) = trace.names.classes_of(ty).first() else { return ClassDef { name, ..ClassDef::default() } };
-    let (table, class, id) = trace.names.class(class);
-    let index = id.0 - table.artifact.base;
+    let index = trace.names.index_of(class);
+    let (table, class, _) = trace.names.class(class);
     let fields = &table.fields[table.fields_of(index)];
     let statics = fields.iter().filter(|field| field.is_static()).count();
     ClassDef {

@@ -1,0 +1,106 @@
+//! Ids and indexes of a table that has some classes of its artifact only.
+
+use std::ops::{Index, IndexMut};
+
+/// What ids are of. Each kind counts by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Class,
+    Method,
+    Field,
+    Site,
+    FieldRef,
+}
+
+/// A number for each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts(pub [u32; 5]);
+
+impl Index<Kind> for Counts {
+    type Output = u32;
+
+    fn index(&self, kind: Kind) -> &u32 {
+        &self.0[kind as usize]
+    }
+}
+
+impl IndexMut<Kind> for Counts {
+    fn index_mut(&mut self, kind: Kind) -> &mut u32 {
+        &mut self.0[kind as usize]
+    }
+}
+
+impl Counts {
+    /// Whether none is smaller than that of `other`.
+    pub(crate) fn reaches(&self, other: &Counts) -> bool {
+        self.0.iter().zip(&other.0).all(|(own, other)| own >= other)
+    }
+}
+
+/// Where the classes that there are lie among those of the artifact.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gaps {
+    sizes: Counts,
+    runs: Vec<Run>,
+}
+
+/// Classes that follow each other in the artifact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    /// Of the first, counted from the first of the artifact.
+    offset: Counts,
+    /// The same in the vectors of the table.
+    index: Counts,
+}
+
+impl Gaps {
+    /// Of a table without classes, whose artifact has so many.
+    pub(crate) fn new(sizes: Counts) -> Self {
+        Self { sizes, runs: Vec::new() }
+    }
+
+    /// How many the artifact has.
+    pub(crate) fn sizes(&self) -> Counts {
+        self.sizes
+    }
+
+    /// A class comes whose ids begin at `offset` and whose entries in the vectors begin at `index`.
+    pub(crate) fn push(&mut self, offset: Counts, index: Counts) {
+        let follows = self.runs.last().is_some_and(|last| {
+            let distance =
+                |at: usize| (offset.0[at].checked_sub(last.offset.0[at]), index.0[at].checked_sub(last.index.0[at]));
+            (0..5).map(distance).all(|(offset, index)| offset == index)
+        });
+        if !follows {
+            self.runs.push(Run { offset, index });
+        }
+    }
+
+    /// The index of what has that offset, unless it is of a class that is missing; it may lie behind the end of the vector.
+    pub(crate) fn index(&self, kind: Kind, offset: u32) -> Option<u32> {
+        // Of runs that begin at the same offset all but the last have nothing of this kind.
+        let next = self.runs.partition_point(|run| run.offset[kind] <= offset);
+        let run = self.runs.get(next.checked_sub(1)?)?;
+        let index = run.index[kind] + (offset - run.offset[kind]);
+        self.runs.get(next).is_none_or(|next| index < next.index[kind]).then_some(index)
+    }
+
+    /// The offset of what is at that index.
+    pub(crate) fn offset(&self, kind: Kind, index: u32) -> u32 {
+        let next = self.runs.partition_point(|run| run.index[kind] <= index);
+        let run = next.checked_sub(1).and_then(|at| self.runs.get(at));
+        run.map_or(index, |run| run.offset[kind] + (index - run.index[kind]))
+    }
+
+    /// The offsets of a class whose entries begin there. What it has none of may stand anywhere between its neighbours.
+    pub(crate) fn first_offsets(&self, index: Counts) -> Counts {
+        // No class is empty of classes, so that these tell the run.
+        let next = self.runs.partition_point(|run| run.index[Kind::Class] <= index[Kind::Class]);
+        let Some(run) = next.checked_sub(1).and_then(|at| self.runs.get(at)) else { return index };
+        let mut offsets = index;
+        offsets.0.iter_mut().zip(run.offset.0.iter().zip(&run.index.0)).for_each(|(at, (offset, first))| {
+            *at = *at - first + offset;
+        });
+        offsets
+    }
+}

@@ -1,0 +1,282 @@
+//! What was instrumented before the run. Of its names tables the classes go to the trace that the program loads, each when it
+//! gets its record: a JDK has thirty thousand, and few programs load two.
+
+use std::fmt::{self, Debug, Formatter};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::{Mutex, PoisonError};
+use std::{io, mem};
+
+use et_names::{ClassEntries, DecodeError, Source};
+
+/// Where the classes of a table are read from, and what the table is called in messages.
+#[derive(Debug)]
+pub struct Artifact {
+    pub name: String,
+    pub classes: Classes,
+}
+
+/// A table on disk.
+#[derive(Debug)]
+pub struct OnDisk(pub File);
+
+impl Source for OnDisk {
+    fn read_at(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
+        let mut done = 0;
+        while done < buffer.len() {
+            match self.0.read_at(&mut buffer[done..], offset + done as u64) {
+                Ok(0) => break,
+                Ok(count) => done += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(done)
+    }
+
+    fn size(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+}
+
+/// A JDK's table stays on disk, those in jars come out of an archive.
+#[derive(Debug)]
+pub enum Classes {
+    OnDisk(ClassEntries<OnDisk>),
+    InMemory(ClassEntries<Vec<u8>>),
+}
+
+impl Classes {
+    fn take(&mut self, names: &[String]) -> Result<Option<Vec<u8>>, DecodeError> {
+        let names = names.iter().map(String::as_str);
+        match self {
+            Self::OnDisk(entries) => entries.take(names),
+            Self::InMemory(entries) => entries.take(names),
+        }
+    }
+
+    fn take_rest(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
+        match self {
+            Self::OnDisk(entries) => entries.take_rest(),
+            Self::InMemory(entries) => entries.take_rest(),
+        }
+    }
+
+    /// Whether it is that artifact, and has no class of that name.
+    fn lacks(&self, name: &str, artifact: u64) -> bool {
+        match self {
+            Self::OnDisk(entries) => entries.artifact().hash == artifact && !entries.has(name),
+            Self::InMemory(entries) => entries.artifact().hash == artifact && !entries.has(name),
+        }
+    }
+}
+
+/// Classes whose names are to go to the trace.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Wanted {
+    /// Internal forms.
+    names: Vec<String>,
+    /// Classes that were made of an artifact's, which may have been renamed: the flight recorder does so.
+    made: Vec<(String, u64)>,
+    /// All that there are.
+    is_all: bool,
+}
+
+/// Before the first virtual thread runs this class is prepared. From then on classes may be whose preparation JVMTI tells nobody
+/// of, because a virtual thread did it.
+const OF_VIRTUAL_THREADS: &str = "java/lang/VirtualThread$VThreadContinuation";
+
+impl Wanted {
+    fn add(&mut self, name: &str) {
+        self.is_all |= name == OF_VIRTUAL_THREADS;
+        self.names.push(name.to_owned());
+    }
+
+    /// Names tables of these classes.
+    fn of(&self, classes: &mut Classes) -> Result<Option<Vec<u8>>, DecodeError> {
+        // Which class it was made of nobody knows.
+        let was_renamed = self.made.iter().any(|(name, artifact)| classes.lacks(name, *artifact));
+        if self.is_all || was_renamed { classes.take_rest() } else { classes.take(&self.names) }
+    }
+}
+
+/// Something that came out of the tables.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Told {
+    /// A names table for the trace.
+    Names(Vec<u8>),
+    /// A table cannot be read any more.
+    Problem(String),
+}
+
+/// The artifacts of the run.
+#[derive(Debug, Default)]
+pub struct Artifacts {
+    state: Mutex<State>,
+}
+
+enum State {
+    /// Their tables are being looked for, and these were loaded.
+    Unknown(Wanted),
+    Known(Vec<Artifact>),
+}
+
+impl Default for State {
+    fn default() -> Self {
+        Self::Unknown(Wanted::default())
+    }
+}
+
+impl Debug for State {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown(wanted) => write!(out, "Unknown({wanted:?})"),
+            Self::Known(artifacts) => write!(out, "Known({})", artifacts.len()),
+        }
+    }
+}
+
+impl Artifacts {
+    /// These are all there are. What comes back is of the classes that were loaded before.
+    pub fn found(&self, artifacts: Vec<Artifact>) -> Vec<Told> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = mem::replace(&mut *state, State::Known(artifacts));
+        match (before, &mut *state) {
+            (State::Unknown(wanted), State::Known(artifacts)) => told(artifacts, &wanted),
+            _ => Vec::new(),
+        }
+    }
+
+    /// A class was loaded, as its descriptor says.
+    pub fn loaded(&self, descriptor: &str) -> Vec<Told> {
+        // Arrays have no names of their own.
+        let Some(name) = descriptor.strip_prefix('L').and_then(|name| name.strip_suffix(';')) else {
+            return Vec::new();
+        };
+        self.want(|wanted| wanted.add(name))
+    }
+
+    /// A class of that name is made of the bytes of one of an artifact's. The VM may give it another name, if it is hidden.
+    pub fn made_of(&self, name: &str, artifact: u64) -> Vec<Told> {
+        self.want(|wanted| {
+            wanted.add(name);
+            wanted.made.push((name.to_owned(), artifact));
+        })
+    }
+
+    fn want(&self, add: impl FnOnce(&mut Wanted)) -> Vec<Told> {
+        match &mut *self.state.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Unknown(wanted) => {
+                add(wanted);
+                Vec::new()
+            }
+            State::Known(artifacts) => {
+                let mut wanted = Wanted::default();
+                add(&mut wanted);
+                told(artifacts, &wanted)
+            }
+        }
+    }
+}
+
+fn told(artifacts: &mut Vec<Artifact>, wanted: &Wanted) -> Vec<Told> {
+    let mut all = Vec::new();
+    artifacts.retain_mut(|artifact| match wanted.of(&mut artifact.classes) {
+        Ok(names) => {
+            all.extend(names.map(Told::Names));
+            true
+        }
+        Err(error) => {
+            let line = format!("{}: {error}; the trace will lack names", artifact.name);
+            all.push(Told::Problem(line));
+            false
+        }
+    });
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use et_names::{ArtifactKind, ClassNames, EventSet, NamesTable, Opened};
+
+    use super::*;
+
+    fn file(name: &str, base: u32, classes: &[&str]) -> Vec<u8> {
+        let artifact = et_names::Artifact {
+            hash: base.into(),
+            base,
+            name: name.into(),
+            kind: ArtifactKind::Application,
+            events: EventSet::ALL,
+        };
+        let mut table = NamesTable::new(artifact);
+        classes.iter().for_each(|name| table.push(&ClassNames { name: (*name).into(), ..ClassNames::default() }));
+        table.encode()
+    }
+
+    fn artifact(name: &str, bytes: Vec<u8>) -> Artifact {
+        let Ok(Opened::ByClass(entries)) = ClassEntries::open(bytes) else { panic!("no table by class") };
+        Artifact { name: name.into(), classes: Classes::InMemory(entries) }
+    }
+
+    fn classes(told: &[Told]) -> Vec<String> {
+        let mut names = Vec::new();
+        for told in told {
+            let Told::Names(bytes) = told else { panic!("{told:?}") };
+            let table = NamesTable::decode(bytes).unwrap();
+            names.extend(table.classes.iter().map(|class| table.str(class.name).to_owned()));
+        }
+        names
+    }
+
+    #[test]
+    fn classes_go_to_the_trace_once_and_when_they_are_loaded() {
+        let artifacts = Artifacts::default();
+        assert_eq!(artifacts.loaded("La/Early;"), []);
+        assert_eq!(artifacts.loaded("[La/Late;"), []);
+        let all = ["a/Early", "a/Late", "a/Never", OF_VIRTUAL_THREADS];
+        let two =
+            vec![artifact("one", file("one", 100, &all)), artifact("two", file("two", 200, &["a/Late", "b/Other"]))];
+        assert_eq!(classes(&artifacts.found(two)), ["a/Early"]);
+        assert_eq!(classes(&artifacts.loaded("La/Late;")), ["a/Late", "a/Late"]);
+        assert_eq!(artifacts.loaded("La/Late;"), []);
+        assert_eq!(artifacts.loaded("La/Unknown;"), []);
+        // Nobody tells of what virtual threads load.
+        let rest = classes(&artifacts.loaded(&format!("L{OF_VIRTUAL_THREADS};")));
+        assert_eq!(rest, ["a/Never", OF_VIRTUAL_THREADS, "b/Other"]);
+        assert_eq!(artifacts.loaded("La/Never;"), []);
+    }
+
+    #[test]
+    fn all_classes_of_an_artifact_go_to_the_trace_if_one_was_renamed() {
+        let artifacts = Artifacts::default();
+        let known =
+            vec![artifact("one", file("one", 100, &["a/A", "a/B"])), artifact("two", file("two", 200, &["b/C"]))];
+        assert_eq!(artifacts.made_of("a/A", 100), []);
+        assert_eq!(classes(&artifacts.found(known)), ["a/A"], "it is called what it was");
+        assert_eq!(artifacts.made_of("a/A", 100), []);
+        assert_eq!(artifacts.made_of("c/D", 7), [], "nobody has that artifact");
+        assert_eq!(classes(&artifacts.made_of("relocated/A", 100)), ["a/B"]);
+        // As well if its table was not found yet.
+        let artifacts = Artifacts::default();
+        assert_eq!(artifacts.made_of("relocated/C", 200), []);
+        let known = vec![artifact("one", file("one", 100, &["a/A"])), artifact("two", file("two", 200, &["b/C"]))];
+        assert_eq!(classes(&artifacts.found(known)), ["b/C"]);
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_any_more_is_a_problem_once() {
+        let artifacts = Artifacts::default();
+        let mut bytes = file("one", 100, &["a/A"]);
+        // Places far behind the end.
+        let at = bytes.len() - 2;
+        bytes[at] = 0xff;
+        assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
+        let told = artifacts.loaded("La/A;");
+        assert!(
+            matches!(&told[..], [Told::Problem(line)] if line.starts_with("one.jar: names table is damaged")),
+            "{told:?}"
+        );
+        assert_eq!(artifacts.loaded("La/A;"), []);
+    }
+}
