@@ -105,13 +105,13 @@ impl Layouts {
             }
             let class = class_name(descriptor).and_then(|name| trace.names.class_near(name, None, &trace.types));
             if let Some(class) = class {
-                let (table, entry, id) = trace.names.class(class);
+                let (table, entry, _) = trace.names.class(class);
                 let name = table.str(entry.super_name);
                 if !name.is_empty() {
                     above = Some(format!("L{name};"));
                 }
                 let layout = &mut self.all[index];
-                for at in table.fields_of(id.0 - table.artifact.base) {
+                for at in table.fields_of(trace.names.index_of(class)) {
                     let field = &table.fields[at];
                     let basic = Basic::of(table.str(field.descriptor));
                     let fields = if field.is_static() { &mut layout.statics } else { &mut layout.fields };
