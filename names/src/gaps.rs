@@ -81,7 +81,8 @@ impl Gaps {
         // Of runs that begin at the same offset all but the last have nothing of this kind.
         let next = self.runs.partition_point(|run| run.offset[kind] <= offset);
         let run = self.runs.get(next.checked_sub(1)?)?;
-        let index = run.index[kind] + (offset - run.offset[kind]);
+        // Ids of damaged events may be anything.
+        let index = run.index[kind].checked_add(offset - run.offset[kind])?;
         self.runs.get(next).is_none_or(|next| index < next.index[kind]).then_some(index)
     }
 
@@ -89,7 +90,7 @@ impl Gaps {
     pub(crate) fn offset(&self, kind: Kind, index: u32) -> u32 {
         let next = self.runs.partition_point(|run| run.index[kind] <= index);
         let run = next.checked_sub(1).and_then(|at| self.runs.get(at));
-        run.map_or(index, |run| run.offset[kind] + (index - run.index[kind]))
+        run.map_or(index, |run| run.offset[kind].wrapping_add(index - run.index[kind]))
     }
 
     /// The offsets of a class whose entries begin there. What it has none of may stand anywhere between its neighbours.
@@ -102,5 +103,23 @@ impl Gaps {
             *at = *at - first + offset;
         });
         offsets
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_offset_is_too_large_to_be_looked_up() {
+        let mut gaps = Gaps::new(Counts([100; 5]));
+        gaps.push(Counts([3; 5]), Counts([0; 5]));
+        gaps.push(Counts([9; 5]), Counts([2; 5]));
+        let index = |offset| gaps.index(Kind::Method, offset);
+        assert_eq!([0, 3, 4, 5, 9].map(index), [None, Some(0), Some(1), None, Some(2)]);
+        let mut later = Gaps::new(Counts([u32::MAX; 5]));
+        later.push(Counts([1; 5]), Counts([7; 5]));
+        assert_eq!(later.index(Kind::Method, u32::MAX), None);
+        assert_eq!(gaps.offset(Kind::Method, 2), 9);
     }
 }
