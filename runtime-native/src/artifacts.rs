@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use std::{io, mem};
 
-use et_names::{ClassEntries, DecodeError, Source};
+use et_names::{ClassEntries, DecodeError, NamesTable, Source};
 
 /// Where the classes of a table are read from, and what the table is called in messages.
 #[derive(Debug)]
@@ -49,16 +49,17 @@ pub enum Classes {
 impl Classes {
     fn take(&mut self, names: &[String]) -> Result<Option<Vec<u8>>, DecodeError> {
         let names = names.iter().map(String::as_str);
-        match self {
-            Self::OnDisk(entries) => entries.take(names),
-            Self::InMemory(entries) => entries.take(names),
-        }
+        readable(match self {
+            Self::OnDisk(entries) => entries.take(names)?,
+            Self::InMemory(entries) => entries.take(names)?,
+        })
     }
 
     fn take_rest(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
         match self {
+            // Reading all of a JDK's would hold the program up.
             Self::OnDisk(entries) => entries.take_rest(),
-            Self::InMemory(entries) => entries.take_rest(),
+            Self::InMemory(entries) => readable(entries.take_rest()?),
         }
     }
 
@@ -69,6 +70,14 @@ impl Classes {
             Self::InMemory(entries) => entries.artifact().hash == artifact && !entries.has(name),
         }
     }
+}
+
+/// A names table that readers refuse would cost them the trace.
+fn readable(names: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, DecodeError> {
+    if let Some(names) = &names {
+        NamesTable::decode(names)?;
+    }
+    Ok(names)
 }
 
 /// Classes whose names are to go to the trace.
@@ -197,7 +206,7 @@ fn told(artifacts: &mut Vec<Artifact>, wanted: &Wanted) -> Vec<Told> {
 
 #[cfg(test)]
 mod tests {
-    use et_names::{ArtifactKind, ClassNames, EventSet, NamesTable, Opened};
+    use et_names::{ArtifactKind, ClassNames, EventSet, Opened};
 
     use super::*;
 
@@ -278,5 +287,20 @@ mod tests {
             "{told:?}"
         );
         assert_eq!(artifacts.loaded("La/A;"), []);
+    }
+
+    #[test]
+    fn a_class_that_readers_would_refuse_does_not_go_to_the_trace() {
+        let artifacts = Artifacts::default();
+        let mut bytes = file("one", 100, &["a/A", "a/B"]);
+        let frame = [0x28, 0xb5, 0x2f, 0xfd];
+        let at = bytes.windows(4).position(|window| window == frame).unwrap();
+        bytes[at] = 0;
+        assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
+        let told = artifacts.loaded("La/A;");
+        assert!(
+            matches!(&told[..], [Told::Problem(line)] if line.starts_with("one.jar: names table is damaged")),
+            "{told:?}"
+        );
     }
 }

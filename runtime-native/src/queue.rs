@@ -178,8 +178,8 @@ impl Queue {
         if let Some(rates) = rates::get() {
             rates.class(record);
         }
-        self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
         self.told(self.artifacts.loaded(&record.signature));
+        self.record(BlockKind::Classes, |raw| record.encode(raw), |waiting| &mut waiting.classes);
     }
 
     /// These are the artifacts whose classes the program may load.

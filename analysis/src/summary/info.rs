@@ -67,7 +67,7 @@ pub fn info(trace: &Trace) -> String {
                 counted(table.methods.len() as u64, "method"),
                 counted(table.sites.len() as u64, "site"),
                 block.base,
-                block.base + block.size
+                block.base.saturating_add(block.size)
             ),
         );
     }

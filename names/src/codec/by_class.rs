@@ -194,6 +194,9 @@ fn read_head(head: &[u8], header: &Header) -> Result<(Artifact, Counts, usize), 
     for size in &mut sizes.0 {
         *size = body.varint()?;
     }
+    if sizes.0.into_iter().any(|size| base.checked_add(size).is_none()) {
+        return Err(damage(0, "ids out of bounds"));
+    }
     let classes = body.below(sizes[Kind::Class] as usize + 1, "more classes than the artifact has")? as usize;
     Ok((Artifact { hash, base, name, kind, events: header.events }, sizes, classes))
 }
@@ -367,6 +370,8 @@ impl<S: Source> ClassEntries<S> {
             return Ok(None);
         }
         places.sort_unstable();
+        // A damaged index may name one of them often.
+        places.dedup();
         let head = head(&self.artifact, &self.sizes, places.len());
         let mut file = header(VERSION, self.artifact.events, 0, head.len());
         file.extend(head);
