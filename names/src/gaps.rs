@@ -1,6 +1,8 @@
 //! Ids and indexes of a table that has some classes of its artifact only.
 
-use std::ops::{Index, IndexMut};
+use std::ops::Index;
+
+use crate::table::{Artifact, IdBlock};
 
 /// What ids are of. Each kind counts by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,13 +26,12 @@ impl Index<Kind> for Counts {
     }
 }
 
-impl IndexMut<Kind> for Counts {
-    fn index_mut(&mut self, kind: Kind) -> &mut u32 {
-        &mut self.0[kind as usize]
-    }
-}
-
 impl Counts {
+    /// The ids of an artifact that has so many.
+    pub(crate) fn block(&self, artifact: &Artifact) -> IdBlock {
+        IdBlock { base: artifact.base, size: self.0.into_iter().max().unwrap_or(0) }
+    }
+
     /// Whether none is smaller than that of `other`.
     pub(crate) fn reaches(&self, other: &Counts) -> bool {
         self.0.iter().zip(&other.0).all(|(own, other)| own >= other)

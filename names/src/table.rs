@@ -429,7 +429,7 @@ impl NamesTable {
 
     /// The ids of the artifact.
     pub fn block(&self) -> IdBlock {
-        IdBlock { base: self.artifact.base, size: self.sizes().0.into_iter().max().unwrap_or(0) }
+        self.sizes().block(&self.artifact)
     }
 
     /// The string behind a handle.

@@ -1,8 +1,8 @@
 //! Numbers and strings of a table's body.
 
 use super::DecodeError;
-use crate::Str;
-use crate::table::ArtifactKind;
+use crate::table::{Artifact, ArtifactKind};
+use crate::{EventSet, Str};
 
 /// Adds a number, seven bits a byte, the lowest first.
 pub(super) fn varint(out: &mut Vec<u8>, mut value: u32) {
@@ -19,14 +19,17 @@ pub(super) fn string(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// The number of a kind of artifact.
-pub(super) fn kind_number(kind: ArtifactKind) -> u8 {
-    match kind {
+/// Adds an artifact, but for its events, which the header has.
+pub(super) fn artifact(out: &mut Vec<u8>, artifact: &Artifact) {
+    out.extend_from_slice(&artifact.hash.to_le_bytes());
+    varint(out, artifact.base);
+    out.push(match artifact.kind {
         ArtifactKind::Jdk => 0,
         ArtifactKind::Application => 1,
         ArtifactKind::Dynamic => 2,
         ArtifactKind::Redefined => 3,
-    }
+    });
+    string(out, &artifact.name);
 }
 
 /// Reads what these wrote, and believes nothing.
@@ -98,13 +101,18 @@ impl<'a> Body<'a> {
         Ok(self.below(1 << 16, "number longer than 16 bits")? as u16)
     }
 
-    pub fn hash(&mut self) -> Result<u64, DecodeError> {
+    pub fn artifact(&mut self, events: EventSet) -> Result<Artifact, DecodeError> {
+        let (hash, base, kind) = (self.hash()?, self.varint()?, self.kind()?);
+        Ok(Artifact { hash, base, name: self.text()?.to_owned(), kind, events })
+    }
+
+    fn hash(&mut self) -> Result<u64, DecodeError> {
         let mut hash = [0; 8];
         hash.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(hash))
     }
 
-    pub fn kind(&mut self) -> Result<ArtifactKind, DecodeError> {
+    fn kind(&mut self) -> Result<ArtifactKind, DecodeError> {
         match self.byte()? {
             0 => Ok(ArtifactKind::Jdk),
             1 => Ok(ArtifactKind::Application),

@@ -6,7 +6,7 @@ use std::io;
 use rustc_hash::FxHashMap;
 use zstd::bulk::{Compressor, Decompressor};
 
-use super::body::{Body, kind_number, string, varint};
+use super::body::{self, Body, string, varint};
 use super::{DecodeError, HAS_INDEX, HEADER, Header, MAX_BODY, MAX_RATIO, header};
 use crate::Str;
 use crate::gaps::{Counts, Gaps, Kind};
@@ -48,10 +48,8 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
 }
 
 fn head(artifact: &Artifact, sizes: &Counts, classes: usize) -> Vec<u8> {
-    let mut head = artifact.hash.to_le_bytes().to_vec();
-    varint(&mut head, artifact.base);
-    head.push(kind_number(artifact.kind));
-    string(&mut head, &artifact.name);
+    let mut head = Vec::new();
+    body::artifact(&mut head, artifact);
     sizes.0.into_iter().for_each(|size| varint(&mut head, size));
     varint(&mut head, classes as u32);
     head
@@ -188,17 +186,16 @@ fn damage(offset: usize, what: &'static str) -> DecodeError {
 
 fn read_head(head: &[u8], header: &Header) -> Result<(Artifact, Counts, usize), DecodeError> {
     let mut body = Body::new(head);
-    let (hash, base, kind) = (body.hash()?, body.varint()?, body.kind()?);
-    let name = body.text()?.to_owned();
+    let artifact = body.artifact(header.events)?;
     let mut sizes = Counts::default();
     for size in &mut sizes.0 {
         *size = body.varint()?;
     }
-    if sizes.0.into_iter().any(|size| base.checked_add(size).is_none()) {
+    if sizes.0.into_iter().any(|size| artifact.base.checked_add(size).is_none()) {
         return Err(damage(0, "ids out of bounds"));
     }
     let classes = body.below(sizes[Kind::Class] as usize + 1, "more classes than the artifact has")? as usize;
-    Ok((Artifact { hash, base, name, kind, events: header.events }, sizes, classes))
+    Ok((artifact, sizes, classes))
 }
 
 /// Adds a class to a table.
@@ -331,7 +328,7 @@ impl<S: Source> ClassEntries<S> {
 
     /// The ids of the artifact.
     pub fn block(&self) -> IdBlock {
-        IdBlock { base: self.artifact.base, size: self.sizes.0.into_iter().max().unwrap_or(0) }
+        self.sizes.block(&self.artifact)
     }
 
     /// Whether there is a class of this name (or, seldom, of another).

@@ -1,8 +1,8 @@
 //! Version 1: a table in one piece.
 
-use super::body::{Body, kind_number, string, varint};
+use super::body::{Body, artifact, string, varint};
 use super::{DecodeError, HEADER, MAX_BODY, MAX_RATIO, header};
-use crate::table::{Artifact, Class, ClassFlags, Field, FieldRef, Method, NamesTable, Shortfall, Site};
+use crate::table::{Class, ClassFlags, Field, FieldRef, Method, NamesTable, Shortfall, Site};
 use crate::{EventSet, StringTable};
 
 pub(super) const VERSION: u16 = 1;
@@ -10,10 +10,7 @@ pub(super) const VERSION: u16 = 1;
 /// The file's bytes.
 pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 << 16);
-    out.extend_from_slice(&table.artifact.hash.to_le_bytes());
-    varint(&mut out, table.artifact.base);
-    out.push(kind_number(table.artifact.kind));
-    string(&mut out, &table.artifact.name);
+    artifact(&mut out, &table.artifact);
     varint(&mut out, table.strings.len() as u32);
     for text in table.strings.iter() {
         string(&mut out, text);
@@ -77,11 +74,7 @@ pub(super) fn decode(file: &[u8], events: EventSet, size: usize) -> Result<Names
 }
 
 fn table(mut body: Body<'_>, events: EventSet) -> Result<NamesTable, DecodeError> {
-    let hash = body.hash()?;
-    let base = body.varint()?;
-    let kind = body.kind()?;
-    let name = body.text()?.to_owned();
-    let mut table = NamesTable::new(Artifact { hash, base, name, kind, events });
+    let mut table = NamesTable::new(body.artifact(events)?);
     table.is_whole = true;
 
     let count = body.count()?;
