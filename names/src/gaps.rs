@@ -2,8 +2,6 @@
 
 use std::ops::Index;
 
-use crate::table::{Artifact, IdBlock};
-
 /// What ids are of. Each kind counts by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -27,11 +25,6 @@ impl Index<Kind> for Counts {
 }
 
 impl Counts {
-    /// The ids of an artifact that has so many.
-    pub(crate) fn block(&self, artifact: &Artifact) -> IdBlock {
-        IdBlock { base: artifact.base, size: self.0.into_iter().max().unwrap_or(0) }
-    }
-
     /// Whether none is smaller than that of `other`.
     pub(crate) fn reaches(&self, other: &Counts) -> bool {
         self.0.iter().zip(&other.0).all(|(own, other)| own >= other)

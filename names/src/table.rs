@@ -51,6 +51,11 @@ pub struct IdBlock {
 }
 
 impl IdBlock {
+    /// Of an artifact that has so many of each kind.
+    pub(crate) fn of(artifact: &Artifact, sizes: Counts) -> Self {
+        Self { base: artifact.base, size: sizes.0.into_iter().max().unwrap_or(0) }
+    }
+
     /// Whether two artifacts could use the same id.
     pub fn overlaps(self, other: IdBlock) -> bool {
         self.base < other.base.saturating_add(other.size) && other.base < self.base.saturating_add(self.size)
@@ -429,7 +434,7 @@ impl NamesTable {
 
     /// The ids of the artifact.
     pub fn block(&self) -> IdBlock {
-        self.sizes().block(&self.artifact)
+        IdBlock::of(&self.artifact, self.sizes())
     }
 
     /// The string behind a handle.

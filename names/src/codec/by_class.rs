@@ -328,7 +328,7 @@ impl<S: Source> ClassEntries<S> {
 
     /// The ids of the artifact.
     pub fn block(&self) -> IdBlock {
-        self.sizes.block(&self.artifact)
+        IdBlock::of(&self.artifact, self.sizes)
     }
 
     /// Whether there is a class of this name (or, seldom, of another).
