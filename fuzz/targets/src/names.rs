@@ -1,6 +1,6 @@
 //! Names tables.
 
-use et_names::NamesTable;
+use et_names::{ClassEntries, NamesTable, Opened};
 use et_trace::names::Names;
 use et_trace::testing::TraceBuilder;
 use et_trace::text::{Dialect, TextNames, write_names};
@@ -15,8 +15,11 @@ pub const TARGET: Target =
 
 /// Magic, version, flags, size of the body.
 const HEADER: usize = 16;
+/// Where the version stands.
+const VERSION: usize = 8;
 
 fn run(data: &[u8]) {
+    by_class(data);
     let Ok(table) = NamesTable::decode(data) else { return };
     let again = NamesTable::decode(&table.encode()).unwrap_or_else(|error| panic!("what was written: {error}"));
     assert!(table.encode() == again.encode(), "reading gives what was written");
@@ -62,8 +65,42 @@ fn file(table: &NamesTable) {
     }
 }
 
-/// Changes the body, which is compressed.
-pub(crate) fn mutate(data: &[u8], _: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
+/// Classes are taken out one by one, as the runtime does it, and put together again.
+fn by_class(data: &[u8]) {
+    let Ok(Opened::ByClass(mut entries)) = ClassEntries::open(data.to_vec()) else { return };
+    let block = entries.block();
+    let whole = NamesTable::decode(data);
+    let mut parts = Vec::new();
+    let mut add = |piece: Option<Vec<u8>>| parts.extend(piece.and_then(|piece| NamesTable::decode(&piece).ok()));
+    if let Ok(table) = &whole {
+        for class in table.classes.iter().step_by(2) {
+            add(entries.take([table.str(class.name)]).ok().flatten());
+        }
+    }
+    add(entries.take_rest().ok().flatten());
+    assert!(entries.take_rest().is_ok_and(|rest| rest.is_none()), "each is handed out once");
+    for joined in NamesTable::join(parts) {
+        assert!(joined.block() == block);
+        let again =
+            NamesTable::decode(&joined.encode()).unwrap_or_else(|error| panic!("classes put together: {error}"));
+        assert!(again.classes.len() == joined.classes.len());
+        for index in 0..joined.classes.len() as u32 {
+            let id = joined.class_id(index);
+            assert!(joined.class_index(id) == Some(index as usize), "ids lead back");
+            assert!(again.class_id(index) == id);
+        }
+    }
+}
+
+/// Changes what is compressed, and gets lengths right.
+pub(crate) fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
+    match data.get(VERSION)? {
+        1 => mutate_whole(data, plain),
+        _ => File::read(data)?.mutate(random, plain),
+    }
+}
+
+fn mutate_whole(data: &[u8], plain: Plain<'_>) -> Option<Vec<u8>> {
     let size = u32::from_le_bytes(data.get(HEADER - 4..HEADER)?.try_into().ok()?) as usize;
     let mut body = zstd::bulk::decompress(&data[HEADER..], size.min(1 << 20)).ok()?;
     plain(&mut body);
@@ -71,4 +108,141 @@ pub(crate) fn mutate(data: &[u8], _: &mut Random, plain: Plain<'_>) -> Option<Ve
     out.extend_from_slice(&(body.len() as u32).to_le_bytes());
     out.extend(zstd::bulk::compress(&body, 3).ok()?);
     Some(out)
+}
+
+/// A table whose classes can be taken out one by one, in its parts.
+struct File {
+    header: Vec<u8>,
+    /// Without the number of classes at its end.
+    head: Vec<u8>,
+    classes: Vec<Class>,
+    index: Vec<(u32, Place)>,
+}
+
+#[derive(Clone)]
+struct Class {
+    /// The first of its ids of each kind.
+    first: [u32; 5],
+    content: Vec<u8>,
+}
+
+/// Where an entry of the index points.
+#[derive(Clone, Copy)]
+enum Place {
+    Class(usize),
+    /// To no class's start.
+    Elsewhere(u32),
+}
+
+impl File {
+    fn read(data: &[u8]) -> Option<File> {
+        let header = data.get(..HEADER)?.to_vec();
+        let length = u32::from_le_bytes(header[HEADER - 4..].try_into().ok()?) as usize;
+        let mut head = data.get(HEADER..)?.get(..length)?.to_vec();
+        head.pop().filter(|last| last & 0x80 == 0)?;
+        while head.pop_if(|byte| *byte & 0x80 != 0).is_some() {}
+        let mut count = &data[HEADER + head.len()..HEADER + length];
+        let count = varint(&mut count)?;
+        let (mut classes, mut starts) = (Vec::new(), Vec::new());
+        let mut rest = &data[HEADER + length..];
+        for _ in 0..count {
+            starts.push((data.len() - rest.len()) as u32);
+            let mut first = [0; 5];
+            for number in &mut first {
+                *number = varint(&mut rest)?;
+            }
+            let (raw, stored) = (varint(&mut rest)? as usize, varint(&mut rest)? as usize);
+            let content = zstd::bulk::decompress(rest.get(..stored)?, raw.min(1 << 20)).ok()?;
+            rest = &rest[stored..];
+            classes.push(Class { first, content });
+        }
+        let word = |bytes: &[u8]| u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
+        let place = |at: u32| starts.binary_search(&at).map_or(Place::Elsewhere(at), Place::Class);
+        let index = rest.chunks_exact(8).map(|entry| (word(entry), place(word(&entry[4..])))).collect();
+        Some(File { header, head, classes, index })
+    }
+
+    fn write(&self) -> Option<Vec<u8>> {
+        let mut head = self.head.clone();
+        put(&mut head, self.classes.len() as u32);
+        let mut file = self.header[..HEADER - 4].to_vec();
+        file.extend_from_slice(&(head.len() as u32).to_le_bytes());
+        file.extend(head);
+        let mut starts = Vec::new();
+        for class in &self.classes {
+            starts.push(file.len() as u32);
+            let stored = zstd::bulk::compress(&class.content, 3).ok()?;
+            class.first.into_iter().for_each(|number| put(&mut file, number));
+            put(&mut file, class.content.len() as u32);
+            put(&mut file, stored.len() as u32);
+            file.extend(stored);
+        }
+        for (hash, place) in &self.index {
+            let place = match *place {
+                Place::Class(at) => starts.get(at).copied().unwrap_or(0),
+                Place::Elsewhere(place) => place,
+            };
+            file.extend_from_slice(&hash.to_le_bytes());
+            file.extend_from_slice(&place.to_le_bytes());
+        }
+        Some(file)
+    }
+
+    fn mutate(mut self, random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
+        let at = random.below(self.classes.len());
+        match random.below(10) {
+            0 => plain(&mut self.head),
+            1 => {
+                let other = random.below(self.classes.len());
+                if self.classes.len() > 1 {
+                    self.classes.swap(at, other);
+                }
+            }
+            2 if !self.classes.is_empty() => {
+                self.classes.remove(at);
+                if random.one_in(2) {
+                    self.index.retain(|(_, place)| !matches!(place, Place::Class(class) if *class == at));
+                }
+            }
+            3 => {
+                let class = self.classes.get(at)?.clone();
+                self.classes.insert(random.below(self.classes.len() + 1), class);
+                self.index.push(*self.index.first()?);
+            }
+            4 => {
+                let number = random.below(5);
+                let class = self.classes.get_mut(at)?;
+                class.first[number] = class.first[number].wrapping_add_signed(random.below(9) as i32 - 4);
+            }
+            5 => {
+                let entry = random.below(self.index.len());
+                let target =
+                    if random.one_in(2) { Place::Class(at) } else { Place::Elsewhere(random.number() as u32 % 4096) };
+                self.index.get_mut(entry)?.1 = target;
+            }
+            _ => plain(&mut self.classes.get_mut(at)?.content),
+        }
+        self.write()
+    }
+}
+
+fn varint(from: &mut &[u8]) -> Option<u32> {
+    let mut value = 0;
+    for shift in (0..32).step_by(7) {
+        let (first, rest) = from.split_first()?;
+        *from = rest;
+        value |= u32::from(first & 0x7f) << shift;
+        if first & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn put(to: &mut Vec<u8>, mut value: u32) {
+    while value >= 0x80 {
+        to.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    to.push(value as u8);
 }

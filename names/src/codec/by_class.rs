@@ -372,8 +372,12 @@ impl<S: Source> ClassEntries<S> {
         let head = head(&self.artifact, &self.sizes, places.len());
         let mut file = header(VERSION, self.artifact.events, 0, head.len());
         file.extend(head);
+        let limit = file.len() as u64 + self.source.size().map_err(DecodeError::Compression)?;
         for place in places {
             self.entry(place.into(), &mut file)?;
+            if file.len() as u64 > limit {
+                return Err(damage(place as usize, "classes lie within each other"));
+            }
         }
         Ok(Some(file))
     }

@@ -334,6 +334,23 @@ mod tests {
     }
 
     #[test]
+    fn classes_that_lie_within_each_other_are_not_copied_over_and_over() {
+        let mut table = NamesTable::new(sample().artifact);
+        (0..20).for_each(|index| table.push(&ClassNames { name: format!("C{index}"), ..ClassNames::default() }));
+        let mut file = table.encode();
+        let (classes, index) = (HEADER + file[12] as usize, 20 * 8);
+        // Each byte begins a class of 47 bytes.
+        let at = file.len() - index;
+        file.splice(classes..at, [40; 100]);
+        for (place, entry) in (classes as u32..).zip(file[classes + 100..].chunks_exact_mut(8)) {
+            entry[4..].copy_from_slice(&place.to_le_bytes());
+        }
+        let Ok(Opened::ByClass(mut entries)) = ClassEntries::open(file) else { panic!("no classes") };
+        let DecodeError::Body { what, .. } = entries.take_rest().unwrap_err() else { panic!("another error") };
+        assert_eq!(what, "classes lie within each other");
+    }
+
+    #[test]
     fn damage_is_an_error_and_never_a_panic() {
         for file in [varied().encode(), whole::encode(&sample())] {
             for cut in 0..file.len() {
