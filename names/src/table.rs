@@ -271,6 +271,7 @@ pub struct NamesTable {
     pub fields: Vec<Field>,
     pub sites: Vec<Site>,
     pub field_refs: Vec<FieldRef>,
+    /// In the order of their methods.
     pub shortfalls: Vec<Shortfall>,
 }
 
@@ -330,11 +331,25 @@ impl NamesTable {
         }));
         class.field_refs.iter().for_each(|field| self.push_field_ref(field));
         let strings = &mut self.strings;
+        let first_shortfall = self.shortfalls.len();
         self.shortfalls.extend(class.shortfalls.iter().map(|short| Shortfall {
             method: first_method + short.method,
             hooks: strings.intern(&short.hooks),
             why: strings.intern(&short.why),
         }));
+        self.sort_shortfalls(first_shortfall);
+    }
+
+    /// Those from `first` on are of the last classes.
+    pub(crate) fn sort_shortfalls(&mut self, first: usize) {
+        self.shortfalls[first..].sort_by_key(|short| short.method);
+    }
+
+    /// Of the methods of the class at `index`.
+    pub(crate) fn shortfalls_of(&self, index: u32) -> &[Shortfall] {
+        let methods = self.methods_of(index);
+        let before = |method: usize| self.shortfalls.partition_point(|short| (short.method as usize) < method);
+        &self.shortfalls[before(methods.start)..before(methods.end)]
     }
 
     /// The class at `index`, as it was pushed.
@@ -371,7 +386,6 @@ impl NamesTable {
             hooks: text(short.hooks),
             why: text(short.why),
         };
-        let shortfalls = self.shortfalls.iter().filter(|short| methods.contains(&(short.method as usize)));
         ClassNames {
             name: text(class.name),
             super_name: text(class.super_name),
@@ -382,7 +396,7 @@ impl NamesTable {
             fields: self.fields[self.fields_of(index)].iter().map(field).collect(),
             sites: self.sites[self.sites_of(index)].iter().map(site).collect(),
             field_refs: self.field_refs[self.field_refs_of(index)].iter().map(field_ref).collect(),
-            shortfalls: shortfalls.map(shortfall).collect(),
+            shortfalls: self.shortfalls_of(index).iter().map(shortfall).collect(),
         }
     }
 

@@ -13,6 +13,7 @@ pub mod demo;
 pub mod dist;
 pub mod docs;
 pub mod folders;
+pub mod fuzz;
 pub mod instrumented;
 pub mod jdks;
 pub mod jvmpi;

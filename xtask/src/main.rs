@@ -3,8 +3,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, collectors, completeness, cost, deaths, demo, dist, docs, jdks, jvmpi, layout::Layout, loom,
-    memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
+    assets, bench, build, collectors, completeness, cost, deaths, demo, dist, docs, fuzz, jdks, jvmpi, layout::Layout,
+    loom, memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.
@@ -48,6 +48,8 @@ enum Chore {
     Monitoring(monitoring::Options),
     /// Test passing events to the writer in all orders of threads
     Loom,
+    /// Fuzz for hours, each target in turn; needs cargo-fuzz and a C++ compiler
+    Fuzz(fuzz::Options),
     /// Run an agent of JVMPI that does everything at once, many times, with each collector; or measure what one costs
     Jvmpi(jvmpi::Options),
     /// Run programs on each of MMTk's collectors: a hundred made at random, checked after each collection, or real ones, measured
@@ -93,6 +95,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Reading(options) => reading::run(&layout, &options),
         Chore::Monitoring(options) => monitoring::run(&layout, &options),
         Chore::Memory(options) => memory::run(&layout, &options),
+        Chore::Fuzz(options) => fuzz::run(&layout, &options),
         Chore::Loom => loom::run(&layout),
         Chore::Jvmpi(options) => jvmpi::run(&layout, &options),
         Chore::VerifyWorld(options) => verify_world::run(&layout, &options),

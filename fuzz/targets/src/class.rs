@@ -8,8 +8,16 @@ use et_rewriter::code::{CodeAttribute, CodeEditor, Instructions, StackMap, Verif
 use crate::{Plain, Random, Target};
 
 /// Class files.
-pub const TARGET: Target =
-    Target { name: "class", inputs: "class", memory_ratio: 1 << 10, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "class",
+    inputs: "class",
+    longest: 16384,
+    compares: true,
+    memory_ratio: 1 << 10,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 fn run(data: &[u8]) {
     let _ = et_instrument::verify::class::check(data);

@@ -7,7 +7,16 @@ use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
 use crate::Target;
 
 /// What arrives at a VM, and at a monitor.
-pub const TARGET: Target = Target { name: "ddm", inputs: "ddm", memory_ratio: 1 << 11, run, mutate: None, mend: None };
+pub const TARGET: Target = Target {
+    name: "ddm",
+    inputs: "ddm",
+    longest: 8192,
+    compares: true,
+    memory_ratio: 1 << 11,
+    run,
+    mutate: None,
+    mend: None,
+};
 
 /// As the agent's of one that has not shown the token.
 const LIMIT: usize = 1 << 20;

@@ -15,8 +15,16 @@ use et_rewriter::rewrite::EventSet;
 use crate::{Plain, Random, Target, class};
 
 /// Jars, wars, zips.
-pub const TARGET: Target =
-    Target { name: "jar", inputs: "jar", memory_ratio: 1 << 13, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "jar",
+    inputs: "jar",
+    longest: 16384,
+    compares: true,
+    memory_ratio: 1 << 13,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 /// What a user gets without options.
 pub(crate) fn settings() -> Settings {

@@ -7,8 +7,16 @@ use et_names::ArtifactKind;
 use crate::{Plain, Random, Target, class, jar};
 
 /// `lib/modules` files.
-pub const TARGET: Target =
-    Target { name: "jimage", inputs: "jimage", memory_ratio: 1 << 13, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "jimage",
+    inputs: "jimage",
+    longest: 16384,
+    compares: true,
+    memory_ratio: 1 << 13,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 fn run(data: &[u8]) {
     let _ = rewrite(data);

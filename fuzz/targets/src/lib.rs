@@ -30,6 +30,10 @@ pub struct Target {
     pub name: &'static str,
     /// Name of its seeds and of its corpus: some targets do different things with the same inputs.
     pub inputs: &'static str,
+    /// Long runs make inputs up to so many bytes: short ones go faster, and reach as much.
+    pub longest: usize,
+    /// Whether long runs let libFuzzer see what is compared: it finds magic numbers then, and is slower, the readers of traces by two thirds.
+    pub compares: bool,
     /// Bytes of memory that a byte of input may cost; see [`memory`](Self::memory).
     pub memory_ratio: usize,
     /// Panics if something is wrong.

@@ -10,8 +10,16 @@ use et_trace::{Trace, TraceFile};
 use crate::{Plain, Random, Target};
 
 /// Names tables.
-pub const TARGET: Target =
-    Target { name: "names", inputs: "names", memory_ratio: 1 << 18, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "names",
+    inputs: "names",
+    longest: 8192,
+    compares: false,
+    memory_ratio: 1 << 18,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 /// Magic, version, flags, size of the body.
 const HEADER: usize = 16;

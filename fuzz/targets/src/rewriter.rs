@@ -9,8 +9,16 @@ use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, Options, Plan, Witnes
 use crate::{Plain, Random, Target, class};
 
 /// Options and class files.
-pub const TARGET: Target =
-    Target { name: "rewriter", inputs: "rewriter", memory_ratio: 1 << 12, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "rewriter",
+    inputs: "rewriter",
+    longest: 16384,
+    compares: true,
+    memory_ratio: 1 << 12,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 /// The class is one of a JDK.
 pub(crate) const JDK: u8 = 0x10;

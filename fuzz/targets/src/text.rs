@@ -8,8 +8,16 @@ use et_trace::text_writer;
 use crate::{Plain, Random, Target};
 
 /// Texts and names files.
-pub const TARGET: Target =
-    Target { name: "text", inputs: "text", memory_ratio: 1 << 12, run, mutate: Some(mutate), mend: None };
+pub const TARGET: Target = Target {
+    name: "text",
+    inputs: "text",
+    longest: 6000,
+    compares: false,
+    memory_ratio: 1 << 12,
+    run,
+    mutate: Some(mutate),
+    mend: None,
+};
 
 /// The line between the text and its names file.
 pub const NAMES: &[u8] = b"\n=names=\n";

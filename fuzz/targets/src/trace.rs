@@ -23,6 +23,8 @@ const MEMORY_RATIO: usize = 1 << 17;
 pub const TARGET: Target = Target {
     name: "trace",
     inputs: "trace",
+    longest: 12_288,
+    compares: false,
     memory_ratio: MEMORY_RATIO,
     run: read,
     mutate: Some(mutation::mutate),

@@ -25,14 +25,12 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     file.extend(head);
     // Level 3 of zstd cannot fail on buffers in memory.
     let mut compressor = Compressor::new(3).expect("zstd knows its levels");
-    let mut shortfalls: Vec<&Shortfall> = table.shortfalls.iter().collect();
-    shortfalls.sort_by_key(|short| short.method);
     let mut index = Vec::with_capacity(table.classes.len());
     let (mut raw, mut strings) = (Vec::new(), Strings::default());
     for at in 0..table.classes.len() as u32 {
         index.push((name_hash(table.str(table.classes[at as usize].name)), file.len() as u32));
         raw.clear();
-        content(table, at, &shortfalls, &mut strings, &mut raw);
+        content(table, at, &mut strings, &mut raw);
         let stored = compressor.compress(&raw).expect("zstd compresses any buffer");
         table.first_offsets(at).0.into_iter().for_each(|first| varint(&mut file, first));
         varint(&mut file, raw.len() as u32);
@@ -78,7 +76,7 @@ impl Strings {
 }
 
 /// A class without what other classes have.
-fn content(table: &NamesTable, index: u32, shortfalls: &[&Shortfall], strings: &mut Strings, raw: &mut Vec<u8>) {
+fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<u8>) {
     strings.own.clear();
     strings.text.clear();
     strings.body.clear();
@@ -121,10 +119,9 @@ fn content(table: &NamesTable, index: u32, shortfalls: &[&Shortfall], strings: &
         strings.put(table, field.descriptor);
         strings.body.push(field.is_static.into());
     }
-    let from = shortfalls.partition_point(|short| (short.method as usize) < methods.start);
-    let own = shortfalls[from..].iter().take_while(|short| (short.method as usize) < methods.end);
-    varint(&mut strings.body, own.clone().count() as u32);
-    for short in own {
+    let shortfalls = table.shortfalls_of(index);
+    varint(&mut strings.body, shortfalls.len() as u32);
+    for short in shortfalls {
         varint(&mut strings.body, short.method - first_method);
         strings.put(table, short.hooks);
         strings.put(table, short.why);
@@ -242,10 +239,12 @@ fn class(body: &mut Body<'_>, table: &mut NamesTable) -> Result<(), DecodeError>
         let (class, name, descriptor) = (own(body)?, own(body)?, own(body)?);
         table.field_refs.push(FieldRef { class, name, descriptor, is_static: body.byte()? != 0 });
     }
+    let first_shortfall = table.shortfalls.len();
     for _ in 0..body.count()? {
         let method = first[Kind::Method] + body.below(methods, "shortfall of no method")?;
         table.shortfalls.push(Shortfall { method, hooks: own(body)?, why: own(body)? });
     }
+    table.sort_shortfalls(first_shortfall);
     if body.at != body.bytes.len() { body.fail("more bytes than the class has") } else { Ok(()) }
 }
 

@@ -142,6 +142,7 @@ fn table(mut body: Body<'_>, events: EventSet) -> Result<NamesTable, DecodeError
             why: body.str()?,
         });
     }
+    table.sort_shortfalls(0);
     let mut last = (0, 0);
     for class in &table.classes {
         let next = (class.first_method, class.first_field);

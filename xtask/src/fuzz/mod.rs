@@ -1,0 +1,232 @@
+//! `cargo xtask fuzz`: long runs of the fuzzers, in turns, and what they did so far.
+
+mod record;
+mod slice;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context, Result, bail, ensure};
+
+use crate::layout::Layout;
+use crate::{command, markdown};
+use record::{Done, Record};
+use slice::Slice;
+
+/// Options of `cargo xtask fuzz`.
+#[derive(Clone, Debug, clap::Args)]
+pub struct Options {
+    /// What to fuzz; all if none is named
+    #[arg(long, value_delimiter = ',')]
+    targets: Vec<String>,
+    /// Processor time in minutes that each is to have in all, that of earlier runs included
+    #[arg(long, default_value_t = 120)]
+    minutes: u64,
+    /// How many run at a time; as many as there are processors if not given
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Seconds after which the next takes its turn
+    #[arg(long, default_value_t = 300)]
+    slice: u64,
+    /// Only print what was done so far
+    #[arg(long)]
+    table: bool,
+    /// Where to write the table as well
+    #[arg(long)]
+    markdown: Option<PathBuf>,
+}
+
+/// One of `fuzz/targets`, as its `seeds` example lists it.
+#[derive(Clone, Debug, PartialEq)]
+struct Target {
+    name: String,
+    /// The name of its seeds and of its kept corpus.
+    inputs: String,
+    /// Longer inputs are not tried.
+    longest: usize,
+    /// Whether libFuzzer is to see what is compared.
+    compares: bool,
+}
+
+/// Fuzzes until each has had its time, or something was found.
+pub fn run(layout: &Layout, options: &Options) -> Result<()> {
+    let folder = layout.target.join("fuzz");
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    let record = Record::open(&folder.join("record.json"))?;
+    if options.table {
+        return show(&record, options);
+    }
+    ensure!(options.slice > 0 && options.jobs != Some(0), "--slice and --jobs must be at least 1");
+    command::quiet(Command::new("cargo").args(["fuzz", "--version"]))
+        .context("cargo-fuzz is missing: cargo install cargo-fuzz")?;
+    let seeds = folder.join("seeds");
+    let mut cargo = command::cargo(&layout.repo);
+    cargo.args(["run", "--quiet", "--locked", "-p", "et-fuzz-targets", "--example", "seeds", "--"]);
+    let mut targets = listed(&command::read(cargo.arg(&seeds))?)?;
+    if let Some(unknown) = options.targets.iter().find(|name| targets.iter().all(|target| target.name != **name)) {
+        let known: Vec<&str> = targets.iter().map(|target| &*target.name).collect();
+        bail!("there is no target {unknown}: {}", known.join(", "));
+    }
+    targets.retain(|target| options.targets.is_empty() || options.targets.contains(&target.name));
+    let programs = build(layout, &folder, &targets)?;
+    let turns = Turns { goal: options.minutes * 60, state: Mutex::new(State { record, ..State::default() }) };
+    let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
+    let work = || -> Result<()> {
+        while let Some(target) = turns.next(&targets) {
+            let slice = Slice {
+                program: &programs[&target.name],
+                target,
+                seconds: options.slice,
+                inputs: [seeds.join(&target.inputs), layout.repo.join("fuzz/corpus").join(&target.inputs)],
+                folder: &folder,
+            };
+            turns.done(target, slice.run())?;
+        }
+        Ok(())
+    };
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
+        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a thread panicked")))
+    })?;
+    let state = turns.state.into_inner().unwrap_or_else(PoisonError::into_inner);
+    show(&state.record, options)?;
+    ensure!(state.found.is_empty(), "something was found:\n{}", state.found.join("\n"));
+    Ok(())
+}
+
+fn show(record: &Record, options: &Options) -> Result<()> {
+    let table = record.table();
+    println!("{table}");
+    options.markdown.as_ref().map_or(Ok(()), |path| markdown::write(path, &table))
+}
+
+/// What the `seeds` example prints: name, inputs, longest input, and whether comparisons are traced.
+fn listed(text: &str) -> Result<Vec<Target>> {
+    let target = |line: &str| -> Option<Target> {
+        let [name, inputs, longest, compares] = line.split_whitespace().collect::<Vec<_>>()[..] else { return None };
+        let (longest, compares) = (longest.parse().ok()?, compares.parse().ok()?);
+        Some(Target { name: name.into(), inputs: inputs.into(), longest, compares })
+    };
+    text.lines().map(|line| target(line).with_context(|| format!("not a target: {line}"))).collect()
+}
+
+/// The fuzzers by the names of their targets.
+fn build(layout: &Layout, folder: &Path, targets: &[Target]) -> Result<BTreeMap<String, PathBuf>> {
+    let version = command::read(Command::new("rustc").arg("-vV"))?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc does not tell its host")?;
+    let mut programs = BTreeMap::new();
+    for target in targets {
+        // Each way has its own flags for the compiler: in one folder they would build everything anew in turns.
+        let (flags, place): (&[&str], _) =
+            if target.compares { (&[], "build") } else { (&["--no-trace-compares"], "build-plain") };
+        let place = folder.join(place);
+        let mut cargo = Command::new("cargo");
+        cargo.current_dir(layout.repo.join("fuzz")).args(["fuzz", "build", "-s", "none"]).args(flags);
+        command::run(cargo.arg("--target-dir").arg(&place).arg(&target.name))?;
+        programs.insert(target.name.clone(), place.join(host).join("release").join(&target.name));
+    }
+    Ok(programs)
+}
+
+/// Who is next.
+struct Turns {
+    /// Seconds of processor time that each is to have.
+    goal: u64,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    record: Record,
+    running: BTreeSet<String>,
+    /// Targets that are over, as something was found.
+    over: BTreeSet<String>,
+    found: Vec<String>,
+}
+
+impl Turns {
+    /// The one that had least of those that wait.
+    fn next<'t>(&self, targets: &'t [Target]) -> Option<&'t Target> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let waits = |target: &&Target| !state.running.contains(&target.name) && !state.over.contains(&target.name);
+        let had = |target: &&Target| state.record.of(&target.name).processor;
+        let next = targets.iter().filter(waits).min_by(|a, b| had(a).total_cmp(&had(b)))?;
+        if had(&next) >= self.goal as f64 {
+            return None;
+        }
+        state.running.insert(next.name.clone());
+        Some(next)
+    }
+
+    fn done(&self, target: &Target, slice: Result<Done>) -> Result<()> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = &target.name;
+        state.running.remove(name);
+        let done = match slice {
+            Ok(done) => done,
+            Err(error) => {
+                // The others end with their slices.
+                let running = state.running.clone();
+                state.over.extend(running);
+                return Err(error);
+            }
+        };
+        state.record.add(name, &done);
+        state.record.save()?;
+        let (had, executions) = (state.record.of(name).processor, done.executions);
+        println!("{name}: {executions} executions; processor time {had:.0} of {} s", self.goal);
+        if let Some(found) = done.found {
+            println!("{name}: {found}");
+            state.over.insert(name.clone());
+            state.found.push(format!("{name}: {found}"));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn targets() -> Vec<Target> {
+        listed("class class 16384 true\ntrace trace 12288 false\n").unwrap()
+    }
+
+    #[test]
+    fn the_list_is_read() {
+        let [class, trace] = &targets()[..] else { panic!() };
+        assert_eq!((&*class.name, class.longest, class.compares), ("class", 16384, true));
+        assert!(!trace.compares);
+        assert_eq!(listed("class class 1\n").unwrap_err().to_string(), "not a target: class class 1");
+    }
+
+    #[test]
+    fn who_had_least_is_next_until_all_had_enough_or_found_something() {
+        let folder = std::env::temp_dir().join(format!("et-fuzz-{}", std::process::id()));
+        fs::create_dir_all(&folder).unwrap();
+        let record = Record::open(&folder.join("record.json")).unwrap();
+        let turns = Turns { goal: 100, state: Mutex::new(State { record, ..State::default() }) };
+        let targets = targets();
+        let next = || turns.next(&targets).map(|target| &*target.name);
+        let done = |at: usize, processor, found: Option<&str>| {
+            let found = found.map(String::from);
+            turns.done(&targets[at], Ok(Done { processor, found, ..Done::default() })).unwrap();
+        };
+        assert_eq!((next(), next(), next()), (Some("class"), Some("trace"), None), "each once at a time");
+        done(0, 60.0, None);
+        done(1, 50.0, None);
+        assert_eq!(next(), Some("trace"));
+        done(1, 60.0, None);
+        assert_eq!(next(), Some("class"));
+        done(0, 1.0, Some("a crash"));
+        assert_eq!(next(), None, "one had enough, the other found something");
+        // What was done is known to the next run.
+        let again = Record::open(&folder.join("record.json")).unwrap();
+        assert_eq!((again.of("class").processor, again.of("trace").processor), (61.0, 110.0));
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
