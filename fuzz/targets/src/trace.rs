@@ -5,7 +5,7 @@ mod mutation;
 use std::io::{self, Write};
 use std::ops::ControlFlow;
 
-use et_analysis::heap::{self, Moment, Request};
+use et_analysis::heap::{self, Graph, Moment, Request};
 use et_analysis::{compare, summary, validate};
 use et_format::buffers;
 use et_trace::file::ReadError;
@@ -138,8 +138,15 @@ fn heap(data: &[u8]) {
         let _ = heap::render_classes(&classes);
         let _ = heap::render_dominators(&heap::dominators_of(&snapshot, &dominance, 5));
         // What a root holds alone is part of what there is.
-        let bytes: u64 = snapshot.nodes().map(|(_, object)| object.size).sum();
+        let sizes: Vec<u64> = snapshot.nodes().map(|(_, object)| object.size).collect();
+        let bytes: u64 = sizes.iter().sum();
+        let graph = snapshot.graph();
+        let all = reached_without(graph, u32::MAX);
         for (node, object) in snapshot.nodes().take(20) {
+            // What would go with it, found by taking it away.
+            let left = reached_without(graph, node.0);
+            let expected: u64 = (0..sizes.len()).filter(|&at| all[at] && !left[at]).map(|at| sizes[at]).sum();
+            assert!(dominance.retained[node.0 as usize] == expected, "{expected} bytes go with {object:?}");
             let paths = heap::paths_to(&snapshot, &dominance, node, 3);
             let _ = heap::render_paths(&paths);
             let retained = dominance.retained[node.0 as usize];
@@ -150,6 +157,18 @@ fn heap(data: &[u8]) {
             assert!(dumped.objects <= snapshot.len() as u64, "{dumped:?}");
         }
     }
+}
+
+/// By node, whether anything from outside leads there, but through one of them.
+fn reached_without(graph: &Graph, without: u32) -> Vec<bool> {
+    let mut reached = vec![false; graph.len()];
+    let mut stack = vec![graph.root()];
+    while let Some(node) = stack.pop() {
+        if node != without && !std::mem::replace(&mut reached[node as usize], true) {
+            stack.extend(graph.targets(node));
+        }
+    }
+    reached
 }
 
 /// Takes so many bytes, and keeps none.
