@@ -41,6 +41,7 @@ fn of_parts(mut parts: Vec<NamesTable>) -> NamesTable {
     let mut table = NamesTable::new(parts[0].artifact.clone());
     let mut gaps = Gaps::new(sizes);
     let mut next = Counts::default();
+    let mut known = vec![FxHashMap::default(); parts.len()];
     for (first, part, index) in classes {
         // Parts of a damaged trace need not fit together.
         if !first.reaches(&next) {
@@ -48,7 +49,7 @@ fn of_parts(mut parts: Vec<NamesTable>) -> NamesTable {
         }
         let before = table.counts();
         gaps.push(first, before);
-        table.push(&parts[part].class_names(index));
+        table.push_of(&parts[part], index, &mut known[part]);
         let after = table.counts();
         (0..5).for_each(|kind| next.0[kind] = first.0[kind] + (after.0[kind] - before.0[kind]));
     }

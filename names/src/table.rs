@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use rustc_hash::FxHashMap;
+
 use crate::gaps::{Counts, Gaps, Kind};
 use crate::{ClassId, EventSet, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
 
@@ -340,7 +342,7 @@ impl NamesTable {
         self.sort_shortfalls(first_shortfall);
     }
 
-    /// Those from `first` on are of the last classes.
+    /// Puts those from `first` on, which are of the last classes, in the order of their methods.
     pub(crate) fn sort_shortfalls(&mut self, first: usize) {
         self.shortfalls[first..].sort_by_key(|short| short.method);
     }
@@ -352,7 +354,56 @@ impl NamesTable {
         &self.shortfalls[before(methods.start)..before(methods.end)]
     }
 
+    /// Adds a class of another table. `known` are the strings of the other that are here already, by their handles there.
+    pub(crate) fn push_of(&mut self, from: &NamesTable, index: u32, known: &mut FxHashMap<Str, Str>) {
+        let first = self.counts();
+        let (class, methods) = (&from.classes[index as usize], from.methods_of(index));
+        let strings = &mut self.strings;
+        let mut string = |other: Str| *known.entry(other).or_insert_with(|| strings.intern(from.str(other)));
+        self.classes.push(Class {
+            name: string(class.name),
+            super_name: string(class.super_name),
+            interfaces: class.interfaces.iter().map(|name| string(*name)).collect(),
+            flags: class.flags,
+            source_file: string(class.source_file),
+            first_method: first[Kind::Method],
+            first_field: first[Kind::Field],
+            first_site: first[Kind::Site],
+            first_field_ref: first[Kind::FieldRef],
+        });
+        let own = |method: u32| first[Kind::Method] + (method - methods.start as u32);
+        self.methods.extend(from.methods[methods.clone()].iter().map(|method| Method {
+            class: first[Kind::Class],
+            name: string(method.name),
+            descriptor: string(method.descriptor),
+            ..*method
+        }));
+        self.fields.extend(from.fields[from.fields_of(index)].iter().map(|field| Field {
+            class: first[Kind::Class],
+            name: string(field.name),
+            descriptor: string(field.descriptor),
+            ..*field
+        }));
+        self.sites.extend(from.sites[from.sites_of(index)].iter().map(|site| Site {
+            method: own(site.method),
+            descriptor: string(site.descriptor),
+            ..*site
+        }));
+        self.field_refs.extend(from.field_refs[from.field_refs_of(index)].iter().map(|field| FieldRef {
+            class: string(field.class),
+            name: string(field.name),
+            descriptor: string(field.descriptor),
+            ..*field
+        }));
+        self.shortfalls.extend(from.shortfalls_of(index).iter().map(|short| Shortfall {
+            method: own(short.method),
+            hooks: string(short.hooks),
+            why: string(short.why),
+        }));
+    }
+
     /// The class at `index`, as it was pushed.
+    #[cfg(test)]
     pub(crate) fn class_names(&self, index: u32) -> ClassNames {
         let text = |handle| self.str(handle).to_owned();
         let class = &self.classes[index as usize];

@@ -32,7 +32,7 @@ pub struct Target {
     pub inputs: &'static str,
     /// Long runs make inputs up to so many bytes: short ones go faster, and reach as much.
     pub longest: usize,
-    /// Whether long runs let libFuzzer see what is compared: it finds magic numbers then, and is slower, the readers of traces by two thirds.
+    /// Whether long runs let libFuzzer see what is compared: it finds magic numbers then; readers of traces run 1.7 times as fast without.
     pub compares: bool,
     /// Bytes of memory that a byte of input may cost; see [`memory`](Self::memory).
     pub memory_ratio: usize,

@@ -196,6 +196,14 @@ impl File {
         Some(file)
     }
 
+    fn move_places(&mut self, to: impl Fn(usize) -> usize) {
+        for (_, place) in &mut self.index {
+            if let Place::Class(class) = place {
+                *class = to(*class);
+            }
+        }
+    }
+
     fn mutate(mut self, random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
         let at = random.below(self.classes.len());
         match random.below(10) {
@@ -208,14 +216,19 @@ impl File {
             }
             2 if !self.classes.is_empty() => {
                 self.classes.remove(at);
-                if random.one_in(2) {
-                    self.index.retain(|(_, place)| !matches!(place, Place::Class(class) if *class == at));
-                }
+                let keeps = random.one_in(2);
+                self.index.retain(|(_, place)| keeps || !matches!(place, Place::Class(class) if *class == at));
+                self.move_places(|class| if class > at { class - 1 } else { class });
             }
             3 => {
                 let class = self.classes.get(at)?.clone();
-                self.classes.insert(random.below(self.classes.len() + 1), class);
-                self.index.push(*self.index.first()?);
+                let to = random.below(self.classes.len() + 1);
+                self.classes.insert(to, class);
+                self.move_places(|class| if class >= to { class + 1 } else { class });
+                let (entry, (hash, _)) =
+                    (0..).zip(&self.index).find(|(_, (_, place))| !matches!(place, Place::Elsewhere(_)))?;
+                let hash = *hash;
+                self.index.insert(entry, (hash, Place::Class(to)));
             }
             4 => {
                 let number = random.below(5);

@@ -159,7 +159,7 @@ fn heap(data: &[u8]) {
     }
 }
 
-/// By node, whether anything from outside leads there, but through one of them.
+/// By node, whether the roots lead there, other than through `without`.
 fn reached_without(graph: &Graph, without: u32) -> Vec<bool> {
     let mut reached = vec![false; graph.len()];
     let mut stack = vec![graph.root()];

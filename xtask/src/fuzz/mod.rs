@@ -4,13 +4,13 @@ mod record;
 mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Error, Result, bail, ensure};
 
 use crate::layout::Layout;
 use crate::{command, markdown};
@@ -23,7 +23,7 @@ pub struct Options {
     /// What to fuzz; all if none is named
     #[arg(long, value_delimiter = ',')]
     targets: Vec<String>,
-    /// Processor time in minutes that each is to have in all, that of earlier runs included
+    /// Minutes of processor time that each is to have had at the end, earlier runs included
     #[arg(long, default_value_t = 120)]
     minutes: u64,
     /// How many run at a time; as many as there are processors if not given
@@ -32,7 +32,7 @@ pub struct Options {
     /// Seconds after which the next takes its turn
     #[arg(long, default_value_t = 300)]
     slice: u64,
-    /// Only print what was done so far
+    /// Only print the sums of all runs so far
     #[arg(long)]
     table: bool,
     /// Where to write the table as well
@@ -56,10 +56,15 @@ struct Target {
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     let folder = layout.target.join("fuzz");
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    let record = Record::open(&folder.join("record.json"))?;
+    let record = folder.join("record.json");
     if options.table {
-        return show(&record, options);
+        return show(&Record::open(&record)?, options);
     }
+    // Two at once would write over each other's sums, logs and inputs.
+    let lock = folder.join("lock");
+    let lock = File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
+    lock.try_lock().with_context(|| format!("another cargo xtask fuzz works in {}", folder.display()))?;
+    let record = Record::open(&record)?;
     ensure!(options.slice > 0 && options.jobs != Some(0), "--slice and --jobs must be at least 1");
     command::quiet(Command::new("cargo").args(["fuzz", "--version"]))
         .context("cargo-fuzz is missing: cargo install cargo-fuzz")?;
@@ -72,10 +77,12 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
         bail!("there is no target {unknown}: {}", known.join(", "));
     }
     targets.retain(|target| options.targets.is_empty() || options.targets.contains(&target.name));
+    let goal = options.minutes * 60;
+    targets.retain(|target| record.of(&target.name).processor < goal as f64);
     let programs = build(layout, &folder, &targets)?;
-    let turns = Turns { goal: options.minutes * 60, state: Mutex::new(State { record, ..State::default() }) };
+    let turns = Turns { goal, state: Mutex::new(State { record, ..State::default() }) };
     let jobs = options.jobs.unwrap_or_else(|| thread::available_parallelism().map_or(1, usize::from));
-    let work = || -> Result<()> {
+    let work = || {
         while let Some(target) = turns.next(&targets) {
             let slice = Slice {
                 program: &programs[&target.name],
@@ -84,16 +91,15 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
                 inputs: [seeds.join(&target.inputs), layout.repo.join("fuzz/corpus").join(&target.inputs)],
                 folder: &folder,
             };
-            turns.done(target, slice.run())?;
+            turns.done(target, slice.run());
         }
-        Ok(())
     };
-    thread::scope(|scope| {
-        let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(work)).collect();
-        workers.into_iter().try_for_each(|worker| worker.join().unwrap_or_else(|_| bail!("a thread panicked")))
-    })?;
+    thread::scope(|scope| (0..jobs).for_each(|_| drop(scope.spawn(work))));
     let state = turns.state.into_inner().unwrap_or_else(PoisonError::into_inner);
     show(&state.record, options)?;
+    if let Some(error) = state.failed {
+        return Err(error);
+    }
     ensure!(state.found.is_empty(), "something was found:\n{}", state.found.join("\n"));
     Ok(())
 }
@@ -124,8 +130,8 @@ fn build(layout: &Layout, folder: &Path, targets: &[Target]) -> Result<BTreeMap<
         let (flags, place): (&[&str], _) =
             if target.compares { (&[], "build") } else { (&["--no-trace-compares"], "build-plain") };
         let place = folder.join(place);
-        let mut cargo = Command::new("cargo");
-        cargo.current_dir(layout.repo.join("fuzz")).args(["fuzz", "build", "-s", "none"]).args(flags);
+        let mut cargo = command::cargo(&layout.repo.join("fuzz"));
+        cargo.args(["fuzz", "build", "-s", "none"]).args(flags);
         command::run(cargo.arg("--target-dir").arg(&place).arg(&target.name))?;
         programs.insert(target.name.clone(), place.join(host).join("release").join(&target.name));
     }
@@ -146,12 +152,17 @@ struct State {
     /// Targets that are over, as something was found.
     over: BTreeSet<String>,
     found: Vec<String>,
+    /// Nothing is started any more.
+    failed: Option<Error>,
 }
 
 impl Turns {
     /// The one that had least of those that wait.
     fn next<'t>(&self, targets: &'t [Target]) -> Option<&'t Target> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.failed.is_some() {
+            return None;
+        }
         let waits = |target: &&Target| !state.running.contains(&target.name) && !state.over.contains(&target.name);
         let had = |target: &&Target| state.record.of(&target.name).processor;
         let next = targets.iter().filter(waits).min_by(|a, b| had(a).total_cmp(&had(b)))?;
@@ -162,27 +173,26 @@ impl Turns {
         Some(next)
     }
 
-    fn done(&self, target: &Target, slice: Result<Done>) -> Result<()> {
+    fn done(&self, target: &Target, slice: Result<Done>) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = &target.name;
-        state.running.remove(name);
-        let done = match slice {
-            Ok(done) => done,
-            Err(error) => {
-                // The others end with their slices.
-                let running = state.running.clone();
-                state.over.extend(running);
-                return Err(error);
-            }
-        };
-        state.record.add(name, &done);
-        state.record.save()?;
-        let (had, executions) = (state.record.of(name).processor, done.executions);
-        println!("{name}: {executions} executions; processor time {had:.0} of {} s", self.goal);
+        if let Err(error) = slice.and_then(|done| state.add(&target.name, done, self.goal)) {
+            eprintln!("{}: {error:#}; what runs is waited for", target.name);
+            state.failed.get_or_insert(error);
+        }
+    }
+}
+
+impl State {
+    fn add(&mut self, name: &str, done: Done, goal: u64) -> Result<()> {
+        self.running.remove(name);
+        self.record.add(name, &done);
+        self.record.save()?;
+        let (had, executions) = (self.record.of(name).processor, done.executions);
+        println!("{name}: {executions} executions; processor time {had:.0} of {goal} s");
         if let Some(found) = done.found {
             println!("{name}: {found}");
-            state.over.insert(name.clone());
-            state.found.push(format!("{name}: {found}"));
+            self.over.insert(name.to_owned());
+            self.found.push(format!("{name}: {found}"));
         }
         Ok(())
     }
@@ -190,6 +200,8 @@ impl Turns {
 
 #[cfg(test)]
 mod tests {
+    use anyhow::anyhow;
+
     use super::*;
 
     fn targets() -> Vec<Target> {
@@ -214,7 +226,7 @@ mod tests {
         let next = || turns.next(&targets).map(|target| &*target.name);
         let done = |at: usize, processor, found: Option<&str>| {
             let found = found.map(String::from);
-            turns.done(&targets[at], Ok(Done { processor, found, ..Done::default() })).unwrap();
+            turns.done(&targets[at], Ok(Done { processor, found, ..Done::default() }));
         };
         assert_eq!((next(), next(), next()), (Some("class"), Some("trace"), None), "each once at a time");
         done(0, 60.0, None);
@@ -228,5 +240,14 @@ mod tests {
         let again = Record::open(&folder.join("record.json")).unwrap();
         assert_eq!((again.of("class").processor, again.of("trace").processor), (61.0, 110.0));
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_started_after_an_error() {
+        let turns = Turns { goal: 100, state: Mutex::default() };
+        let targets = targets();
+        assert!(turns.next(&targets).is_some());
+        turns.done(&targets[0], Err(anyhow!("no room")));
+        assert!(turns.next(&targets).is_none());
     }
 }

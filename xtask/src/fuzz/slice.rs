@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use wait4::Wait4;
 
 use super::Target;
@@ -13,6 +13,10 @@ use crate::command;
 
 /// Most memory a fuzzer may take; what an input may take is bounded by the target.
 const MEMORY_MB: u32 = 1024;
+/// An input that takes longer does not terminate, whatever else the machine does.
+const LONGEST_SECONDS: u32 = 120;
+/// What libFuzzer exits with after SIGINT or SIGTERM.
+const INTERRUPTED: i32 = 72;
 
 /// What is to be run.
 pub(super) struct Slice<'a> {
@@ -41,6 +45,7 @@ impl Slice<'_> {
             format!("-max_total_time={}", self.seconds),
             format!("-max_len={}", self.target.longest),
             format!("-rss_limit_mb={MEMORY_MB}"),
+            format!("-timeout={LONGEST_SECONDS}"),
             format!("-artifact_prefix={}/{name}-", found.display()),
             "-print_final_stats=1".into(),
             // Nobody else writes to its corpus.
@@ -48,12 +53,17 @@ impl Slice<'_> {
         ]);
         let file = File::create(&log).with_context(|| format!("cannot make {}", log.display()))?;
         fuzzer.env("RUST_BACKTRACE", "1").stdin(Stdio::null()).stdout(file.try_clone()?).stderr(file);
-        let started = fuzzer.spawn().with_context(|| format!("cannot start {}", command::shown(&fuzzer)))?;
-        let ended = { started }.wait4()?;
+        let mut started = fuzzer.spawn().with_context(|| format!("cannot start {}", command::shown(&fuzzer)))?;
+        let ended = started.wait4()?;
         let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
         let mut done = said(&String::from_utf8_lossy(&text));
         done.processor = (ended.rusage.utime + ended.rusage.stime).as_secs_f64();
-        if !ended.status.success() {
+        if ended.status.success() {
+            // A slow input, which it keeps as well, need not be more than a busy machine.
+            done.found = None;
+        } else if ended.status.code() == Some(INTERRUPTED) {
+            bail!("the fuzzer of {name} was interrupted");
+        } else {
             let kept = logs.join(format!("{name}-{}.txt", std::process::id()));
             fs::rename(&log, &kept).with_context(|| format!("cannot keep {}", log.display()))?;
             let input = done.found.take().unwrap_or_else(|| format!("it ended with {}", ended.status));
