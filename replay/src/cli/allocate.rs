@@ -66,7 +66,7 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
         }
     }
     if let Some(output) = output {
-        output.write_whole(allocate::draw(&ops.tables().trace, &reports).as_bytes())?;
+        output.write_whole(allocate::draw(ops.tables().trace_name(), &reports).as_bytes())?;
     }
     if args.json {
         print_json(&reports)?

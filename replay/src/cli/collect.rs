@@ -150,7 +150,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     if let (Some(output), Some(drawing)) = (output, drawing) {
         let text = match drawing {
             Drawing::Page => collect::page(&tables, &shown.curves, &command_line()),
-            Drawing::Svg => collect::draw(&tables.trace, &shown.curves),
+            Drawing::Svg => collect::draw(tables.trace_name(), &shown.curves),
         };
         output.write_whole(text.as_bytes())?;
     }

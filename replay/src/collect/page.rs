@@ -10,7 +10,7 @@ const STYLE: &str = "\
 body { font: 15px/1.5 system-ui, sans-serif; margin: 2em auto; max-width: 1560px; padding: 0 1em; color: #222; background: #fff }
 svg { width: 100%; height: auto } table { border-collapse: collapse; margin: 1em 0 }
 th, td { padding: .2em .8em; text-align: right; border-bottom: 1px solid #ddd; font-variant-numeric: tabular-nums }
-th:first-child, td:first-child { text-align: left } code { background: #f4f4f4; padding: 0 .2em }";
+td { white-space: nowrap } th:first-child, td:first-child { text-align: left } code { background: #f4f4f4; padding: 0 .2em; overflow-wrap: anywhere }";
 
 /// Charts, and a table with what they are drawn from.
 pub fn page(tables: &Tables, curves: &[Curve], command: &str) -> String {
@@ -21,17 +21,17 @@ pub fn page(tables: &Tables, curves: &[Curve], command: &str) -> String {
             head {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
-                title { "Collectors: " (tables.trace) }
+                title { "Collectors: " (tables.trace_name()) }
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { "What " code { (tables.trace) } " costs under MMTk's collectors" }
+                h1 { "What " code { (tables.trace_name()) } " costs under MMTk's collectors" }
                 p {
-                    (number(totals.births)) " objects, " (bytes(totals.allocated.bytes)) " allocated, at most "
+                    "The trace " code { (tables.trace) } " has " (number(totals.births)) " objects, " (bytes(totals.allocated.bytes)) " allocated, at most "
                     (bytes(totals.peak.bytes)) " alive at a time. Each plan has heaps from "
                     "1.25 to 6 times the smallest that it gets along with, which stands behind its name."
                 }
-                (PreEscaped(draw(&tables.trace, curves)))
+                (PreEscaped(draw(tables.trace_name(), curves)))
                 p {
                     "Times are those of the replay: allocation, stores, and collections are real, and the program's own work is left out. Pauses "
                     "include what the replay needs to list roots, which the last column says."

@@ -1,5 +1,8 @@
 //! What stands behind the operations: classes, sites, threads, totals.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 /// Bytes of the largest object that is believed. Sums of sizes stay far from what a number can hold.
@@ -163,4 +166,11 @@ pub struct Tables {
     pub threads: Vec<u32>,
     /// What is not as it should be in the trace.
     pub notes: Vec<String>,
+}
+
+impl Tables {
+    /// The file's name of the trace, for titles.
+    pub fn trace_name(&self) -> &str {
+        Path::new(&self.trace).file_name().and_then(OsStr::to_str).unwrap_or(&self.trace)
+    }
 }
