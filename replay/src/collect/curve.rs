@@ -25,7 +25,7 @@ pub struct Point {
 pub struct Curve {
     /// The collector.
     pub plan: Plan,
-    /// The smallest heap that it gets along with.
+    /// The smallest heap in which it can run the trace.
     pub smallest: u64,
     /// From the smallest to the largest.
     pub points: Vec<Point>,

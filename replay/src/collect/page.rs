@@ -28,8 +28,8 @@ pub fn page(tables: &Tables, curves: &[Curve], command: &str) -> String {
                 h1 { "What " code { (tables.trace_name()) } " costs under MMTk's collectors" }
                 p {
                     "The trace " code { (tables.trace) } " has " (number(totals.births)) " objects, " (bytes(totals.allocated.bytes)) " allocated, at most "
-                    (bytes(totals.peak.bytes)) " alive at a time. Each plan has heaps from "
-                    "1.25 to 6 times the smallest that it gets along with, which stands behind its name."
+                    (bytes(totals.peak.bytes)) " alive at a time. Each plan runs in heaps of "
+                    "1.25 to 6 times the smallest in which it can, which is given in parentheses."
                 }
                 (PreEscaped(draw(tables.trace_name(), curves)))
                 p {

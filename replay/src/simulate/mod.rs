@@ -267,7 +267,7 @@ pub fn simulate<O: Observer>(ops: &mut OpsReader, config: &Config, observer: &mu
     }
 }
 
-/// The smallest heap that a collector gets along with, to one part in 256 or 1 KiB.
+/// The smallest heap in which a collector can run the trace, to one part in 256 or 1 KiB.
 pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, SimulateError> {
     let peak = ops.tables().totals.peak.bytes;
     let step = (peak / 256).max(1024);
