@@ -4,7 +4,7 @@ mod record;
 mod slice;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
@@ -63,7 +63,11 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     // Two at once would write over each other's sums, logs and inputs.
     let lock = folder.join("lock");
     let lock = File::create(&lock).with_context(|| format!("cannot make {}", lock.display()))?;
-    lock.try_lock().with_context(|| format!("another cargo xtask fuzz works in {}", folder.display()))?;
+    match lock.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => bail!("another cargo xtask fuzz works in {}: wait for it", folder.display()),
+        Err(TryLockError::Error(error)) => return Err(error).context("cannot lock target/fuzz"),
+    }
     let record = Record::open(&record)?;
     ensure!(options.slice > 0 && options.jobs != Some(0), "--slice and --jobs must be at least 1");
     command::quiet(Command::new("cargo").args(["fuzz", "--version"]))

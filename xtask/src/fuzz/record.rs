@@ -81,7 +81,9 @@ impl Record {
             .to_owned();
         for name in self.sums.keys() {
             let Done { executions, processor, peak, edges, .. } = self.of(name);
-            let (executions, edges) = (in_groups(executions), in_groups(edges));
+            // Nothing is known of it if no turn came to its end.
+            let edges = if edges == 0 { String::new() } else { in_groups(edges) };
+            let executions = in_groups(executions);
             let seconds = in_groups(processor.round() as u64);
             text += &format!("| {name} | {executions} | {seconds} | {peak} MB | {edges} |\n");
         }
