@@ -428,9 +428,14 @@ pub(crate) fn warn_of_lives(lives: Option<&LifeTable>) {
     }
 }
 
-/// Tells what is odd in a text.
+/// Tells what is odd in a text, and which names of a trace may be those of others.
 pub(crate) fn warn(source: &Source, warnings: &[String]) {
-    for warning in warnings {
+    let overlaps = match source {
+        Source::Trace(trace) => trace.names.overlaps(),
+        Source::Text(_) => &[],
+    };
+    let overlaps = overlaps.iter().map(ToString::to_string);
+    for warning in warnings.iter().cloned().chain(overlaps) {
         PROGRAM.say(format_args!("{}: warning: {warning}", source.path().display()));
     }
 }

@@ -11,8 +11,12 @@ use et_format::{BLOCK_HEADER, BlockKind, Codec, End, Meta, encode_json, file_hea
 use et_names::{Artifact, ArtifactKind, ClassNames, EventSet, MethodId, MethodNames, NamesTable};
 
 fn names() -> Vec<u8> {
+    names_of("app.jar", 1)
+}
+
+fn names_of(artifact: &str, hash: u64) -> Vec<u8> {
     let artifact =
-        Artifact { hash: 1, base: 1, name: "app.jar".into(), kind: ArtifactKind::Application, events: EventSet::ALL };
+        Artifact { hash, base: 1, name: artifact.into(), kind: ArtifactKind::Application, events: EventSet::ALL };
     let mut table = NamesTable::new(artifact);
     let main = MethodNames { name: "main".into(), descriptor: "()V".into(), access: 8, line: 1 };
     table.push(&ClassNames { name: "Main".into(), methods: vec![main], ..ClassNames::default() });
@@ -25,6 +29,10 @@ fn trace(calls: u32) -> Vec<u8> {
 }
 
 fn trace_with(calls: u32, lost_events: u64) -> Vec<u8> {
+    trace_of(calls, lost_events, &[names()])
+}
+
+fn trace_of(calls: u32, lost_events: u64, names: &[Vec<u8>]) -> Vec<u8> {
     let mut events = Vec::new();
     encode(&Event::Ticket(Ticket(1)), &mut events);
     for _ in 0..calls {
@@ -32,12 +40,12 @@ fn trace_with(calls: u32, lost_events: u64) -> Vec<u8> {
         encode(&Event::Exit { method: MethodId(1) }, &mut events);
     }
     let mut file = file_header(RunId::default()).to_vec();
-    let blocks = [
-        (BlockKind::Meta, 0, encode_json(&Meta::default())),
-        (BlockKind::Names, 0, names()),
+    let mut blocks = vec![(BlockKind::Meta, 0, encode_json(&Meta::default()))];
+    blocks.extend(names.iter().map(|names| (BlockKind::Names, 0, names.clone())));
+    blocks.extend([
         (BlockKind::Events, 1, events),
         (BlockKind::End, 0, encode_json(&End { reason: "VMDeath".into(), lost_events, ..End::default() })),
-    ];
+    ]);
     for (sequence, (kind, thread, raw)) in blocks.into_iter().enumerate() {
         let ticket = Ticket(u64::from(thread));
         write_block(&mut file, kind, Codec::Zstd, thread, sequence as u64, ticket, &raw).unwrap();
@@ -83,6 +91,22 @@ fn a_good_trace_is_good_to_all_commands() {
     assert_eq!(back, records, "through the other dialect and back");
     let names = fs::read_to_string(folder.path().join("a.names")).unwrap();
     assert_eq!(names, "# Elephant Tracks, names\nC 1 Main 0 I:\nN 1 1 Main main ()V S\nE 1 Main\n");
+}
+
+#[test]
+fn artifacts_with_the_same_ids_are_told_of() {
+    let folder = tempfile::tempdir().unwrap();
+    let names = [names(), names_of("other.jar", 2)];
+    fs::write(folder.path().join("a.ettrace"), trace_of(3, 0, &names)).unwrap();
+    for command in [&["text"][..], &["summary"], &["report", "-o", "a.html"]] {
+        let output = tool(&[command, &["a.ettrace"]].concat(), folder.path());
+        let said = text(&output.stderr);
+        assert!(output.status.success(), "{command:?}: {said}");
+        assert!(
+            said.contains("a.ettrace: warning: artifacts app.jar and other.jar use the same ids: instrument one"),
+            "{command:?}: {said}"
+        );
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The names tables of all artifacts of a trace as one: every static id finds its meaning here.
 
 use std::collections::BTreeMap;
+use std::fmt::{self, Display, Formatter};
 
 use et_format::event::ObjectHash;
 use et_names::{ClassFlags, ClassId, FieldId, FieldRefId, MethodId, NamesTable, SiteId};
@@ -50,6 +51,16 @@ pub struct Overlap {
     pub kept: String,
     /// Name of the other.
     pub shadowed: String,
+}
+
+impl Display for Overlap {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let Overlap { kept, shadowed } = self;
+        write!(
+            f,
+            "artifacts {kept} and {shadowed} use the same ids: instrument one of them again with another --id-base"
+        )
+    }
 }
 
 /// All names tables of a trace. Ids also have an *index*, dense over all tables, for vectors by id.

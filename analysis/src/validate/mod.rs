@@ -101,10 +101,7 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
     }
     monitors::check(trace, |violation| report.add(violation));
     for overlap in trace.names.overlaps() {
-        report.add(format!(
-            "artifacts {} and {} use the same ids: instrument one of them again with another --id-base",
-            overlap.kept, overlap.shadowed
-        ));
+        report.add(overlap.to_string());
     }
     report.lost = outcome.lost.total();
     if report.lost > 0 {
