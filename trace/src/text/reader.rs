@@ -77,7 +77,7 @@ quirks! {
     /// Exits whose method is not on the stack.
     unmatched_exits: "exits name no receiver and their method is not on the stack: 0 is taken",
     /// Comments that would say what holds objects if the text were of another dialect.
-    of_other_dialects: "comments would say what holds objects in hexadecimal only: they are left out",
+    of_other_dialects: "comments would say what holds objects in another dialect: they are left out",
 }
 
 /// Whether a comment that is none of this dialect's would be one of another: were it kept, whoever writes the records in that
@@ -85,7 +85,8 @@ quirks! {
 fn means_something_elsewhere(comment: &str) -> bool {
     let old =
         |comment: &str| comment.strip_prefix("old ").and_then(|old| parse_number(old, Radix::Hexadecimal)).is_some();
-    hold::parse(comment, Radix::Hexadecimal).is_some() || old(comment)
+    // A number may be too large in one of them.
+    [Radix::Hexadecimal, Radix::Decimal].into_iter().any(|radix| hold::parse(comment, radix).is_some()) || old(comment)
 }
 
 /// Reads line by line.

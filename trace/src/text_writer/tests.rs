@@ -223,6 +223,10 @@ fn comments_do_not_come_to_mean_something_in_another_dialect() {
     assert!(!back.contains("# ref ") && !back.contains("# old e"), "{back}");
     assert!(back.contains("# reference 1\n# old hat\n"), "what nobody could mistake stays: {back}");
     assert_eq!(write_text(&TextTrace::from_text(&back, None).into(), Dialect::Et), back);
+    // Too large in hexadecimal, and not in decimal.
+    let et = "# Elephant Tracks, dialect et\n# ref 1 241748364 1\n# lost 0\n";
+    let back = write_text(&TextTrace::from_text(et, None).into(), Dialect::Replayer);
+    assert!(!back.contains("# ref "), "{back}");
 }
 
 #[test]
