@@ -402,55 +402,6 @@ impl NamesTable {
         }));
     }
 
-    /// The class at `index`, as it was pushed.
-    #[cfg(test)]
-    pub(crate) fn class_names(&self, index: u32) -> ClassNames {
-        let text = |handle| self.str(handle).to_owned();
-        let class = &self.classes[index as usize];
-        let methods = self.methods_of(index);
-        let own = |method: u32| method - methods.start as u32;
-        let method = |method: &Method| MethodNames {
-            name: text(method.name),
-            descriptor: text(method.descriptor),
-            access: method.access,
-            line: method.line,
-        };
-        let field = |field: &Field| FieldNames {
-            name: text(field.name),
-            descriptor: text(field.descriptor),
-            access: field.access,
-        };
-        let site = |site: &Site| SiteNames {
-            method: own(site.method),
-            descriptor: text(site.descriptor),
-            dimensions: site.dimensions,
-            line: site.line,
-        };
-        let field_ref = |field: &FieldRef| FieldRefNames {
-            class: text(field.class),
-            name: text(field.name),
-            descriptor: text(field.descriptor),
-            is_static: field.is_static,
-        };
-        let shortfall = |short: &Shortfall| ShortfallNames {
-            method: own(short.method),
-            hooks: text(short.hooks),
-            why: text(short.why),
-        };
-        ClassNames {
-            name: text(class.name),
-            super_name: text(class.super_name),
-            interfaces: class.interfaces.iter().map(|name| text(*name)).collect(),
-            flags: class.flags,
-            source_file: text(class.source_file),
-            methods: self.methods[methods.clone()].iter().map(method).collect(),
-            fields: self.fields[self.fields_of(index)].iter().map(field).collect(),
-            sites: self.sites[self.sites_of(index)].iter().map(site).collect(),
-            field_refs: self.field_refs[self.field_refs_of(index)].iter().map(field_ref).collect(),
-            shortfalls: self.shortfalls_of(index).iter().map(shortfall).collect(),
-        }
-    }
-
     /// Adds a field reference that belongs to no class of the table.
     pub fn push_field_ref(&mut self, field: &FieldRefNames) {
         let strings = &mut self.strings;

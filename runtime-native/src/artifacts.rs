@@ -273,6 +273,16 @@ mod tests {
         assert_eq!(classes(&artifacts.found(known)), ["b/C"]);
     }
 
+    /// The table is found, and the first class out of it is a problem.
+    fn told_to_be_damaged(artifacts: &Artifacts, bytes: Vec<u8>) {
+        assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
+        let told = artifacts.loaded("La/A;");
+        assert!(
+            matches!(&told[..], [Told::Problem(line)] if line.starts_with("one.jar: names table is damaged")),
+            "{told:?}"
+        );
+    }
+
     #[test]
     fn a_table_that_cannot_be_read_any_more_is_a_problem_once() {
         let artifacts = Artifacts::default();
@@ -280,12 +290,7 @@ mod tests {
         // Places far behind the end.
         let at = bytes.len() - 2;
         bytes[at] = 0xff;
-        assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
-        let told = artifacts.loaded("La/A;");
-        assert!(
-            matches!(&told[..], [Told::Problem(line)] if line.starts_with("one.jar: names table is damaged")),
-            "{told:?}"
-        );
+        told_to_be_damaged(&artifacts, bytes);
         assert_eq!(artifacts.loaded("La/A;"), []);
     }
 
@@ -296,11 +301,6 @@ mod tests {
         let frame = [0x28, 0xb5, 0x2f, 0xfd];
         let at = bytes.windows(4).position(|window| window == frame).unwrap();
         bytes[at] = 0;
-        assert_eq!(artifacts.found(vec![artifact("one.jar", bytes)]), []);
-        let told = artifacts.loaded("La/A;");
-        assert!(
-            matches!(&told[..], [Told::Problem(line)] if line.starts_with("one.jar: names table is damaged")),
-            "{told:?}"
-        );
+        told_to_be_damaged(&artifacts, bytes);
     }
 }

@@ -100,7 +100,7 @@ fn header(version: u16, events: EventSet, flags: u8, length: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::{Artifact, ArtifactKind, ClassFlags};
+    use crate::table::{Artifact, ArtifactKind, ClassFlags, Field, FieldRef, Method, Shortfall, Site};
     use crate::{
         ClassId, ClassNames, FieldId, FieldNames, FieldRefId, FieldRefNames, MethodId, MethodNames, ShortfallNames,
         SiteId, SiteNames,
@@ -215,6 +215,54 @@ mod tests {
         table
     }
 
+    /// The class at `index`, as it was pushed.
+    fn class_names(table: &NamesTable, index: u32) -> ClassNames {
+        let text = |handle| table.str(handle).to_owned();
+        let class = &table.classes[index as usize];
+        let methods = table.methods_of(index);
+        let own = |method: u32| method - methods.start as u32;
+        let method = |method: &Method| MethodNames {
+            name: text(method.name),
+            descriptor: text(method.descriptor),
+            access: method.access,
+            line: method.line,
+        };
+        let field = |field: &Field| FieldNames {
+            name: text(field.name),
+            descriptor: text(field.descriptor),
+            access: field.access,
+        };
+        let site = |site: &Site| SiteNames {
+            method: own(site.method),
+            descriptor: text(site.descriptor),
+            dimensions: site.dimensions,
+            line: site.line,
+        };
+        let field_ref = |field: &FieldRef| FieldRefNames {
+            class: text(field.class),
+            name: text(field.name),
+            descriptor: text(field.descriptor),
+            is_static: field.is_static,
+        };
+        let shortfall = |short: &Shortfall| ShortfallNames {
+            method: own(short.method),
+            hooks: text(short.hooks),
+            why: text(short.why),
+        };
+        ClassNames {
+            name: text(class.name),
+            super_name: text(class.super_name),
+            interfaces: class.interfaces.iter().map(|name| text(*name)).collect(),
+            flags: class.flags,
+            source_file: text(class.source_file),
+            methods: table.methods[methods.clone()].iter().map(method).collect(),
+            fields: table.fields[table.fields_of(index)].iter().map(field).collect(),
+            sites: table.sites[table.sites_of(index)].iter().map(site).collect(),
+            field_refs: table.field_refs[table.field_refs_of(index)].iter().map(field_ref).collect(),
+            shortfalls: table.shortfalls_of(index).iter().map(shortfall).collect(),
+        }
+    }
+
     /// Everything of a class, with ids.
     fn told(table: &NamesTable, index: u32) -> (Vec<u32>, ClassNames) {
         let mut ids = vec![table.class_id(index).0];
@@ -222,7 +270,7 @@ mod tests {
         ids.extend(table.fields_of(index).map(|at| table.field_id(at as u32).0));
         ids.extend(table.sites_of(index).map(|at| table.site_id(at as u32).0));
         ids.extend(table.field_refs_of(index).map(|at| table.field_ref_id(at as u32).0));
-        let mut names = table.class_names(index);
+        let mut names = class_names(table, index);
         names.shortfalls.sort_by(|a, b| (a.method, &a.why).cmp(&(b.method, &b.why)));
         (ids, names)
     }

@@ -104,7 +104,8 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if let Some(error) = state.failed {
         return Err(error);
     }
-    ensure!(state.found.is_empty(), "something was found:\n{}", state.found.join("\n"));
+    let found: Vec<String> = state.found.iter().map(|(name, found)| format!("{name}: {found}")).collect();
+    ensure!(found.is_empty(), "something was found:\n{}", found.join("\n"));
     Ok(())
 }
 
@@ -153,9 +154,8 @@ struct Turns {
 struct State {
     record: Record,
     running: BTreeSet<String>,
-    /// Targets that are over, as something was found.
-    over: BTreeSet<String>,
-    found: Vec<String>,
+    /// Of targets that are over: what was found.
+    found: BTreeMap<String, String>,
     /// Nothing is started any more.
     failed: Option<Error>,
 }
@@ -167,7 +167,7 @@ impl Turns {
         if state.failed.is_some() {
             return None;
         }
-        let waits = |target: &&Target| !state.running.contains(&target.name) && !state.over.contains(&target.name);
+        let waits = |target: &&Target| !state.running.contains(&target.name) && !state.found.contains_key(&target.name);
         let had = |target: &&Target| state.record.of(&target.name).processor;
         let next = targets.iter().filter(waits).min_by(|a, b| had(a).total_cmp(&had(b)))?;
         if had(&next) >= self.goal as f64 {
@@ -195,8 +195,7 @@ impl State {
         println!("{name}: {executions} executions; processor time {had:.0} of {goal} s");
         if let Some(found) = done.found {
             println!("{name}: {found}");
-            self.over.insert(name.to_owned());
-            self.found.push(format!("{name}: {found}"));
+            self.found.insert(name.to_owned(), found);
         }
         Ok(())
     }

@@ -1,9 +1,11 @@
 //! What was fuzzed so far, over all runs in this target folder.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use et_files::Whole;
 use serde_json::{Map, Value, json};
 
 /// What a slice, or all slices of a target, did.
@@ -69,9 +71,12 @@ impl Record {
     /// Replaces the file, so that it is whole at any time.
     pub(super) fn save(&self) -> Result<()> {
         let text = serde_json::to_string_pretty(&self.sums)?;
-        let new = self.path.with_extension("new");
-        let saved = fs::write(&new, text + "\n").and_then(|()| fs::rename(&new, &self.path));
-        saved.with_context(|| format!("cannot write {}", self.path.display()))
+        let write = || {
+            let mut file = Whole::create(&self.path, 0o644, ".record-")?;
+            writeln!(file.file(), "{text}")?;
+            file.finish()
+        };
+        write().with_context(|| format!("cannot write {}", self.path.display()))
     }
 
     /// All of it, for the docs.
