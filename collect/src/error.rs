@@ -11,7 +11,7 @@ pub enum CollectError {
     #[error("a heap of {heap} is too small for {plan}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), plan = plan.name(), wanted = bytes(*wanted))]
     TooSmall { plan: Plan, heap: u64, operation: u64, wanted: u64 },
     #[error("MMTk does not take {option} {value}")]
-    Option { option: &'static str, value: String },
+    Option { option: String, value: String },
     #[error("an object of {size} is larger than what can be replayed", size = bytes(*size))]
     TooLarge { size: u64 },
     /// A collection lost an object or a reference.

@@ -16,7 +16,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use et_replay::collect::{CHECK_FAILED, Plan, TOO_SMALL};
+use et_replay::collect::{CHECK_FAILED, MmtkOption, Plan, TOO_SMALL};
 use et_replay::ops::OpsReader;
 
 use error::CollectError;
@@ -43,6 +43,9 @@ struct Cli {
     /// Check the whole heap after each collection
     #[arg(long)]
     check: bool,
+    /// Options of MMTk's
+    #[arg(long)]
+    mmtk: Vec<MmtkOption>,
     /// Tell nothing of old objects that young ones are stored into
     #[cfg(feature = "faults")]
     #[arg(long)]
@@ -87,7 +90,7 @@ fn run(cli: &Cli) -> Result<(), CollectError> {
         #[cfg(not(feature = "faults"))]
         forgets_stores: false,
     };
-    let report = program::run(&mut ops, options)?;
+    let report = program::run(&mut ops, options, &cli.mmtk)?;
     println!("{}", serde_json::to_string(&report).unwrap_or_default());
     Ok(())
 }

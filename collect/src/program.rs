@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use et_replay::collect::{CollectReport, Final, Lengths, Plan};
+use et_replay::collect::{CollectReport, Final, Lengths, MmtkOption, Plan};
 use et_replay::ops::{Amount, ClassKind, Op, OpsReader};
 use mmtk::plan::BarrierSelector;
 use mmtk::util::VMMutatorThread;
@@ -46,16 +46,16 @@ struct Program<'a> {
 }
 
 /// Plays all operations, and collects a last time.
-pub fn run(ops: &mut OpsReader, options: Options) -> Result<CollectReport, CollectError> {
+pub fn run(ops: &mut OpsReader, options: Options, told: &[MmtkOption]) -> Result<CollectReport, CollectError> {
     let tables = ops.tables();
     if options.heap > binding::MOST {
-        return Err(CollectError::Option { option: "a heap of", value: et_replay::collect::bytes(options.heap) });
+        return Err(CollectError::Option { option: "a heap of".to_owned(), value: et_replay::collect::bytes(options.heap) });
     }
     let table = Table::new(tables.handles, tables.static_fields);
     let is_array = tables.classes.iter().map(|class| class.kind != ClassKind::Scalar).collect();
     let threads = tables.threads.len().clamp(1, MOST_MUTATORS);
     let totals = tables.totals;
-    let mmtk = binding::start(&options)?;
+    let mmtk = binding::start(&options, told)?;
     let world = World::set(options, mmtk, table);
     let mutators: Vec<MutatorPlace> = (1..=threads)
         .map(|number| memory_manager::bind_mutator(mmtk, VMMutatorThread(binding::thread(number))))
@@ -100,6 +100,7 @@ pub fn run(ops: &mut OpsReader, options: Options) -> Result<CollectReport, Colle
         heap_of_peak: options.heap as f64 / totals.peak.bytes.max(1) as f64,
         nursery: options.nursery,
         gc_threads: options.gc_threads,
+        mmtk: told.to_vec(),
         operations,
         records: totals.records,
         seconds,

@@ -153,6 +153,40 @@ fn a_heap_that_is_too_small_is_told_of() {
     }
 }
 
+/// One object lives in each line of 256 bytes, so that no line and no block becomes free, and no block has holes, which is how Immix looks for
+/// what to move: it runs full, unless it is told to move whatever there is room for.
+#[test]
+fn options_reach_mmtk() {
+    let birth = |handle| Op::Birth { handle, class: 2, size: 32, slots: 0, site: 0, initial: false };
+    let mut ops: Vec<Op> = Vec::new();
+    // Handles of those that die are given out again.
+    for kept in 8..40_008 {
+        ops.extend((1..8).map(birth));
+        ops.push(birth(kept));
+        ops.extend((1..8).map(death));
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("scattered.ops");
+    File::create(&path).unwrap().write_all(&bytes_of(&ops)).unwrap();
+    let heap = ["--heap", "6291456"];
+    let output = collect(&path, Plan::Immix, &heap);
+    assert_eq!(output.status.code(), Some(TOO_SMALL.into()), "{}", String::from_utf8_lossy(&output.stderr));
+    let told = ["immix_defrag_every_block=true", "immix_defrag_headroom_percent=50"];
+    let report = report(&collect(&path, Plan::Immix, &[&heap[..], &["--check"], &told.map(mmtk).concat()].concat()));
+    assert_eq!(report.mmtk.iter().map(ToString::to_string).collect::<Vec<_>>(), told);
+    assert!(report.copied.objects > 0 && report.is_checked);
+    for wrong in ["no_such_option=1", "immix_defrag_headroom_percent=51"] {
+        let output = collect(&path, Plan::Immix, &[&heap[..], &mmtk(wrong)].concat());
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let option = wrong.replace('=', " ");
+        assert_eq!((output.status.code(), said), (Some(1), format!("et-collect: MMTk does not take {option}\n")));
+    }
+}
+
+fn mmtk(option: &str) -> [&str; 2] {
+    ["--mmtk", option]
+}
+
 #[test]
 fn what_is_no_operations_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -8,6 +8,10 @@ use crate::types::TypeId;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u64);
 
+/// Bytes of the largest object that is believed: four times the largest array of the JVM, 2^31 elements of 8 bytes. Sums of sizes stay far from
+/// what a number can hold.
+pub const LARGEST: u64 = 1 << 36;
+
 impl ObjectId {
     /// Null; as an origin or receiver "static".
     pub const NULL: ObjectId = ObjectId(0);

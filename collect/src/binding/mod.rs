@@ -10,7 +10,7 @@ use mmtk::vm::slot::UnimplementedMemorySlice;
 use mmtk::vm::{ActivePlan, ReferenceGlue, VMBinding};
 use mmtk::{MMTK, MMTKBuilder, Mutator, memory_manager};
 
-use et_replay::collect::Plan;
+use et_replay::collect::{MmtkOption, Plan};
 
 use crate::error::CollectError;
 use crate::object::CompressedSlot;
@@ -92,13 +92,13 @@ const SMALL: u64 = 3000 << 20;
 /// Slots have 32 bits, and 2 GiB below the heap are left out.
 pub const MOST: u64 = 28 << 30;
 
-/// Starts MMTk, with the plan and heap that were asked for.
-pub fn start(options: &Options) -> Result<&'static MMTK<Replay>, CollectError> {
+/// Starts MMTk, with the plan and heap that were asked for, and what the user tells it besides.
+pub fn start(options: &Options, told: &[MmtkOption]) -> Result<&'static MMTK<Replay>, CollectError> {
     // Variables of the user's must not change what is measured.
     let mut builder = MMTKBuilder::new_no_env_vars();
-    let mut set = |option: &'static str, value: String| match builder.set_option(option, &value) {
+    let mut set = |option: &str, value: String| match builder.set_option(option, &value) {
         true => Ok(()),
-        false => Err(CollectError::Option { option, value }),
+        false => Err(CollectError::Option { option: option.to_owned(), value }),
     };
     set("plan", options.plan.name().to_owned())?;
     set("gc_trigger", format!("FixedHeapSize:{}", options.heap))?;
@@ -110,6 +110,9 @@ pub fn start(options: &Options) -> Result<&'static MMTK<Replay>, CollectError> {
     if let Some(stress) = options.stress.filter(|_| options.plan != Plan::NoGC) {
         set("stress_factor", stress.to_string())?;
         set("precise_stress", "false".to_owned())?;
+    }
+    for option in told {
+        set(&option.name, option.value.clone())?;
     }
     // References and finalizers are told by the trace.
     set("no_reference_types", "true".to_owned())?;

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use super::head::Head;
 use super::{CliError, InputArgs, PROGRAM, open};
-use crate::collect::{self, ChildError, CollectReport, Curve, Plan, Point, Request};
+use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Request};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
 use crate::simulate::HeapSize;
@@ -46,6 +46,9 @@ pub(super) struct CollectArgs {
     /// After each collection, check that every object is there and leads where the program stored it
     #[arg(long)]
     check: bool,
+    /// An option of MMTk's, as in immix_defrag_headroom_percent=10; may be repeated
+    #[arg(long, value_name = "NAME=VALUE")]
+    mmtk: Vec<MmtkOption>,
     /// Search the smallest heap of each plan
     #[arg(long, conflicts_with_all = ["heap", "curve"])]
     min_heap: bool,
@@ -97,6 +100,7 @@ impl CollectArgs {
             gc_threads: self.gc_threads.into(),
             stress: self.stress.map(bytes),
             check: self.check,
+            mmtk: self.mmtk.clone(),
         }
     }
 }
@@ -157,7 +161,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     if args.json {
         print_json(&shown)?
     } else {
-        print(&text(&shown))?
+        print(&text(args, &shown))?
     }
     Ok(code)
 }
@@ -273,8 +277,12 @@ fn command_line() -> String {
     std::iter::once("et-replay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
-fn text(shown: &Shown<'_>) -> String {
+fn text(args: &CollectArgs, shown: &Shown<'_>) -> String {
     let mut text = shown.head.text();
+    if !args.mmtk.is_empty() {
+        let told: Vec<String> = args.mmtk.iter().map(ToString::to_string).collect();
+        text += &format!("MMTk was told {}\n\n", told.join(", "));
+    }
     if !shown.smallest_heaps.is_empty() {
         text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");
         for smallest in &shown.smallest_heaps {

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use thiserror::Error;
 
-use super::{CollectReport, Plan};
+use super::{CollectReport, MmtkOption, Plan};
 use crate::ops::OpsReader;
 
 /// What the program is called.
@@ -16,7 +16,7 @@ pub const TOO_SMALL: u8 = 5;
 pub const CHECK_FAILED: u8 = 6;
 
 /// What to replay on.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Request {
     /// The collector.
     pub plan: Plan,
@@ -30,6 +30,8 @@ pub struct Request {
     pub stress: Option<u64>,
     /// Whether to check the heap after each collection.
     pub check: bool,
+    /// What else MMTk is told.
+    pub mmtk: Vec<MmtkOption>,
 }
 
 /// Why there is no report.
@@ -68,6 +70,9 @@ pub fn run(ops: &OpsReader, request: &Request) -> Result<CollectReport, ChildErr
     }
     if request.check {
         child.arg("--check");
+    }
+    for option in &request.mmtk {
+        child.args(["--mmtk", &option.to_string()]);
     }
     let file = ops.file().try_clone().map_err(|error| failed(error.to_string()))?;
     let output = child.stdin(Stdio::from(file)).output().map_err(|error| failed(error.to_string()))?;

@@ -3,6 +3,7 @@
 
 mod child;
 mod curve;
+mod option;
 mod page;
 mod plan;
 mod report;
@@ -11,6 +12,7 @@ mod search;
 pub use child::{CHECK_FAILED, ChildError, Request, TOO_SMALL, find, run};
 pub use curve::{Curve, Point, TIMES, draw};
 pub use et_names::units::bytes;
+pub use option::MmtkOption;
 pub use page::page;
 pub use plan::Plan;
 pub use report::{CollectReport, Final, Lengths, Pause, render};

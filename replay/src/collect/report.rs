@@ -5,7 +5,7 @@ use std::fmt::Write;
 use et_names::units::{bytes, number, seconds};
 use serde::{Deserialize, Serialize};
 
-use super::Plan;
+use super::{MmtkOption, Plan};
 use crate::ops::Amount;
 
 /// One pause of the program.
@@ -82,6 +82,9 @@ pub struct CollectReport {
     pub nursery: Option<u64>,
     /// Threads that collected.
     pub gc_threads: usize,
+    /// What else MMTk was told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub mmtk: Vec<MmtkOption>,
     /// Operations that were done.
     pub operations: u64,
     /// Records of the trace that they stand for.

@@ -10,7 +10,7 @@ pub use error::OpsError;
 pub use format::{HEAD, MAGIC, MOST_HANDLES, Op, VERSION};
 pub use reader::OpsReader;
 pub(crate) use reader::is_ops;
-pub use tables::{Amount, Class, ClassKind, LARGEST, Layout, Peak, Site, Tables, Totals};
+pub use tables::{Amount, Class, ClassKind, Layout, Peak, Site, Tables, Totals};
 pub use writer::OpsWriter;
 
 #[cfg(test)]

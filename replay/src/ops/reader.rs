@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use et_trace::record::LARGEST;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::error::OpsError;
 use super::format::{HEAD, Head, HeadError, INITIAL, MAGIC, MOST_WORDS, Op, WORDS, ends, kind};
-use super::tables::{ClassKind, LARGEST, Layout, Tables};
+use super::tables::{ClassKind, Layout, Tables};
 
 /// An open operations file, whose checksums are right. Operations can be read again and again, from the first.
 #[derive(Debug)]

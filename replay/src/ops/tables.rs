@@ -5,9 +5,6 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// Bytes of the largest object that is believed. Sums of sizes stay far from what a number can hold.
-pub const LARGEST: u64 = 1 << 40;
-
 /// Objects and their bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs)]

@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 
+use et_trace::record::LARGEST;
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::error::OpsError;
 use super::format::{HEAD, Head, INITIAL, MOST_HANDLES, MOST_WORDS, Op, WORDS, first, kind};
-use super::tables::{Class, ClassKind, LARGEST, Layout, Tables};
+use super::tables::{Class, ClassKind, Layout, Tables};
 
 /// Such a file.
 pub struct OpsWriter {

@@ -3,13 +3,13 @@
 use et_names::{FieldId, SiteId};
 use et_trace::batch::At;
 use et_trace::model::{Heap, Node};
-use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use et_trace::record::{Alloc, AllocKind, LARGEST, ObjectId, Record, Slot, ThreadId};
 use et_trace::source::Source;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::Wanted;
 use super::slots::Slots;
-use crate::ops::{ClassKind, LARGEST, Op, OpsError, OpsWriter, Peak, Site, Tables, Totals};
+use crate::ops::{ClassKind, Op, OpsError, OpsWriter, Peak, Site, Tables, Totals};
 
 /// The least that an object takes.
 const LEAST: u64 = 16;

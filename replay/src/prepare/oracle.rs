@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
+use et_trace::record::LARGEST;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::PrepareError;
-use crate::ops::{Amount, Class, ClassKind, LARGEST, Op, OpsWriter, Peak, Site, Tables};
+use crate::ops::{Amount, Class, ClassKind, Op, OpsWriter, Peak, Site, Tables};
 
 /// What a row has.
 pub const COLUMNS: &str = "timestamp,event_type,object_id,size,site_id,thread_id,type_id";

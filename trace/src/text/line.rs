@@ -5,7 +5,7 @@ use std::str::SplitAsciiWhitespace;
 
 use super::number::{Radix, parse_number};
 use super::starts::ORACLE;
-use crate::record::{AllocKind, ObjectId, ThreadId};
+use crate::record::{AllocKind, LARGEST, ObjectId, ThreadId};
 
 /// What stands for a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +76,7 @@ struct Words<'a> {
 }
 
 const IS_ORACLE: &str = "this is dialect oracle, which has too little information to be read: give the trace, or a text of dialect et or replayer";
+const TOO_LARGE: &str = "an object is larger than any VM makes";
 const NO_NUMBER: [&str; 2] = ["a field is not a decimal number", "a field is not a hexadecimal number"];
 
 impl<'a> Words<'a> {
@@ -90,6 +91,10 @@ impl<'a> Words<'a> {
 
     fn small(&mut self) -> Result<u32, &'static str> {
         self.number().and_then(|number| u32::try_from(number).map_err(|_| "a number is too large"))
+    }
+
+    fn size(&mut self) -> Result<u64, &'static str> {
+        self.number().and_then(|size| if size <= LARGEST { Ok(size) } else { Err(TOO_LARGE) })
     }
 
     fn object(&mut self) -> Result<ObjectId, &'static str> {
@@ -121,7 +126,7 @@ pub fn parse(text: &str, radix: Radix) -> Result<RawLine<'_>, &'static str> {
                 exactly(6)?;
             }
             let kind = AllocKind::ALL.into_iter().find(|kind| kind.letter() == char::from(letter_byte));
-            let (object, size, ty) = (words.object()?, words.number()?, words.word()?);
+            let (object, size, ty) = (words.object()?, words.size()?, words.word()?);
             let ty = match ty.bytes().next() {
                 Some(b'0'..=b'9') => TypeWord::Number(parse_number(ty, radix).ok_or("the type is no number")?),
                 _ => TypeWord::Descriptor(ty),
@@ -216,5 +221,13 @@ mod tests {
         assert_eq!(hex("R 1f 2"), RawLine::Use { object, thread, is_letter_w: false });
         assert_eq!(decimal("W 31 77 2"), RawLine::Use { object, thread, is_letter_w: true });
         assert_eq!(hex("C whatever it says"), RawLine::Class);
+    }
+
+    /// Sums of sizes would be less than each of them.
+    #[test]
+    fn objects_that_cannot_be_are_no_records() {
+        let read = |text| parse(text, Radix::Hexadecimal).map(|_| ());
+        assert_eq!(read("A 1f 400000010 [J 0 2 80000000"), Ok(()));
+        assert_eq!(read("A 1f 8000001f8000001f 2 0 3 2"), Err(TOO_LARGE));
     }
 }
