@@ -14,6 +14,7 @@
 //! * [`hprof`] counts what is in a heap dump.
 //! * [`flight`] asks the JDK's Flight Recorder.
 //! * [`handovers`] checks the order in which threads hand objects to each other.
+//! * [`old_replayers`] replays texts as their readers of old did.
 //! * [`trcxml`] reads logs of TPTP's format.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
@@ -29,6 +30,7 @@ pub mod jvmpi;
 pub mod lab;
 pub mod links;
 pub mod names;
+pub mod old_replayers;
 pub mod pattern;
 pub mod plain_and_traced;
 pub mod program;

@@ -6,6 +6,7 @@ use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, ensure};
 use et_tests::lab::{self, Lab, WITNESSED};
+use et_tests::old_replayers::{self, Replayed};
 use et_tests::program::Run;
 use serde_json::Value;
 use xtask::command;
@@ -77,6 +78,7 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut text = Command::new(lab.tools.et_trace());
     text.args(["text", "trace.ettrace", "--dialect", "oracle", "-o", "app.csv"]);
     command::quiet(text.current_dir(&run.folder))?;
+    old_replayers_agree(&run, totals)?;
     let compact = |input: &[&str]| -> Result<Value> {
         let args = [&["simulate"], input, &["--collector", "mark-compact", "--heap", "2x", "--json"]].concat();
         Ok(json(&et_replay(lab, &run, &args)?)?["simulations"][0].take())
@@ -123,6 +125,22 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(of["sites"].as_array().is_some_and(|sites| sites.len() == 10), "{}", of["sites"]);
     }
     run.clean()
+}
+
+/// Programs that read texts as they are described see the same objects live and die.
+fn old_replayers_agree(run: &Run, totals: &Value) -> Result<()> {
+    let of = |path: &[&str]| path.iter().fold(totals, |value, key| &value[*key]).as_u64().unwrap_or_default();
+    let expected = Replayed {
+        births: of(&["births"]),
+        deaths: of(&["deaths"]),
+        peak: of(&["peak", "bytes"]),
+        left: of(&["atEnd", "bytes"]),
+    };
+    let read = |name: &str| std::fs::read_to_string(run.folder.join(name));
+    let (text, csv) = (old_replayers::trace_replayer(&read("app.txt")?)?, old_replayers::oracle(&read("app.csv")?)?);
+    ensure!(text == expected, "TraceReplayer comes to {text:?}, not {expected:?}");
+    ensure!(csv == expected, "a reader of dialect oracle comes to {csv:?}, not {expected:?}");
+    Ok(())
 }
 
 /// Cachegrind sees the replay itself as well, its table of objects and what malloc keeps: more misses, and not of another order.
