@@ -59,8 +59,7 @@ fn main() -> ExitCode {
         if let Some(world) = world::get().filter(|world| world.options.plan == Plan::NoGC) {
             world.too_small();
         }
-        let said = panic.to_string().replace('\n', " ");
-        error::exit(1, &format!("MMTk gave up: {said}"));
+        error::exit(1, &format!("MMTk gave up: {}; another heap may do", error::of_panic(panic)));
     }));
     let cli = Cli::parse();
     match run(&cli) {

@@ -49,7 +49,7 @@ struct Program<'a> {
 pub fn run(ops: &mut OpsReader, options: Options, told: &[MmtkOption]) -> Result<CollectReport, CollectError> {
     let tables = ops.tables();
     if options.heap > binding::MOST {
-        return Err(CollectError::Option { option: "a heap of".to_owned(), value: et_replay::collect::bytes(options.heap) });
+        return Err(CollectError::TooLargeHeap { heap: options.heap, most: binding::MOST });
     }
     let table = Table::new(tables.handles, tables.static_fields);
     let is_array = tables.classes.iter().map(|class| class.kind != ClassKind::Scalar).collect();

@@ -167,10 +167,11 @@ impl World {
 
     /// There is no room for the object.
     pub fn too_small(&self) -> ! {
-        let Options { plan, heap, .. } = self.options;
+        let Options { plan, heap, nursery, .. } = self.options;
         let error = CollectError::TooSmall {
             plan,
             heap,
+            nursery: nursery.filter(|_| plan.is_generational()),
             operation: self.operation.load(Relaxed),
             wanted: self.wanted.load(Relaxed),
         };

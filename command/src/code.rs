@@ -1,9 +1,11 @@
-//! Exit codes. Those of wrong usage are clap's: 2.
+//! Exit codes.
 
 /// All went well.
 pub const OK: u8 = 0;
 /// Bad input, or something did not work; a line on standard error says what.
 pub const FAILED: u8 = 1;
+/// Wrong usage; clap's errors have it, too.
+pub const USAGE: u8 = 2;
 /// The trace is cut off; what there is was read.
 pub const CUT_OFF: u8 = 3;
 /// Events are missing in the midst of the trace; the others were read.

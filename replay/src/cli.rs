@@ -22,7 +22,7 @@ use crate::collect::ChildError;
 use crate::ops::{OpsError, OpsReader};
 use crate::output::OutputError;
 use crate::prepare::{Input, PrepareError, Prepared, Wanted};
-use crate::simulate::{self as simulator, Config, SimulateError};
+use crate::simulate::{self as simulator, Collector, Config, HeapSize, SimulateError};
 
 /// What messages begin with.
 const PROGRAM: Program = Program("et-replay");
@@ -94,16 +94,24 @@ enum CliError {
     Output(#[from] OutputError),
     #[error(transparent)]
     Simulate(#[from] SimulateError),
-    #[error("{error}; the smallest that works is {smallest}")]
-    TooSmall { error: SimulateError, smallest: String },
+    #[error("{error}; the smallest that works is --heap {smallest}", smallest = HeapSize::Bytes(*smallest).typed())]
+    TooSmall { error: SimulateError, smallest: u64 },
     #[error("{path} is an operations file already", path = path.display())]
     Prepared { path: PathBuf },
     #[error("--events takes the events of one collector and one heap: name them with --collector and --heap")]
     OneOnly,
     #[error(transparent)]
     Collect(#[from] ChildError),
-    #[error("{error}; the smallest that works is {smallest}")]
-    HeapTooSmall { error: ChildError, smallest: String },
+    #[error("{error}; the smallest that works is --heap {smallest}", smallest = HeapSize::Bytes(*smallest).typed())]
+    HeapTooSmall { error: ChildError, smallest: u64 },
+    #[error("NoGC never collects: it has neither a smallest heap nor a curve")]
+    NeverCollects,
+    #[error("no collector has a curve: {path} is not written", path = path.display())]
+    NoCurves { path: PathBuf },
+    #[error("{name} is given twice")]
+    Twice { name: String },
+    #[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
+    Nursery { nursery: u64, heap: u64 },
     #[error("{path}: a curve is a page (.html) or a drawing (.svg)", path = path.display())]
     Drawing { path: PathBuf },
     #[error("the replay under {allocator} failed: {why}")]
@@ -112,6 +120,8 @@ enum CliError {
         "{library} is not in this process, though LD_PRELOAD names it: it is no library, or one for another machine"
     )]
     NotPreloaded { library: String },
+    #[error("{library} has no malloc: this process has another", library = library.display())]
+    NoMalloc { library: PathBuf },
     #[error(transparent)]
     Allocate(#[from] crate::allocate::AllocateError),
     #[error(transparent)]
@@ -122,6 +132,29 @@ enum CliError {
     Stdout(#[from] Unwritten),
     #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
     Events { path: PathBuf, wrong: crate::events::Violation },
+}
+
+impl CliError {
+    /// What could not be written says where it was to go.
+    fn writing(self, place: impl FnOnce(io::Error) -> Self) -> Self {
+        match self {
+            Self::Prepare(PrepareError::Ops(OpsError::Write(error))) => place(error),
+            other => other,
+        }
+    }
+
+    /// Whether the command line asks for what cannot be.
+    fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::OneOnly
+                | Self::Drawing { .. }
+                | Self::Cache(_)
+                | Self::NeverCollects
+                | Self::Twice { .. }
+                | Self::Nursery { .. }
+        )
+    }
 }
 
 /// What the command line is made of, for its manual.
@@ -142,6 +175,12 @@ pub fn main() -> ExitCode {
         Command::Allocate(args) => allocate::run(args),
         Command::Cache(args) => cache::run(args),
     };
+    if let Err(error) = &done
+        && error.is_usage()
+    {
+        PROGRAM.say(format_args!("{error}"));
+        return code::USAGE.into();
+    }
     PROGRAM.end(done)
 }
 
@@ -175,9 +214,19 @@ fn open(args: &InputArgs) -> Result<(OpsReader, u8), CliError> {
         Input::Ops(ops) => Ok((*ops, OK)),
         input => {
             let file = tempfile::tempfile().map_err(CliError::Temporary)?;
-            let (prepared, code) = take(input, args, file)?;
+            let (prepared, code) = take(input, args, file).map_err(|error| error.writing(CliError::Temporary))?;
             Ok((OpsReader::of_file(&args.input, prepared.file)?, code))
         }
+    }
+}
+
+/// Nothing would have room behind it.
+fn nursery_fits(config: &Config) -> Result<(), CliError> {
+    match config.nursery {
+        Some(nursery) if config.collector == Collector::Generational && nursery > config.heap => {
+            Err(CliError::Nursery { nursery, heap: config.heap })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -187,7 +236,7 @@ fn too_small(error: SimulateError, ops: &mut OpsReader, config: &Config) -> CliE
         return error.into();
     }
     match simulator::smallest_heap(ops, config) {
-        Ok(smallest) => CliError::TooSmall { error, smallest: bytes(smallest) },
+        Ok(smallest) => CliError::TooSmall { error, smallest },
         Err(error) => error.into(),
     }
 }

@@ -7,6 +7,7 @@
 pub mod allocate;
 pub mod cache;
 mod chart;
+mod children;
 pub mod cli;
 pub mod collect;
 pub mod events;

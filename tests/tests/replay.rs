@@ -86,9 +86,12 @@ fn keep_what_is_alive(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let ops = compact(&["app.ops"])?;
     ensure!(compact(&["trace.ettrace"])? == ops, "the trace gives other results than its operations");
     let text = compact(&["app.txt", "--with-names", "app.names", "--no-touches"])?;
+    // Sizes stand in the text: they need no names.
+    let nameless = compact(&["app.txt", "--no-touches"])?;
     let oracle = compact(&["app.csv"])?;
     for key in ["events", "fullCollections", "moved", "freed", "atEnd"] {
         ensure!(text[key] == ops[key], "dialect replayer: {key}: {}, not {}", text[key], ops[key]);
+        ensure!(nameless[key] == ops[key], "without names: {key}: {}, not {}", nameless[key], ops[key]);
         ensure!(oracle[key] == ops[key], "dialect oracle: {key}: {}, not {}", oracle[key], ops[key]);
     }
     match lab.has("et-collect") {
@@ -192,13 +195,16 @@ fn collect(lab: &Lab, run: &Run, totals: &Value) -> Result<()> {
         }
     }
     // Curves: a page, and what it is drawn from.
-    let args = ["collect", "app.ops", "--plan", "SemiSpace,GenImmix", "--curve", "curves.html", "--json"];
+    const MMTK: &str = "immix_always_defrag=true";
+    let args =
+        ["collect", "app.ops", "--plan", "SemiSpace,GenImmix", "--curve", "curves.html", "--mmtk", MMTK, "--json"];
     let shown = json(&et_replay(lab, run, &args)?)?;
     let curves = shown["curves"].as_array().context("no curves")?;
     for curve in curves {
         let points = curve["points"].as_array().context("no points")?;
         let heaps: Vec<u64> = points.iter().filter_map(|point| point["report"]["heap"].as_u64()).collect();
         ensure!(heaps.len() >= 6 && heaps.is_sorted(), "{heaps:?}");
+        ensure!(points.iter().all(|point| point["report"]["mmtk"][0] == MMTK), "{}", points[0]);
         let pauses = |point: &Value| point["report"]["collections"].as_u64();
         ensure!(pauses(&points[0]) >= pauses(&points[points.len() - 1]), "more memory, more collections: {curve}");
     }

@@ -101,7 +101,8 @@ pub fn start(options: &Options, told: &[MmtkOption]) -> Result<&'static MMTK<Rep
         false => Err(CollectError::Option { option: option.to_owned(), value }),
     };
     set("plan", options.plan.name().to_owned())?;
-    set("gc_trigger", format!("FixedHeapSize:{}", options.heap))?;
+    // It takes no heap of less than a page.
+    set("gc_trigger", format!("FixedHeapSize:{}", options.heap.max(4096)))?;
     set("threads", options.gc_threads.to_string())?;
     if let Some(nursery) = options.nursery {
         set("nursery", format!("Fixed:{nursery}"))?;

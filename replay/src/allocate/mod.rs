@@ -6,6 +6,7 @@ mod curve;
 
 use std::fmt::Write;
 use std::hint::black_box;
+use std::path::Path;
 use std::time::Instant;
 
 use et_names::units::{bytes, number, seconds};
@@ -120,6 +121,25 @@ pub fn not_preloaded() -> Option<String> {
     let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
     let is_there = |library: &str| loaded.lines().any(|line| line.ends_with(library));
     wanted.split([':', ' ']).find(|library| !library.is_empty() && !is_there(library)).map(str::to_owned)
+}
+
+/// Whether `malloc` of this process is that library's.
+pub fn is_malloc_of(library: &Path) -> bool {
+    let malloc = libc_malloc as *const () as usize;
+    let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    let is_its = |line: &str| -> Option<bool> {
+        let (begin, rest) = line.split_once('-')?;
+        let (end, _) = rest.split_once(' ')?;
+        let range = usize::from_str_radix(begin, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
+        Some(range.contains(&malloc) && Path::new(&line[line.find('/')?..]) == library)
+    };
+    loaded.lines().any(|line| is_its(line).unwrap_or_default())
+}
+
+#[allow(unsafe_code, reason = "it is declared to have its address, and not called")]
+unsafe extern "C" {
+    #[link_name = "malloc"]
+    fn libc_malloc(bytes: usize) -> *mut std::ffi::c_void;
 }
 
 /// Bytes of this process that are in memory; 0 if the system does not say.

@@ -107,6 +107,7 @@ impl FromStr for CacheSpec {
             .strip_suffix(['k', 'K'])
             .map(|kilo| (kilo, 10))
             .or(bytes.strip_suffix(['m', 'M']).map(|mega| (mega, 20)))
+            .or(bytes.strip_suffix(['g', 'G']).map(|giga| (giga, 30)))
         {
             Some((number, shift)) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)),
             None => bytes.parse().ok(),
@@ -115,9 +116,18 @@ impl FromStr for CacheSpec {
         let (Some(bytes), Some(ways), Some(line)) = (bytes, number(ways), number(line)) else { return Err(wrong()) };
         let spec = Self { name: name.to_owned(), bytes, ways, line };
         let lines = bytes / line;
-        let is_whole = bytes.is_multiple_of(line) && lines.is_multiple_of(ways) && lines > 0 && lines <= MOST_LINES;
-        if name.is_empty() || !line.is_power_of_two() || !is_whole {
-            return Err(format!("{text}: lines are a power of two, and fill whole sets"));
+        let is_whole = bytes.is_multiple_of(line) && lines.is_multiple_of(ways) && lines > 0;
+        if name.is_empty() {
+            return Err(wrong());
+        }
+        if !line.is_power_of_two() {
+            return Err(format!("a line of {line} bytes is no power of two"));
+        }
+        if lines > MOST_LINES {
+            return Err(format!("{lines} lines are more than the {MOST_LINES} that can be simulated"));
+        }
+        if !is_whole {
+            return Err(format!("{bytes} bytes are no whole sets of {ways} lines of {line} bytes"));
         }
         Ok(spec)
     }

@@ -29,6 +29,14 @@ fn caches_are_read() {
     ] {
         assert!(wrong.parse::<CacheSpec>().is_err(), "{wrong}");
     }
+    for (wrong, why) in [
+        ("=32k,8,64", "NAME=BYTES,WAYS,LINE"),
+        ("l1=32k,8,60", "a line of 60 bytes is no power of two"),
+        ("l1=0,8,64", "0 bytes are no whole sets of 8 lines of 64 bytes"),
+        ("l1=1g,1,1", "1073741824 lines are more than the 16777216 that can be simulated"),
+    ] {
+        assert!(wrong.parse::<CacheSpec>().unwrap_err().contains(why), "{wrong}");
+    }
 }
 
 #[test]

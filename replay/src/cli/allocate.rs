@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::children::{self, Linked, Task};
+use super::children::{self, HereArgs, Linked, Task};
 use super::{CliError, InputArgs, open};
 use crate::allocate::{self, AllocateReport, System};
 use crate::output::{Kind, Output};
@@ -29,6 +29,8 @@ pub(super) struct AllocateArgs {
     /// Replay in this process, with the allocator that it has, and print nothing until the end
     #[arg(long, conflicts_with_all = ["preload", "allocator"])]
     here: bool,
+    #[command(flatten)]
+    child: HereArgs,
     /// Draw what is alive and what is in memory over time
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -48,9 +50,7 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
     let (mut ops, code) = open(&args.input)?;
     let mut reports = Vec::new();
     if args.here {
-        if let Some(library) = allocate::not_preloaded() {
-            return Err(CliError::NotPreloaded { library });
-        }
+        args.child.check()?;
         reports.push(allocate::allocate::<System>(&mut ops, "system")?);
     } else {
         let usual = [Linked::System];

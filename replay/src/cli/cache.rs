@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use et_names::units::bytes;
 
-use super::children::{self, Linked, Task};
-use super::{CliError, InputArgs, open, too_small};
-use crate::allocate::{self, System};
+use super::children::{self, HereArgs, Linked, Task};
+use super::{CliError, InputArgs, nursery_fits, open, too_small};
+use crate::allocate::System;
 use crate::cache::{self, CacheReport, CacheSpec, Caches};
 use crate::ops::OpsReader;
 use crate::simulate::{self, Collector, Config, HeapSize};
@@ -43,6 +43,8 @@ pub(super) struct CacheArgs {
     /// Let the allocator of this process place the objects
     #[arg(long, conflicts_with_all = ["allocator", "preload", "collector", "heap", "nursery", "backup_trace"])]
     here: bool,
+    #[command(flatten)]
+    child: HereArgs,
     /// A level: its name, bytes, lines of a set, bytes of a line. The first is asked first [default: l1=32k,8,64 l2=1m,16,64]
     #[arg(long = "cache", value_name = "NAME=BYTES,WAYS,LINE")]
     caches: Vec<CacheSpec>,
@@ -101,9 +103,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
 }
 
 fn here(ops: &mut OpsReader, args: &CacheArgs) -> Result<CacheReport, CliError> {
-    if let Some(library) = allocate::not_preloaded() {
-        return Err(CliError::NotPreloaded { library });
-    }
+    args.child.check()?;
     Ok(cache::under::<System>(ops, "system", &args.specs(), args.tlb, args.top)?)
 }
 
@@ -113,6 +113,7 @@ fn simulated(ops: &mut OpsReader, args: &CacheArgs) -> Result<CacheReport, CliEr
     let peak = &tables.totals.peak;
     let (heap, nursery) = (args.heap.bytes(peak), args.nursery.map(|size| size.bytes(peak)));
     let config = Config { collector: args.collector, heap, nursery, backup_trace: args.backup_trace };
+    nursery_fits(&config)?;
     if let Err(error) = simulate::simulate(ops, &config, &mut caches) {
         return Err(too_small(error, ops, &config));
     }

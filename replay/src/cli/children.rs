@@ -1,14 +1,16 @@
 //! Replays on allocators, in processes of their own: what one keeps must not be another's.
 
 use std::fmt;
-use std::path::Path;
-use std::process::{Command, Stdio};
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::str::FromStr;
 
+use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::CliError;
 use crate::ops::OpsReader;
+use crate::{allocate, children};
 
 /// An allocator that one of our programs has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +87,29 @@ pub(super) fn preloaded<T: DeserializeOwned>(
         return Err(failed(format!("{}: LD_PRELOAD takes no names with spaces or colons", library.display())));
     }
     let own = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let done = in_child(ops, &name, here(&own, task).env("LD_PRELOAD", library))?;
+    let done = in_child(ops, &name, here(&own, task).arg("--malloc-of").arg(&library).env("LD_PRELOAD", &library))?;
     Ok((name, done))
+}
+
+/// What a child is told to look for.
+#[derive(Debug, Args)]
+pub(super) struct HereArgs {
+    /// Fail unless `malloc` is that library's
+    #[arg(long, value_name = "LIBRARY", requires = "here", hide = true)]
+    malloc_of: Option<PathBuf>,
+}
+
+impl HereArgs {
+    /// Whether the process has the allocator that it was started with.
+    pub(super) fn check(&self) -> Result<(), CliError> {
+        if let Some(library) = allocate::not_preloaded() {
+            return Err(CliError::NotPreloaded { library });
+        }
+        match &self.malloc_of {
+            Some(library) if !allocate::is_malloc_of(library) => Err(CliError::NoMalloc { library: library.clone() }),
+            _ => Ok(()),
+        }
+    }
 }
 
 fn here(own: &Path, task: &Task) -> Command {
@@ -98,8 +121,7 @@ fn here(own: &Path, task: &Task) -> Command {
 /// What it prints.
 fn in_child<T: DeserializeOwned>(ops: &OpsReader, name: &str, child: &mut Command) -> Result<T, CliError> {
     let failed = |why: String| CliError::Child { allocator: name.to_owned(), why };
-    let file = ops.file().try_clone().map_err(|error| failed(error.to_string()))?;
-    let output = child.stdin(Stdio::from(file)).output().map_err(|error| failed(error.to_string()))?;
+    let output = children::output(child, ops).map_err(|error| failed(error.to_string()))?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr);
         let last = said.lines().next_back().unwrap_or_default();

@@ -46,7 +46,7 @@ pub(super) struct CollectArgs {
     /// After each collection, check that every object is there and leads where the program stored it
     #[arg(long)]
     check: bool,
-    /// An option of MMTk's, as in immix_defrag_headroom_percent=10; may be repeated
+    /// An option of MMTk's for what a collector does, as in immix_defrag_headroom_percent=10; can be given several times
     #[arg(long, value_name = "NAME=VALUE")]
     mmtk: Vec<MmtkOption>,
     /// Search the smallest heap of each plan
@@ -112,6 +112,7 @@ fn all_of_it(tables: &Tables) -> u64 {
 
 pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     let drawing = args.curve.as_deref().map(Drawing::of).transpose()?;
+    check(args)?;
     // Before the long work.
     collect::find()?;
     let output = match (&args.curve, drawing) {
@@ -151,6 +152,9 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     } else {
         code = code.max(replays(args, &ops, &tables, &mut shown)?);
     }
+    if let (Some(path), []) = (&args.curve, &shown.curves[..]) {
+        return Err(CliError::NoCurves { path: path.clone() });
+    }
     if let (Some(output), Some(drawing)) = (output, drawing) {
         let text = match drawing {
             Drawing::Page => collect::page(&tables, &shown.curves, &command_line()),
@@ -166,6 +170,22 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     Ok(code)
 }
 
+/// What cannot be shows before the long work.
+fn check(args: &CollectArgs) -> Result<(), CliError> {
+    let plans = args.plans();
+    if (args.min_heap || args.curve.is_some()) && plans.iter().all(|&plan| plan == Plan::NoGC) {
+        return Err(CliError::NeverCollects);
+    }
+    let is_known = |(at, option): &(usize, &MmtkOption)| args.mmtk[..*at].iter().any(|one| one.name == option.name);
+    if let Some((_, option)) = args.mmtk.iter().enumerate().find(is_known) {
+        return Err(CliError::Twice { name: option.name.clone() });
+    }
+    if args.nursery.is_some() && !plans.iter().any(|plan| plan.is_generational()) {
+        PROGRAM.say(format_args!("warning: --nursery changes nothing: none of the plans has a nursery"));
+    }
+    Ok(())
+}
+
 fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Shown<'_>) -> Result<u8, CliError> {
     let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
     let (plans, mut code) = (args.plans(), OK);
@@ -174,6 +194,9 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
         let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
         for heap in heaps {
             let request = args.request(plan, heap.bytes(&tables.totals.peak), tables);
+            if let Some(nursery) = request.nursery.filter(|&nursery| plan.is_generational() && nursery > request.heap) {
+                return Err(CliError::Nursery { nursery, heap: request.heap });
+            }
             match collect::run(ops, &request) {
                 Ok(report) => {
                     note(&report);
@@ -185,7 +208,7 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
                         _ => None,
                     };
                     let error = match smallest {
-                        Some(smallest) => CliError::HeapTooSmall { error, smallest: bytes(smallest) },
+                        Some(smallest) => CliError::HeapTooSmall { error, smallest },
                         None => error.into(),
                     };
                     code = without(error, plans.len() * heaps.len())?;
@@ -283,12 +306,15 @@ fn text(args: &CollectArgs, shown: &Shown<'_>) -> String {
         let told: Vec<String> = args.mmtk.iter().map(ToString::to_string).collect();
         text += &format!("MMTk was told {}\n\n", told.join(", "));
     }
-    if !shown.smallest_heaps.is_empty() {
+    let (has_smallest, has_curves) = (!shown.smallest_heaps.is_empty(), !shown.curves.is_empty());
+    if has_smallest {
         text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");
         for smallest in &shown.smallest_heaps {
             text += &format!("{:<16} {:>14} {:>6.2}\n", smallest.plan.name(), bytes(smallest.heap), smallest.of_peak);
         }
-        text += "\n";
+        if has_curves {
+            text += "\n";
+        }
     }
     let points = shown.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.report.clone()));
     let replays: Vec<CollectReport> = shown.replays.iter().cloned().chain(points).collect();

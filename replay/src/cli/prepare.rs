@@ -31,7 +31,8 @@ pub(super) fn run(args: &PrepareArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let mut output = Output::create(&args.output, Kind::Ops, args.force, &[&args.input.input])?;
     let file = output.file().try_clone().map_err(|source| output.error(source))?;
-    let (prepared, code) = take(input, &args.input, file)?;
+    let (prepared, code) =
+        take(input, &args.input, file).map_err(|error| error.writing(|source| output.error(source).into()))?;
     let size = prepared.file.metadata().map_err(|source| output.error(source))?.len();
     output.finish()?;
     if args.json {

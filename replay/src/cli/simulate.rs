@@ -9,7 +9,7 @@ use et_names::units::{bytes, counted, number};
 use serde::Serialize;
 
 use super::head::Head;
-use super::{CliError, InputArgs, PROGRAM, open, too_small};
+use super::{CliError, InputArgs, PROGRAM, nursery_fits, open, too_small};
 use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
@@ -105,6 +105,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
         for &collector in args.collectors() {
             for heap in &heaps {
                 let config = args.config(collector, heap.bytes(&tables.totals.peak), &tables);
+                nursery_fits(&config)?;
                 match one(&mut ops, &config, &tables, args) {
                     Ok(report) => shown.simulations.push(report),
                     // The others are no worse for it.

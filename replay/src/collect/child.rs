@@ -1,11 +1,12 @@
 //! Starts `et-collect`.
 
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use thiserror::Error;
 
 use super::{CollectReport, MmtkOption, Plan};
+use crate::children;
 use crate::ops::OpsReader;
 
 /// What the program is called.
@@ -74,8 +75,7 @@ pub fn run(ops: &OpsReader, request: &Request) -> Result<CollectReport, ChildErr
     for option in &request.mmtk {
         child.args(["--mmtk", &option.to_string()]);
     }
-    let file = ops.file().try_clone().map_err(|error| failed(error.to_string()))?;
-    let output = child.stdin(Stdio::from(file)).output().map_err(|error| failed(error.to_string()))?;
+    let output = children::output(&mut child, ops).map_err(|error| failed(error.to_string()))?;
     if output.status.success() {
         return serde_json::from_slice(&output.stdout).map_err(|error| failed(error.to_string()));
     }

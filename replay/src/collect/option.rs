@@ -1,6 +1,7 @@
 //! An option of MMTk's.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
@@ -15,18 +16,30 @@ pub struct MmtkOption {
     pub value: String,
 }
 
-/// Those that have an option of our own.
-const OURS: [(&str, &str); 4] =
-    [("plan", "--plan"), ("gc_trigger", "--heap"), ("threads", "--gc-threads"), ("stress_factor", "--stress")];
-/// Those without which a replay would not be what it says: what it lays out and calls for by itself.
-const FIXED: [&str; 7] = [
-    "ignore_system_gc",
-    "no_finalizer",
-    "no_reference_types",
-    "precise_stress",
-    "side_metadata_base_address",
-    "vm_space_size",
-    "vm_space_start",
+/// What it may be.
+enum Values {
+    Flag,
+    Number(RangeInclusive<u32>),
+}
+
+/// Those of MMTk 0.33 that change what a collector does, and leave the replay what it is. Others are set by our own options, are for debugging
+/// MMTk itself, or do nothing.
+const KNOWN: [(&str, Values); 7] = [
+    ("concurrent_immix_disable_concurrent_marking", Values::Flag),
+    ("concurrent_threads", Values::Number(1..=255)),
+    ("full_heap_system_gc", Values::Flag),
+    ("immix_always_defrag", Values::Flag),
+    ("immix_defrag_every_block", Values::Flag),
+    ("immix_defrag_headroom_percent", Values::Number(0..=50)),
+    ("transparent_hugepages", Values::Flag),
+];
+/// What is asked for by options of our own.
+const OURS: [(&str, &str); 5] = [
+    ("plan", "--plan"),
+    ("gc_trigger", "--heap"),
+    ("threads", "--gc-threads"),
+    ("nursery", "--nursery"),
+    ("stress_factor", "--stress"),
 ];
 
 impl FromStr for MmtkOption {
@@ -34,16 +47,22 @@ impl FromStr for MmtkOption {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, value) = match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !value.is_empty() => (name, value),
+            Some((name, value)) if !name.is_empty() => (name, value),
             _ => return Err("an option of MMTk is NAME=VALUE, as in immix_defrag_headroom_percent=10".to_owned()),
         };
         if let Some((_, ours)) = OURS.iter().find(|(theirs, _)| *theirs == name) {
             return Err(format!("{name} is set by {ours}"));
         }
-        if FIXED.contains(&name) {
-            return Err(format!("{name} cannot be changed: replays depend on it"));
+        let Some((_, values)) = KNOWN.iter().find(|(known, _)| *known == name) else {
+            return Err(format!("there are {}", KNOWN.map(|(known, _)| known).join(", ")));
+        };
+        match values {
+            Values::Flag if !matches!(value, "true" | "false") => Err(format!("{name} is true or false")),
+            Values::Number(range) if !value.parse().is_ok_and(|number: u32| range.contains(&number)) => {
+                Err(format!("{name} is a number from {} to {}", range.start(), range.end()))
+            }
+            _ => Ok(Self { name: name.to_owned(), value: value.to_owned() }),
         }
-        Ok(Self { name: name.to_owned(), value: value.to_owned() })
     }
 }
 
@@ -72,19 +91,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_names_and_values_and_none_that_the_replay_sets() {
+    fn options_are_those_that_leave_the_replay_what_it_is() {
         let read = |text: &str| text.parse::<MmtkOption>().map(|option| option.to_string());
-        for right in ["immix_always_defrag=true", "nursery=Fixed:4194304", "thread_affinity=AllInSet:0=1"] {
+        for right in ["immix_always_defrag=true", "immix_defrag_headroom_percent=50", "concurrent_threads=1"] {
             assert_eq!(read(right).as_deref(), Ok(right));
         }
         for (wrong, why) in [
             ("", "NAME=VALUE"),
             ("threads", "NAME=VALUE"),
             ("=1", "NAME=VALUE"),
-            ("immix_always_defrag=", "NAME=VALUE"),
+            ("immix_always_defrag=", "true or false"),
+            ("immix_always_defrag=1", "true or false"),
+            ("immix_defrag_headroom_percent=51", "from 0 to 50"),
+            ("concurrent_threads=0", "from 1 to 255"),
             ("plan=Immix", "--plan"),
-            ("gc_trigger=Delegated", "--heap"),
-            ("no_finalizer=false", "cannot be changed"),
+            ("nursery=Fixed:65536", "--nursery"),
+            ("no_finalizer=false", "there are concurrent_immix"),
         ] {
             let said = read(wrong).unwrap_err();
             assert!(said.contains(why), "{wrong}: {said}");

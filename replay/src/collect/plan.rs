@@ -60,6 +60,11 @@ impl Plan {
         }
     }
 
+    /// Whether it has a nursery.
+    pub fn is_generational(self) -> bool {
+        matches!(self, Self::GenCopy | Self::StickyImmix | Self::GenImmix)
+    }
+
     /// Whether a collection goes through the heap twice: to mark, and to lead references to where their objects will be.
     pub fn has_two_closures(self) -> bool {
         matches!(self, Self::MarkCompact | Self::Compressor)

@@ -148,8 +148,9 @@ pub fn render(reports: &[CollectReport]) -> String {
         "rescued",
         "records/s"
     );
-    let nanos = |nanos: u64| seconds(nanos as f64 / 1e9);
     for report in reports {
+        // None is not short.
+        let nanos = |nanos: u64| if report.collections == 0 { "-".to_owned() } else { seconds(nanos as f64 / 1e9) };
         // Writing to a string does not fail.
         let _ = writeln!(
             text,

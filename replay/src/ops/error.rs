@@ -21,6 +21,8 @@ pub enum OpsError {
     ByteOrder { path: PathBuf },
     #[error("{path}: the operations file is cut off: it has {found} bytes, not {expected}: prepare the trace again", path = path.display())]
     CutOff { path: PathBuf, found: u64, expected: u64 },
+    #[error("{path}: the operations file has {found} bytes, {more} too many: prepare the trace again", path = path.display(), more = found - expected)]
+    TooLong { path: PathBuf, found: u64, expected: u64 },
     #[error("{path}: the operations file is damaged: {what}: prepare the trace again", path = path.display())]
     Damaged { path: PathBuf, what: String },
     #[error("more than {most} objects are alive at once: an operations file cannot name them", most = super::format::MOST_HANDLES)]

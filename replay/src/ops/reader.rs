@@ -62,8 +62,11 @@ impl OpsReader {
             Err(HeadError::Damaged) => return Err(OpsError::Damaged { path, what: "its head".into() }),
         };
         let expected = (HEAD as u64).saturating_add(head.ops_bytes).saturating_add(head.tables_bytes);
-        if found != expected {
+        if found < expected {
             return Err(OpsError::CutOff { path, found, expected });
+        }
+        if found > expected {
+            return Err(OpsError::TooLong { path, found, expected });
         }
         let damaged = |what: &str| OpsError::Damaged { path: path.clone(), what: what.to_owned() };
         let mut buffer = vec![0; BLOCK];

@@ -145,7 +145,11 @@ impl<'a> Maker<'a> {
         let Alloc { kind, object, size, ty, site, length, thread } = *alloc;
         self.by(thread)?;
         self.touched = None;
-        let class = self.slots.class(ty, || at.types.descriptor(ty).to_owned());
+        let mut class = self.slots.class(ty, || at.types.descriptor(ty).to_owned());
+        let has_room = size == 0 || size >= self.out.layout().array_bytes(length);
+        if self.slots.get(class).kind == ClassKind::References && !has_room {
+            class = self.slots.numbers(ty, class);
+        }
         let known = self.slots.get(class);
         let slots = if known.kind == ClassKind::References { length } else { 0 };
         let size = match (size, known.kind) {
@@ -155,7 +159,7 @@ impl<'a> Maker<'a> {
                 self.out.layout().array_bytes(elements).max(LEAST)
             }
             // Elements have to have room.
-            (size, ClassKind::References) if size < self.out.layout().array_bytes(length) => {
+            (_, ClassKind::References) if !has_room => {
                 self.totals.sizes_unknown += 1;
                 self.out.layout().array_bytes(length)
             }

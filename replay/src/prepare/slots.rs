@@ -4,6 +4,7 @@ use et_names::FieldId;
 use et_trace::Trace;
 use et_trace::names::{ClassRef, Names};
 use et_trace::source::Source;
+use et_trace::text::is_unknown_type;
 use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
 
@@ -72,6 +73,21 @@ impl<'a> Slots<'a> {
         if self.by_type.len() <= ty.0 as usize {
             self.by_type.resize(ty.0 as usize + 1, NONE);
         }
+        self.by_type[ty.0 as usize] = number;
+        number
+    }
+
+    /// The class of arrays of a type that nothing but its number is known of, where one has no room for references: they hold numbers. Those
+    /// that were met before, with as much room as references need, stay what they are taken for.
+    pub fn numbers(&mut self, ty: TypeId, class: u32) -> u32 {
+        let Class { descriptor, .. } = &self.classes[class as usize];
+        if !is_unknown_type(descriptor) {
+            return class;
+        }
+        let descriptor = descriptor.clone();
+        let number = self.classes.len() as u32;
+        self.classes.push(Class { descriptor, kind: ClassKind::Numbers, slots: 0 });
+        self.told.push(0);
         self.by_type[ty.0 as usize] = number;
         number
     }

@@ -59,7 +59,7 @@ impl FromStr for Collector {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let found = Self::ALL.into_iter().find(|collector| collector.name() == text);
+        let found = Self::ALL.into_iter().find(|collector| collector.name().eq_ignore_ascii_case(text));
         found.ok_or_else(|| format!("there are {}", Self::ALL.map(Self::name).join(", ")))
     }
 }
@@ -77,13 +77,21 @@ pub enum HeapSize {
 }
 
 impl HeapSize {
+    /// As it can be typed, rounded up.
+    pub(crate) fn typed(self) -> String {
+        match self {
+            Self::Bytes(bytes) => format!("{}k", bytes.div_ceil(1 << 10)),
+            Self::Times(times) => format!("{times}x"),
+        }
+    }
+
     /// In bytes, a multiple of 16.
     pub fn bytes(self, peak: &Peak) -> u64 {
         let bytes = match self {
             Self::Bytes(bytes) => bytes,
             Self::Times(times) => (peak.bytes as f64 * times) as u64,
         };
-        bytes.min(MOST_HEAP) / 16 * 16
+        (bytes.min(MOST_HEAP) / 16 * 16).max(16)
     }
 }
 
@@ -91,7 +99,11 @@ impl FromStr for HeapSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "a size is 64m (k, m, g) or 2x, a multiple of the most that is alive".to_owned();
+        let wrong =
+            || "a size is 64m (k, m, g: 1024 of the smaller) or 2x, a multiple of the most that is alive".to_owned();
+        // As sizes are written: 64M, 64MB, 64MiB.
+        let short = text.trim_end_matches(['B', 'b']).trim_end_matches('i');
+        let text = if short.ends_with(|unit: char| unit.is_ascii_alphabetic()) { short } else { text };
         let (number, unit) = match text.char_indices().next_back() {
             Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit.to_ascii_lowercase()),
             _ => (text, 'b'),
@@ -107,12 +119,9 @@ impl FromStr for HeapSize {
             'g' => 30,
             _ => return Err(wrong()),
         };
-        let number: u64 = number.parse().map_err(|_| wrong())?;
-        number
-            .checked_mul(1 << shift)
-            .filter(|&bytes| bytes > 0 && bytes <= MOST_HEAP)
-            .map(Self::Bytes)
-            .ok_or_else(wrong)
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        let bytes = number * f64::from(1 << shift);
+        if bytes >= 1.0 && bytes <= MOST_HEAP as f64 { Ok(Self::Bytes(bytes as u64)) } else { Err(wrong()) }
     }
 }
 

@@ -314,10 +314,22 @@ fn sizes_are_read() {
     assert_eq!(bytes("1.5x"), Some(1488));
     assert_eq!(bytes("1e300x"), Some(1 << 46));
     assert_eq!(["64", "1k", "1M", "2g"].map(bytes), [Some(64), Some(1024), Some(1 << 20), Some(2 << 30)]);
+    assert_eq!(["1.5k", "64KB", "1.5 MiB", "1.5MiB"].map(bytes), [Some(1536), Some(65536), None, Some(3 << 19)]);
+    // Less is nothing.
+    assert_eq!(["1", "0.001x"].map(bytes), [Some(16); 2]);
+    // What is suggested can be typed, and is no less.
     assert_eq!(
-        ["", "x", "0", "-1x", "0x", "nanx", "infx", "1.5m", "9t", "99999999999999999999g", "17179869183g", "ä"]
+        [(1, "1k"), (22_222 << 10, "22222k"), ((22_222 << 10) + 1, "22223k")].map(|(size, typed)| HeapSize::Bytes(
+            size
+        )
+        .typed()
+            == typed),
+        [true; 3]
+    );
+    assert_eq!(
+        ["", "x", "0", "-1x", "0x", "nanx", "infx", "infm", "MiB", "9t", "99999999999999999999g", "17179869183g", "ä"]
             .map(bytes),
-        [None; 12]
+        [None; 13]
     );
 }
 

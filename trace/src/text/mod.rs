@@ -26,3 +26,4 @@ pub use names_reader::TextNames;
 pub use number::Radix;
 pub use reader::{Line, Quirks, TextForm, TextReader};
 pub(crate) use type_number::type_number;
+pub use unknown_type::is_unknown_type;
