@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use et_names::units::bytes;
 use et_replay::events::Event;
 use et_replay::ops::{Amount, OpsReader, Tables};
 use et_replay::prepare::{Prepared, Wanted, prepare};
@@ -54,7 +53,7 @@ pub fn ready(source: &Source, wish: &Wish) -> Result<Ready, ReplayError> {
     match simulate(&mut ops, &config, &mut ()) {
         Ok(_) => Ok(Ready { ops, config, tables, ending }),
         Err(error @ SimulateError::TooSmall { .. }) => {
-            let smallest = bytes(smallest_heap(&mut ops, &config)?);
+            let smallest = HeapSize::Bytes(smallest_heap(&mut ops, &config)?).typed();
             Err(ReplayError::TooSmall { error, smallest })
         }
         Err(error) => Err(error.into()),

@@ -19,7 +19,7 @@ pub enum ReplayError {
     Ops(#[from] OpsError),
     #[error(transparent)]
     Simulate(#[from] SimulateError),
-    #[error("{error}; the smallest that works is {smallest}")]
+    #[error("{error}; the smallest that works is --heap {smallest}")]
     TooSmall { error: SimulateError, smallest: String },
     #[error("{path}: a text does not have the classes with their fields and methods that an agent is told of: replay the trace that it was made from", path = path.display())]
     Text { path: PathBuf },

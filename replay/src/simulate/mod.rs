@@ -78,7 +78,7 @@ pub enum HeapSize {
 
 impl HeapSize {
     /// As it can be typed, rounded up.
-    pub(crate) fn typed(self) -> String {
+    pub fn typed(self) -> String {
         match self {
             Self::Bytes(bytes) => format!("{}k", bytes.div_ceil(1 << 10)),
             Self::Times(times) => format!("{times}x"),
