@@ -84,7 +84,8 @@ fn draw<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn
         .x_label_area_size(44)
         .y_label_area_size(72);
     if chart.is_log {
-        let range = (low * 0.8..high * 1.25).log_scale();
+        let (low, high) = (low * 0.8, high * 1.25);
+        let range = (low..high).log_scale().with_key_points(marks(low, high));
         mesh(chart, builder.build_cartesian_2d(left..right, range)?)?;
     } else {
         let high = if high > 0.0 { high * 1.05 } else { 1.0 };
@@ -102,6 +103,22 @@ fn names<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Draw
         area.draw(&Text::new(series.name.clone(), (left + 24, y - 6), ("sans-serif", 12)))?;
     }
     Ok(())
+}
+
+/// What is written along a logarithmic axis. Powers of ten alone are one or none where all values are alike.
+fn marks(low: f64, high: f64) -> Vec<f64> {
+    let of = |digits: &[f64]| -> Vec<f64> {
+        let powers = low.log10().floor() as i32..=high.log10().ceil() as i32;
+        let all = powers.flat_map(|power| digits.iter().map(move |digit| digit * 10f64.powi(power)));
+        all.filter(|mark| (low..=high).contains(mark)).collect()
+    };
+    let (few, more) = (of(&[1.0, 2.0, 5.0]), of(&[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]));
+    let powers = of(&[1.0]);
+    match (powers.len(), few.len()) {
+        (4.., _) => powers,
+        (_, 3..) => few,
+        _ => more,
+    }
 }
 
 /// A logarithm has no room for nothing.
@@ -169,6 +186,14 @@ mod tests {
                 assert!(svg.contains("t &amp; u") && !svg.contains("a<b"), "{svg}");
             }
         }
+    }
+
+    #[test]
+    fn a_logarithmic_axis_has_marks_between_powers_of_ten() {
+        assert_eq!(marks(4.0, 120.0), [5.0, 10.0, 20.0, 50.0, 100.0]);
+        assert_eq!(marks(2.4, 3.75), [3.0]);
+        assert_eq!(marks(8.0, 30.0), [8.0, 9.0, 10.0, 15.0, 20.0, 30.0]);
+        assert_eq!(marks(0.5, 5000.0), [1.0, 10.0, 100.0, 1000.0]);
     }
 
     #[test]

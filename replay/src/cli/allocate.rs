@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::children::{self, HereArgs, Linked, Task};
+use super::head::Head;
 use super::{CliError, InputArgs, open};
 use crate::allocate::{self, AllocateReport, System};
 use crate::output::{Kind, Output};
@@ -71,7 +72,7 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
     if args.json {
         print_json(&reports)?
     } else {
-        print(&allocate::render(&reports))?
+        print(&(Head::of(ops.tables()).text() + &allocate::render(&reports)))?
     }
     Ok(code)
 }

@@ -6,6 +6,7 @@ use clap::Args;
 use et_names::units::bytes;
 
 use super::children::{self, HereArgs, Linked, Task};
+use super::head::Head;
 use super::{CliError, InputArgs, nursery_fits, open, too_small};
 use crate::allocate::System;
 use crate::cache::{self, CacheReport, CacheSpec, Caches};
@@ -97,7 +98,7 @@ pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
     if args.json {
         print_json(&report)?
     } else {
-        print(&cache::render(&report))?
+        print(&(Head::of(ops.tables()).text() + &cache::render(&report)))?
     }
     Ok(code)
 }

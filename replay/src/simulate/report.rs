@@ -143,7 +143,7 @@ pub fn render(reports: &[Report]) -> String {
         // Writing to a string does not fail.
         let _ = writeln!(
             text,
-            "{:<18} {:>10} {:>6.2} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10} {:>10} {:>5.1} %",
+            "{:<18} {:>10} {:>6.2} {:>6} {:>6} {:>12} {:>10} {:>12} {:>10} {:>10} {:>7}",
             report.collector,
             bytes(report.heap),
             report.heap_of_peak,
@@ -154,7 +154,11 @@ pub fn render(reports: &[Report]) -> String {
             number(report.reached.objects),
             bytes(report.reached.bytes),
             bytes(report.leaked.bytes),
-            100.0 * report.worst_fragmentation,
+            // Gaps are looked for in collections.
+            match report.full_collections + report.minor_collections {
+                0 => "-".to_owned(),
+                _ => format!("{:.1} %", 100.0 * report.worst_fragmentation),
+            },
         );
     }
     text
