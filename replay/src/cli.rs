@@ -15,14 +15,13 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand};
 use et_command::code::{self, OK};
 use et_command::{Program, Unwritten};
-use et_names::units::bytes;
 use et_trace::source::Source;
 
 use crate::collect::ChildError;
 use crate::ops::{OpsError, OpsReader};
 use crate::output::OutputError;
 use crate::prepare::{Input, PrepareError, Prepared, Wanted};
-use crate::simulate::{self as simulator, Collector, Config, HeapSize, SimulateError};
+use crate::simulate::{self as simulator, Config, HeapSize, SimulateError};
 
 /// What messages begin with.
 const PROGRAM: Program = Program("et-replay");
@@ -110,8 +109,6 @@ enum CliError {
     NoCurves { path: PathBuf },
     #[error("{name} is given twice")]
     Twice { name: String },
-    #[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
-    Nursery { nursery: u64, heap: u64 },
     #[error("{path}: a curve is a page (.html) or a drawing (.svg)", path = path.display())]
     Drawing { path: PathBuf },
     #[error("the replay under {allocator} failed: {why}")]
@@ -120,7 +117,7 @@ enum CliError {
         "{library} is not in this process, though LD_PRELOAD names it: it is no library, or one for another machine"
     )]
     NotPreloaded { library: String },
-    #[error("{library} has no malloc: this process has another", library = library.display())]
+    #[error("{library} changes nothing: malloc is still that of the C library", library = library.display())]
     NoMalloc { library: PathBuf },
     #[error(transparent)]
     Allocate(#[from] crate::allocate::AllocateError),
@@ -152,7 +149,7 @@ impl CliError {
                 | Self::Cache(_)
                 | Self::NeverCollects
                 | Self::Twice { .. }
-                | Self::Nursery { .. }
+                | Self::Simulate(SimulateError::Nursery { .. })
         )
     }
 }
@@ -217,16 +214,6 @@ fn open(args: &InputArgs) -> Result<(OpsReader, u8), CliError> {
             let (prepared, code) = take(input, args, file).map_err(|error| error.writing(CliError::Temporary))?;
             Ok((OpsReader::of_file(&args.input, prepared.file)?, code))
         }
-    }
-}
-
-/// Nothing would have room behind it.
-fn nursery_fits(config: &Config) -> Result<(), CliError> {
-    match config.nursery {
-        Some(nursery) if config.collector == Collector::Generational && nursery > config.heap => {
-            Err(CliError::Nursery { nursery, heap: config.heap })
-        }
-        _ => Ok(()),
     }
 }
 

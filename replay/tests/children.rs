@@ -23,8 +23,8 @@ fn children_end_with_a_replay_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let place = |name: &str| folder.path().join(name);
     fs::copy(env!("CARGO_BIN_EXE_et-replay"), place("et-replay")).unwrap();
-    // In the place of the program with MMTk's collectors: it says who it is, and would go on for long.
-    fs::write(place("et-collect"), "#!/bin/sh\necho $$ > pid.new && mv pid.new pid && exec sleep 600\n").unwrap();
+    // In the place of the program with MMTk's collectors: it says who it is, and goes on for longer than anybody waits here.
+    fs::write(place("et-collect"), "#!/bin/sh\necho $$ > pid.new && mv pid.new pid && exec sleep 150\n").unwrap();
     fs::set_permissions(place("et-collect"), PermissionsExt::from_mode(0o755)).unwrap();
     let text = "timestamp,event_type,object_id,size,site_id,thread_id,type_id\n0,alloc,1,16,1,1,1\n";
     fs::write(place("t.csv"), text).unwrap();

@@ -4,9 +4,12 @@
 mod counters;
 mod curve;
 
+use std::ffi::OsStr;
 use std::fmt::Write;
 use std::hint::black_box;
-use std::path::Path;
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use et_names::units::{bytes, number, seconds};
@@ -118,28 +121,40 @@ pub enum AllocateError {
 /// Whether all libraries that `LD_PRELOAD` names are in this process: the loader leaves out what it cannot use, and goes on.
 pub fn not_preloaded() -> Option<String> {
     let wanted = std::env::var("LD_PRELOAD").unwrap_or_default();
-    let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let is_there = |library: &str| loaded.lines().any(|line| line.ends_with(library));
+    let loaded = mapped();
+    let is_there =
+        |library: &str| loaded.iter().any(|(_, file)| file.as_os_str().as_bytes().ends_with(library.as_bytes()));
     wanted.split([':', ' ']).find(|library| !library.is_empty() && !is_there(library)).map(str::to_owned)
 }
 
-/// Whether `malloc` of this process is that library's.
-pub fn is_malloc_of(library: &Path) -> bool {
-    let malloc = libc_malloc as *const () as usize;
-    let loaded = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
-    let is_its = |line: &str| -> Option<bool> {
-        let (begin, rest) = line.split_once('-')?;
-        let (end, _) = rest.split_once(' ')?;
-        let range = usize::from_str_radix(begin, 16).ok()?..usize::from_str_radix(end, 16).ok()?;
-        Some(range.contains(&malloc) && Path::new(&line[line.find('/')?..]) == library)
-    };
-    loaded.lines().any(|line| is_its(line).unwrap_or_default())
+/// Whether `malloc` of this process is that of the C library, and no other has taken its place.
+pub fn is_usual_malloc() -> bool {
+    let loaded = mapped();
+    let file = |address: usize| loaded.iter().find(|(range, _)| range.contains(&address)).map(|(_, file)| file);
+    let (malloc, getpid) =
+        (file(c_library::malloc as *const () as usize), file(c_library::getpid as *const () as usize));
+    malloc.is_some() && malloc == getpid
 }
 
-#[allow(unsafe_code, reason = "it is declared to have its address, and not called")]
-unsafe extern "C" {
-    #[link_name = "malloc"]
-    fn libc_malloc(bytes: usize) -> *mut std::ffi::c_void;
+/// Where files are in the memory of this process.
+fn mapped() -> Vec<(Range<usize>, PathBuf)> {
+    let place = |line: &[u8]| -> Option<(Range<usize>, PathBuf)> {
+        let path = &line[line.iter().position(|&byte| byte == b'/')?..];
+        let (begin, end) = std::str::from_utf8(line.split(|&byte| byte == b' ').next()?).ok()?.split_once('-')?;
+        let address = |text: &str| usize::from_str_radix(text, 16).ok();
+        Some((address(begin)?..address(end)?, PathBuf::from(OsStr::from_bytes(path))))
+    };
+    let maps = std::fs::read("/proc/self/maps").unwrap_or_default();
+    maps.split(|&byte| byte == b'\n').filter_map(place).collect()
+}
+
+/// Functions of the C library. They have addresses, and are not called.
+#[allow(unsafe_code, reason = "they are not called")]
+mod c_library {
+    unsafe extern "C" {
+        pub fn malloc(bytes: usize) -> *mut std::ffi::c_void;
+        pub fn getpid() -> i32;
+    }
 }
 
 /// Bytes of this process that are in memory; 0 if the system does not say.

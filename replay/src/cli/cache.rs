@@ -7,7 +7,7 @@ use et_names::units::bytes;
 
 use super::children::{self, HereArgs, Linked, Task};
 use super::head::Head;
-use super::{CliError, InputArgs, nursery_fits, open, too_small};
+use super::{CliError, InputArgs, open, too_small};
 use crate::allocate::System;
 use crate::cache::{self, CacheReport, CacheSpec, Caches};
 use crate::ops::OpsReader;
@@ -114,7 +114,6 @@ fn simulated(ops: &mut OpsReader, args: &CacheArgs) -> Result<CacheReport, CliEr
     let peak = &tables.totals.peak;
     let (heap, nursery) = (args.heap.bytes(peak), args.nursery.map(|size| size.bytes(peak)));
     let config = Config { collector: args.collector, heap, nursery, backup_trace: args.backup_trace };
-    nursery_fits(&config)?;
     if let Err(error) = simulate::simulate(ops, &config, &mut caches) {
         return Err(too_small(error, ops, &config));
     }

@@ -94,7 +94,7 @@ pub(super) fn preloaded<T: DeserializeOwned>(
 /// What a child is told to look for.
 #[derive(Debug, Args)]
 pub(super) struct HereArgs {
-    /// Fail unless `malloc` is that library's
+    /// Fail unless `malloc` is another than that of the C library, since that library was preloaded
     #[arg(long, value_name = "LIBRARY", requires = "here", hide = true)]
     malloc_of: Option<PathBuf>,
 }
@@ -106,7 +106,7 @@ impl HereArgs {
             return Err(CliError::NotPreloaded { library });
         }
         match &self.malloc_of {
-            Some(library) if !allocate::is_malloc_of(library) => Err(CliError::NoMalloc { library: library.clone() }),
+            Some(library) if allocate::is_usual_malloc() => Err(CliError::NoMalloc { library: library.clone() }),
             _ => Ok(()),
         }
     }

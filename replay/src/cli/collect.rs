@@ -11,7 +11,7 @@ use super::{CliError, InputArgs, PROGRAM, open};
 use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Request};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
-use crate::simulate::HeapSize;
+use crate::simulate::{HeapSize, SimulateError};
 use et_command::code::{FAILED, OK};
 use et_command::{print, print_json};
 
@@ -40,7 +40,7 @@ pub(super) struct CollectArgs {
     /// Threads that collect
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..256))]
     gc_threads: u16,
-    /// Collect each time that so many bytes were allocated
+    /// Collect after about so many bytes were allocated, as MMTk counts them: in pages and blocks that are taken
     #[arg(long, value_name = "SIZE")]
     stress: Option<HeapSize>,
     /// After each collection, check that every object is there and leads where the program stored it
@@ -96,7 +96,7 @@ impl CollectArgs {
         Request {
             plan,
             heap: if plan == Plan::NoGC { all_of_it(tables) } else { heap },
-            nursery: self.nursery.map(bytes),
+            nursery: self.nursery.filter(|_| plan.is_generational()).map(bytes),
             gc_threads: self.gc_threads.into(),
             stress: self.stress.map(bytes),
             check: self.check,
@@ -145,17 +145,17 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
             shown.smallest_heaps.push(Smallest { plan, heap, of_peak });
             if args.curve.is_some() {
                 let (curve, of_curve) = curve(args, &ops, plan, heap, &tables)?;
-                shown.curves.push(curve);
+                if !curve.points.is_empty() {
+                    shown.curves.push(curve);
+                }
                 code = code.max(of_curve);
             }
         }
     } else {
         code = code.max(replays(args, &ops, &tables, &mut shown)?);
     }
-    if let (Some(path), []) = (&args.curve, &shown.curves[..]) {
-        return Err(CliError::NoCurves { path: path.clone() });
-    }
-    if let (Some(output), Some(drawing)) = (output, drawing) {
+    let no_curves = args.curve.as_ref().filter(|_| shown.curves.is_empty());
+    if let (Some(output), Some(drawing), None) = (output, drawing, no_curves) {
         let text = match drawing {
             Drawing::Page => collect::page(&tables, &shown.curves, &command_line()),
             Drawing::Svg => collect::draw(tables.trace_name(), &shown.curves),
@@ -167,7 +167,11 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
     } else {
         print(&text(args, &shown))?
     }
-    Ok(code)
+    // What took long is shown all the same.
+    match no_curves {
+        Some(path) => Err(CliError::NoCurves { path: path.clone() }),
+        None => Ok(code),
+    }
 }
 
 /// What cannot be shows before the long work.
@@ -189,14 +193,20 @@ fn check(args: &CollectArgs) -> Result<(), CliError> {
 fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Shown<'_>) -> Result<u8, CliError> {
     let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
     let (plans, mut code) = (args.plans(), OK);
+    // Before the long work.
+    for &plan in &plans {
+        for heap in &heaps {
+            let Request { heap, nursery, .. } = args.request(plan, heap.bytes(&tables.totals.peak), tables);
+            if let Some(nursery) = nursery.filter(|&nursery| nursery >= heap) {
+                return Err(SimulateError::Nursery { nursery, heap }.into());
+            }
+        }
+    }
     for &plan in &plans {
         // The heap is no heap of its own choice.
         let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
         for heap in heaps {
             let request = args.request(plan, heap.bytes(&tables.totals.peak), tables);
-            if let Some(nursery) = request.nursery.filter(|&nursery| plan.is_generational() && nursery > request.heap) {
-                return Err(CliError::Nursery { nursery, heap: request.heap });
-            }
             match collect::run(ops, &request) {
                 Ok(report) => {
                     note(&report);
@@ -246,7 +256,14 @@ fn note(report: &CollectReport) {
 
 fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) -> Result<Option<u64>, ChildError> {
     let request = |heap| Request { check: false, ..args.request(plan, heap, tables) };
-    let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| collect::run(ops, &request(heap)))?;
+    let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| {
+        let request = request(heap);
+        // Nothing would have room behind the nursery.
+        if request.nursery.is_some_and(|nursery| nursery >= heap) {
+            return Err(ChildError::TooSmall { said: format!("a heap of {} is too small", bytes(heap)) });
+        }
+        collect::run(ops, &request)
+    })?;
     Ok(found.map(|(heap, _)| heap))
 }
 

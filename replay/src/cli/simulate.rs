@@ -9,7 +9,7 @@ use et_names::units::{bytes, counted, number};
 use serde::Serialize;
 
 use super::head::Head;
-use super::{CliError, InputArgs, PROGRAM, nursery_fits, open, too_small};
+use super::{CliError, InputArgs, PROGRAM, open, too_small};
 use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
@@ -102,19 +102,21 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
             shown.smallest_heaps.push(Smallest { collector: collector.name(), heap, of_peak });
         }
     } else {
+        let mut configs = Vec::new();
         for &collector in args.collectors() {
-            for heap in &heaps {
-                let config = args.config(collector, heap.bytes(&tables.totals.peak), &tables);
-                nursery_fits(&config)?;
-                match one(&mut ops, &config, &tables, args) {
-                    Ok(report) => shown.simulations.push(report),
-                    // The others are no worse for it.
-                    Err(error @ CliError::TooSmall { .. }) if args.collectors().len() * heaps.len() > 1 => {
-                        PROGRAM.say(format_args!("{error}"));
-                        code = FAILED;
-                    }
-                    Err(error) => return Err(error),
+            configs.extend(heaps.iter().map(|heap| args.config(collector, heap.bytes(&tables.totals.peak), &tables)));
+        }
+        // Before the long work.
+        configs.iter().try_for_each(Config::check)?;
+        for config in &configs {
+            match one(&mut ops, config, &tables, args) {
+                Ok(report) => shown.simulations.push(report),
+                // The others are no worse for it.
+                Err(error @ CliError::TooSmall { .. }) if configs.len() > 1 => {
+                    PROGRAM.say(format_args!("{error}"));
+                    code = FAILED;
                 }
+                Err(error) => return Err(error),
             }
         }
     }

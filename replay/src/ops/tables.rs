@@ -81,6 +81,12 @@ impl Default for Layout {
 }
 
 impl Layout {
+    /// How many references an array of so many bytes has room for.
+    pub fn elements(&self, bytes: u64) -> u32 {
+        let room = bytes.saturating_sub(u64::from(self.array_base)) / u64::from(self.reference_bytes.max(1));
+        room.try_into().unwrap_or(u32::MAX)
+    }
+
     /// Bytes of an array of that many references.
     #[inline]
     pub fn array_bytes(&self, length: u32) -> u64 {

@@ -13,6 +13,8 @@ use crate::ops::{ClassKind, Op, OpsError, OpsWriter, Peak, Site, Tables, Totals}
 
 /// The least that an object takes.
 const LEAST: u64 = 16;
+/// Of an array in any VM: with compact headers the elements begin here.
+const SMALLEST_HEADER: u64 = 12;
 /// So many operations may lie between two ticks.
 const TICK_EVERY: u64 = 4096;
 
@@ -146,9 +148,16 @@ impl<'a> Maker<'a> {
         self.by(thread)?;
         self.touched = None;
         let mut class = self.slots.class(ty, || at.types.descriptor(ty).to_owned());
-        let has_room = size == 0 || size >= self.out.layout().array_bytes(length);
-        if self.slots.get(class).kind == ClassKind::References && !has_room {
-            class = self.slots.numbers(ty, class);
+        let layout = self.out.layout();
+        let has_room = size == 0 || size >= layout.array_bytes(length);
+        let mut length = length;
+        if !has_room && self.slots.is_guess(class) {
+            if size < SMALLEST_HEADER + u64::from(layout.reference_bytes) * u64::from(length) {
+                class = self.slots.numbers(ty, class);
+            } else {
+                // Of references if the VM's headers are small, and otherwise of numbers: what is told of the size holds.
+                length = layout.elements(size);
+            }
         }
         let known = self.slots.get(class);
         let slots = if known.kind == ClassKind::References { length } else { 0 };
@@ -156,12 +165,12 @@ impl<'a> Maker<'a> {
             (0, kind) => {
                 self.totals.sizes_unknown += 1;
                 let elements = if kind == ClassKind::Scalar { 0 } else { length };
-                self.out.layout().array_bytes(elements).max(LEAST)
+                layout.array_bytes(elements).max(LEAST)
             }
             // Elements have to have room.
-            (_, ClassKind::References) if !has_room => {
+            (size, ClassKind::References) if size < layout.array_bytes(length) => {
                 self.totals.sizes_unknown += 1;
-                self.out.layout().array_bytes(length)
+                layout.array_bytes(length)
             }
             // As large as it is told it is refused below.
             (size, _) => size.checked_next_multiple_of(8).unwrap_or(u64::MAX).max(LEAST),

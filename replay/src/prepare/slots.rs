@@ -15,6 +15,8 @@ use crate::ops::{Class, ClassKind};
 #[derive(Debug)]
 pub struct Slots<'a> {
     trace: Option<&'a Trace>,
+    /// Whether types may be told by number alone: those of a text of dialect replayer without its names file.
+    has_numbered_types: bool,
     classes: Vec<Class>,
     /// By class: how many slots the tables tell.
     told: Vec<u32>,
@@ -37,6 +39,7 @@ impl<'a> Slots<'a> {
         let trace = source.trace();
         Self {
             trace,
+            has_numbered_types: matches!(source, Source::Text(text) if text.form().is_replayer),
             classes: Vec::new(),
             told: Vec::new(),
             by_type: Vec::new(),
@@ -77,14 +80,16 @@ impl<'a> Slots<'a> {
         number
     }
 
-    /// The class of arrays of a type that nothing but its number is known of, where one has no room for references: they hold numbers. Those
-    /// that were met before, with as much room as references need, stay what they are taken for.
+    /// Whether a class is one of arrays that are taken for arrays of references, because the text tells but the number of their type.
+    pub fn is_guess(&self, class: u32) -> bool {
+        let Class { descriptor, kind, .. } = self.get(class);
+        *kind == ClassKind::References && self.has_numbered_types && is_unknown_type(descriptor)
+    }
+
+    /// The class of arrays of such a type from where one has no room for references: they hold numbers. Those that were met before, with as
+    /// much room as references need, stay what they were taken for.
     pub fn numbers(&mut self, ty: TypeId, class: u32) -> u32 {
-        let Class { descriptor, .. } = &self.classes[class as usize];
-        if !is_unknown_type(descriptor) {
-            return class;
-        }
-        let descriptor = descriptor.clone();
+        let descriptor = self.get(class).descriptor.clone();
         let number = self.classes.len() as u32;
         self.classes.push(Class { descriptor, kind: ClassKind::Numbers, slots: 0 });
         self.told.push(0);

@@ -218,7 +218,7 @@ fn sizes_that_cannot_be_are_refused() {
 /// Without a names file nobody knows that 5 are bytes, until one has no room for references.
 #[test]
 fn arrays_of_unknown_types_have_the_sizes_that_are_told() {
-    let text = "# Elephant Tracks, dialect replayer\nA 1 24 5 0 1 1\nA 2 32 5 0 16 1\nA 3 24 5 0 2 1\nA 4 40 6 0 6 1\nU 4 1 2 1\n# lost 0\n";
+    let text = "# Elephant Tracks, dialect replayer\nA 1 24 5 0 1 1\nA 2 32 5 0 16 1\nA 3 24 5 0 2 1\nA 4 40 6 0 6 1\nU 4 1 2 1\nA 5 32 6 0 5 1\nU 5 1 3 1\nA 6 24 7 0 3 1\n# lost 0\n";
     let mut reader = prepared(text);
     let births: Vec<_> = all(&mut reader)
         .into_iter()
@@ -228,9 +228,12 @@ fn arrays_of_unknown_types_have_the_sizes_that_are_told() {
         })
         .collect();
     let (references, numbers) = (ClassKind::References, ClassKind::Numbers);
-    assert_eq!(births, [(references, 24, 1), (numbers, 32, 0), (numbers, 24, 0), (references, 40, 6)]);
+    // Five references fit into 32 bytes where headers are compact: of these it has four.
+    let ambiguous = [(references, 32, 4), (references, 24, 2)];
+    assert_eq!(births[..4], [(references, 24, 1), (numbers, 32, 0), (numbers, 24, 0), (references, 40, 6)]);
+    assert_eq!(births[4..], ambiguous);
     let totals = reader.tables().totals;
-    assert_eq!((totals.sizes_unknown, totals.updates, totals.left_out, totals.allocated.bytes), (0, 1, 0, 120));
+    assert_eq!((totals.sizes_unknown, totals.updates, totals.left_out, totals.allocated.bytes), (0, 2, 0, 176));
 }
 
 #[test]

@@ -77,10 +77,11 @@ pub enum HeapSize {
 }
 
 impl HeapSize {
-    /// As it can be typed, rounded up.
+    /// As it can be typed, to the byte.
     pub fn typed(self) -> String {
         match self {
-            Self::Bytes(bytes) => format!("{}k", bytes.div_ceil(1 << 10)),
+            Self::Bytes(bytes) if bytes.is_multiple_of(1 << 10) => format!("{}k", bytes >> 10),
+            Self::Bytes(bytes) => bytes.to_string(),
             Self::Times(times) => format!("{times}x"),
         }
     }
@@ -99,15 +100,23 @@ impl FromStr for HeapSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong =
-            || "a size is 64m (k, m, g: 1024 of the smaller) or 2x, a multiple of the most that is alive".to_owned();
-        // As sizes are written: 64M, 64MB, 64MiB.
-        let short = text.trim_end_matches(['B', 'b']).trim_end_matches('i');
-        let text = if short.ends_with(|unit: char| unit.is_ascii_alphabetic()) { short } else { text };
+        let wrong = || {
+            "a size is 64m or 1.5g (k, m and g are powers of 1024), or 2x, a multiple of the most that is alive"
+                .to_owned()
+        };
+        // As sizes are written: 64M, 64MB, 64 MiB.
+        let lower = text.to_ascii_lowercase();
+        let short =
+            lower.strip_suffix("ib").or(lower.strip_suffix('b')).filter(|short| short.ends_with(['k', 'm', 'g']));
+        let text = short.unwrap_or(&lower);
         let (number, unit) = match text.char_indices().next_back() {
-            Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit.to_ascii_lowercase()),
+            Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit),
             _ => (text, 'b'),
         };
+        let number = number.strip_suffix(' ').unwrap_or(number);
+        if !number.chars().all(|letter| letter.is_ascii_digit() || letter == '.' || unit == 'x') {
+            return Err(wrong());
+        }
         if unit == 'x' {
             let times: f64 = number.parse().map_err(|_| wrong())?;
             return if times.is_finite() && times > 0.0 { Ok(Self::Times(times)) } else { Err(wrong()) };
@@ -148,6 +157,16 @@ pub struct Config {
 }
 
 impl Config {
+    /// Whether there can be such a heap: the old generation needs room behind the nursery.
+    pub fn check(&self) -> Result<(), SimulateError> {
+        match self.nursery {
+            Some(nursery) if self.collector == Collector::Generational && nursery >= self.heap => {
+                Err(SimulateError::Nursery { nursery, heap: self.heap })
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// One with the usual options.
     pub fn new(collector: Collector, heap: u64) -> Self {
         Self { collector, heap, nursery: None, backup_trace: false }
@@ -163,6 +182,8 @@ pub enum SimulateError {
     /// The next object has no room, whatever is collected.
     #[error("a heap of {heap} is too small for {collector}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
     TooSmall { collector: Collector, heap: u64, operation: u64, wanted: u64 },
+    #[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
+    Nursery { nursery: u64, heap: u64 },
     /// What the collector reaches is not what the operations say is alive.
     #[error(
         "operation {operation}: a collection reaches {reached} objects, and {alive} are alive: the operations contradict themselves"
@@ -267,6 +288,7 @@ trait Scheme<O: Observer> {
 
 /// Plays all operations to a collector.
 pub fn simulate<O: Observer>(ops: &mut OpsReader, config: &Config, observer: &mut O) -> Result<Report, SimulateError> {
+    config.check()?;
     match config.collector {
         Collector::MarkSweep => world::play(ops, config, observer, mark_sweep::MarkSweep::new(config)),
         Collector::MarkCompact => world::play(ops, config, observer, mark_compact::MarkCompact::new(config)),
@@ -284,7 +306,7 @@ pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, Simula
     loop {
         match simulate(ops, &Config { heap: enough, ..*config }, &mut ()) {
             Ok(_) => break,
-            Err(SimulateError::TooSmall { .. }) if enough < MOST_HEAP => {
+            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery { .. }) if enough < MOST_HEAP => {
                 (too_small, enough) = (enough, enough.saturating_mul(2).min(MOST_HEAP));
             }
             Err(error) => return Err(error),
@@ -294,7 +316,7 @@ pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, Simula
         let middle = (too_small + (enough - too_small) / 2) / 16 * 16;
         match simulate(ops, &Config { heap: middle, ..*config }, &mut ()) {
             Ok(_) => enough = middle,
-            Err(SimulateError::TooSmall { .. }) => too_small = middle,
+            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery { .. }) => too_small = middle,
             Err(error) => return Err(error),
         }
     }
