@@ -15,7 +15,7 @@ use super::line::{self, TypeWord};
 use super::names_reader::TextNames;
 use super::number::Radix;
 use super::reader::{Line, TextForm, TextReader};
-use super::starts::{EVENTS, WITH_HOLDERS};
+use super::starts::{EVENTS, NO_EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
@@ -382,7 +382,11 @@ impl Sample {
             Some("deaths none") => self.says_deaths = Some(false),
             Some(WITH_HOLDERS) => self.tells_holders = true,
             Some(comment) => {
-                self.events = self.events.or(comment.strip_prefix(EVENTS).and_then(|events| events.parse().ok()));
+                let events = comment.strip_prefix(EVENTS).and_then(|events| match events {
+                    NO_EVENTS => Some(EventSet::from_bits(0)),
+                    events => events.parse().ok(),
+                });
+                self.events = self.events.or(events);
             }
             None => {
                 let Ok(line) = line::parse(text, Radix::Hexadecimal) else { return };

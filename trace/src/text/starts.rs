@@ -12,5 +12,7 @@ pub const NAMES: &str = "# Elephant Tracks, names";
 pub(super) const IDS_DECIMAL: &str = ", ids decimal";
 /// How the comment starts that says which events there are, if not all.
 pub(crate) const EVENTS: &str = "events ";
+/// What follows there if there are none, as in a damaged trace.
+pub(crate) const NO_EVENTS: &str = "none";
 /// The comment that says that a text tells what holds objects although no record does: see [`hold`](super::hold).
 pub(crate) const WITH_HOLDERS: &str = "with holders";

@@ -17,7 +17,7 @@ use crate::record::{Record, Slot};
 use crate::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use crate::text::hold::push_line;
 use crate::text::number::hex_word;
-use crate::text::starts::{EVENTS, WITH_HOLDERS};
+use crate::text::starts::{EVENTS, NO_EVENTS, WITH_HOLDERS};
 use crate::text::{Dialect, Holders, NamesUse, et};
 use crate::told::Told;
 use crate::trace::Trace;
@@ -61,7 +61,9 @@ impl<W: Write> Lines<W> {
     fn events(&mut self, source: &Source) {
         let events = source.events();
         if events != EventSet::ALL {
-            self.comment(&format!("{EVENTS}{events}"));
+            let names = events.to_string();
+            let names = if names.is_empty() { NO_EVENTS } else { &names };
+            self.comment(&format!("{EVENTS}{names}"));
         }
     }
 
