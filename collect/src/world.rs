@@ -171,7 +171,7 @@ impl World {
         let error = CollectError::TooSmall {
             plan,
             heap,
-            nursery: nursery.filter(|_| plan.is_generational()),
+            nursery,
             operation: self.operation.load(Relaxed),
             wanted: self.wanted.load(Relaxed),
         };

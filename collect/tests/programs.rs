@@ -34,12 +34,8 @@ fn report(output: &Output) -> CollectReport {
 /// Arguments for collections after so many bytes. Those that MMTk is told to make are of the whole heap; of young objects they are where
 /// there is room for no more of these.
 fn every(plan: Plan) -> [&'static str; 4] {
-    let how = if is_generational(plan) { "--nursery" } else { "--stress" };
+    let how = if plan.is_generational() { "--nursery" } else { "--stress" };
     ["--heap", "33554432", how, BYTES]
-}
-
-fn is_generational(plan: Plan) -> bool {
-    matches!(plan, Plan::GenCopy | Plan::GenImmix | Plan::StickyImmix)
 }
 
 /// Each of `count` numbers, on two threads.

@@ -395,7 +395,7 @@ pub fn main() -> ExitCode {
 fn refuse(error: clap::Error) -> ExitCode {
     if let Some(line) = without_command(&error, std::env::args_os().nth(1)) {
         PROGRAM.say(format_args!("{line}"));
-        return ExitCode::from(2);
+        return ExitCode::from(code::USAGE);
     }
     et_command::refuse::<Cli>(error)
 }

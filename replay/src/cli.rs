@@ -149,7 +149,8 @@ impl CliError {
                 | Self::Cache(_)
                 | Self::NeverCollects
                 | Self::Twice { .. }
-                | Self::Simulate(SimulateError::Nursery { .. })
+                | Self::Simulate(SimulateError::Nursery(_))
+                | Self::Collect(ChildError::Nursery(_))
         )
     }
 }

@@ -11,7 +11,7 @@ use super::{CliError, InputArgs, PROGRAM, open};
 use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Request};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
-use crate::simulate::{HeapSize, SimulateError};
+use crate::simulate::HeapSize;
 use et_command::code::{FAILED, OK};
 use et_command::{print, print_json};
 
@@ -196,10 +196,7 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
     // Before the long work.
     for &plan in &plans {
         for heap in &heaps {
-            let Request { heap, nursery, .. } = args.request(plan, heap.bytes(&tables.totals.peak), tables);
-            if let Some(nursery) = nursery.filter(|&nursery| nursery >= heap) {
-                return Err(SimulateError::Nursery { nursery, heap }.into());
-            }
+            args.request(plan, heap.bytes(&tables.totals.peak), tables).check()?;
         }
     }
     for &plan in &plans {
@@ -256,14 +253,7 @@ fn note(report: &CollectReport) {
 
 fn smallest(args: &CollectArgs, ops: &OpsReader, plan: Plan, tables: &Tables) -> Result<Option<u64>, ChildError> {
     let request = |heap| Request { check: false, ..args.request(plan, heap, tables) };
-    let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| {
-        let request = request(heap);
-        // Nothing would have room behind the nursery.
-        if request.nursery.is_some_and(|nursery| nursery >= heap) {
-            return Err(ChildError::TooSmall { said: format!("a heap of {} is too small", bytes(heap)) });
-        }
-        collect::run(ops, &request)
-    })?;
+    let found = collect::smallest_heap(tables.totals.peak.bytes, |heap| collect::run(ops, &request(heap)))?;
     Ok(found.map(|(heap, _)| heap))
 }
 
@@ -323,13 +313,12 @@ fn text(args: &CollectArgs, shown: &Shown<'_>) -> String {
         let told: Vec<String> = args.mmtk.iter().map(ToString::to_string).collect();
         text += &format!("MMTk was told {}\n\n", told.join(", "));
     }
-    let (has_smallest, has_curves) = (!shown.smallest_heaps.is_empty(), !shown.curves.is_empty());
-    if has_smallest {
+    if !shown.smallest_heaps.is_empty() {
         text += &format!("{:<16} {:>14} {:>6}\n", "plan", "smallest heap", "times");
         for smallest in &shown.smallest_heaps {
             text += &format!("{:<16} {:>14} {:>6.2}\n", smallest.plan.name(), bytes(smallest.heap), smallest.of_peak);
         }
-        if has_curves {
+        if !shown.curves.is_empty() {
             text += "\n";
         }
     }

@@ -8,6 +8,7 @@ use thiserror::Error;
 use super::{CollectReport, MmtkOption, Plan};
 use crate::children;
 use crate::ops::OpsReader;
+use crate::simulate::NurseryTooLarge;
 
 /// What the program is called.
 const PROGRAM: &str = "et-collect";
@@ -35,6 +36,13 @@ pub struct Request {
     pub mmtk: Vec<MmtkOption>,
 }
 
+impl Request {
+    /// Whether there can be such a heap.
+    pub fn check(&self) -> Result<(), ChildError> {
+        Ok(NurseryTooLarge::check(self.nursery, self.heap)?)
+    }
+}
+
 /// Why there is no report.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
@@ -43,6 +51,8 @@ pub enum ChildError {
     Missing { folder: PathBuf },
     #[error("{said}")]
     TooSmall { said: String },
+    #[error(transparent)]
+    Nursery(#[from] NurseryTooLarge),
     #[error("{said}: this is an error in et-replay or MMTk, please report it with the operations file")]
     Lost { said: String },
     #[error("the replay on {plan} failed: {why}", plan = plan.name())]
@@ -59,6 +69,7 @@ pub fn find() -> Result<PathBuf, ChildError> {
 
 /// Replays in a process of its own: MMTk's state is one for a process.
 pub fn run(ops: &OpsReader, request: &Request) -> Result<CollectReport, ChildError> {
+    request.check()?;
     let failed = |why: String| ChildError::Failed { plan: request.plan, why };
     let mut child = Command::new(find()?);
     child.args(["--plan", request.plan.name(), "--heap", &request.heap.to_string()]);

@@ -17,8 +17,10 @@ pub fn smallest_heap<T>(
     let mut best = loop {
         match run(enough) {
             Ok(done) => break done,
-            Err(ChildError::TooSmall { .. }) if enough >= MOST => return Ok(None),
-            Err(ChildError::TooSmall { .. }) => (too_small, enough) = (enough, (enough * 2).min(MOST)),
+            Err(ChildError::TooSmall { .. } | ChildError::Nursery(_)) if enough >= MOST => return Ok(None),
+            Err(ChildError::TooSmall { .. } | ChildError::Nursery(_)) => {
+                (too_small, enough) = (enough, (enough * 2).min(MOST))
+            }
             Err(error) => return Err(error),
         }
     };
@@ -26,7 +28,7 @@ pub fn smallest_heap<T>(
         let middle = (too_small + (enough - too_small) / 2) / 4096 * 4096;
         match run(middle) {
             Ok(done) => (enough, best) = (middle, done),
-            Err(ChildError::TooSmall { .. }) => too_small = middle,
+            Err(ChildError::TooSmall { .. } | ChildError::Nursery(_)) => too_small = middle,
             Err(error) => return Err(error),
         }
     }

@@ -144,14 +144,12 @@ impl<'a> Maker<'a> {
     }
 
     fn alloc(&mut self, alloc: &Alloc, at: &At<'_>) -> Result<(), OpsError> {
-        let Alloc { kind, object, size, ty, site, length, thread } = *alloc;
+        let Alloc { kind, object, size, ty, site, mut length, thread } = *alloc;
         self.by(thread)?;
         self.touched = None;
         let mut class = self.slots.class(ty, || at.types.descriptor(ty).to_owned());
         let layout = self.out.layout();
-        let has_room = size == 0 || size >= layout.array_bytes(length);
-        let mut length = length;
-        if !has_room && self.slots.is_guess(class) {
+        if (1..layout.array_bytes(length)).contains(&size) && self.slots.is_guess(class) {
             if size < SMALLEST_HEADER + u64::from(layout.reference_bytes) * u64::from(length) {
                 class = self.slots.numbers(ty, class);
             } else {

@@ -59,7 +59,6 @@ impl<'a> Slots<'a> {
     }
 
     fn add(&mut self, ty: TypeId, descriptor: String) -> u32 {
-        let number = self.classes.len() as u32;
         let kind = match descriptor.as_bytes() {
             [b'[', b'[' | b'L', ..] => ClassKind::References,
             [b'[', ..] => ClassKind::Numbers,
@@ -71,8 +70,14 @@ impl<'a> Slots<'a> {
                 slots = slots.max(self.slots_of(trace, class));
             }
         }
-        self.classes.push(Class { descriptor, kind, slots });
-        self.told.push(slots);
+        self.put(ty, Class { descriptor, kind, slots })
+    }
+
+    /// From now on the type's class is this one.
+    fn put(&mut self, ty: TypeId, class: Class) -> u32 {
+        let number = self.classes.len() as u32;
+        self.told.push(class.slots);
+        self.classes.push(class);
         if self.by_type.len() <= ty.0 as usize {
             self.by_type.resize(ty.0 as usize + 1, NONE);
         }
@@ -90,11 +95,7 @@ impl<'a> Slots<'a> {
     /// much room as references need, stay what they were taken for.
     pub fn numbers(&mut self, ty: TypeId, class: u32) -> u32 {
         let descriptor = self.get(class).descriptor.clone();
-        let number = self.classes.len() as u32;
-        self.classes.push(Class { descriptor, kind: ClassKind::Numbers, slots: 0 });
-        self.told.push(0);
-        self.by_type[ty.0 as usize] = number;
-        number
+        self.put(ty, Class { descriptor, kind: ClassKind::Numbers, slots: 0 })
     }
 
     /// How many slots the objects of a class have; on the way the slots of its fields.

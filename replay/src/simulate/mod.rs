@@ -157,19 +157,30 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether there can be such a heap: the old generation needs room behind the nursery.
+    /// Whether there can be such a heap.
     pub fn check(&self) -> Result<(), SimulateError> {
-        match self.nursery {
-            Some(nursery) if self.collector == Collector::Generational && nursery >= self.heap => {
-                Err(SimulateError::Nursery { nursery, heap: self.heap })
-            }
-            _ => Ok(()),
-        }
+        let nursery = self.nursery.filter(|_| self.collector == Collector::Generational);
+        Ok(NurseryTooLarge::check(nursery, self.heap)?)
     }
 
     /// One with the usual options.
     pub fn new(collector: Collector, heap: u64) -> Self {
         Self { collector, heap, nursery: None, backup_trace: false }
+    }
+}
+
+/// What survives the nursery would have no room behind it.
+#[derive(Clone, Copy, Debug, Error)]
+#[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
+pub struct NurseryTooLarge {
+    nursery: u64,
+    heap: u64,
+}
+
+impl NurseryTooLarge {
+    /// Of a heap with such a nursery, if it has one.
+    pub fn check(nursery: Option<u64>, heap: u64) -> Result<(), Self> {
+        nursery.filter(|&nursery| nursery >= heap).map_or(Ok(()), |nursery| Err(Self { nursery, heap }))
     }
 }
 
@@ -182,8 +193,8 @@ pub enum SimulateError {
     /// The next object has no room, whatever is collected.
     #[error("a heap of {heap} is too small for {collector}: at operation {operation} an object of {wanted} has no room", heap = bytes(*heap), collector = collector.name(), wanted = bytes(*wanted))]
     TooSmall { collector: Collector, heap: u64, operation: u64, wanted: u64 },
-    #[error("a nursery of {nursery} does not fit into a heap of {heap}", nursery = bytes(*nursery), heap = bytes(*heap))]
-    Nursery { nursery: u64, heap: u64 },
+    #[error(transparent)]
+    Nursery(#[from] NurseryTooLarge),
     /// What the collector reaches is not what the operations say is alive.
     #[error(
         "operation {operation}: a collection reaches {reached} objects, and {alive} are alive: the operations contradict themselves"
@@ -306,7 +317,7 @@ pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, Simula
     loop {
         match simulate(ops, &Config { heap: enough, ..*config }, &mut ()) {
             Ok(_) => break,
-            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery { .. }) if enough < MOST_HEAP => {
+            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery(_)) if enough < MOST_HEAP => {
                 (too_small, enough) = (enough, enough.saturating_mul(2).min(MOST_HEAP));
             }
             Err(error) => return Err(error),
@@ -316,7 +327,7 @@ pub fn smallest_heap(ops: &mut OpsReader, config: &Config) -> Result<u64, Simula
         let middle = (too_small + (enough - too_small) / 2) / 16 * 16;
         match simulate(ops, &Config { heap: middle, ..*config }, &mut ()) {
             Ok(_) => enough = middle,
-            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery { .. }) => too_small = middle,
+            Err(SimulateError::TooSmall { .. } | SimulateError::Nursery(_)) => too_small = middle,
             Err(error) => return Err(error),
         }
     }
