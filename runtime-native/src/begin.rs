@@ -5,7 +5,7 @@ use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::threads::Stopped;
 use thiserror::Error;
 
-use crate::buffers::BufferError;
+use crate::buffer_file::BufferError;
 use crate::tracer::Tracer;
 use crate::{compiled, heap, monitors};
 

@@ -6,25 +6,24 @@
 #![allow(unsafe_code, reason = "shared memory, written by Java code through raw addresses")]
 
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::fs::File;
+use std::io;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use et_format::buffers::{
-    self, CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT,
-    CHUNK_THREAD_AT, FileHeader, JOURNALS, JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
+    CHUNK_BEGIN_AT, CHUNK_COUNT_AT, CHUNK_END_AT, CHUNK_HEADER, CHUNK_SEQUENCE_AT, CHUNK_STATE_AT, CHUNK_THREAD_AT,
+    FileHeader, JOURNALS, JOURNALS_AT, MAGIC, STATE_FREE, STATE_FULL, STATE_OWNED, TICKET_AT,
 };
 use et_format::event::{self, Ticket};
 use et_format::progress::RunId;
 use et_format::{Nanos, Wall};
 use memmap2::{Advice, MmapOptions, MmapRaw};
-use thiserror::Error;
 
+use crate::buffer_file::{BufferError, BufferFile, Place};
 use crate::journal::Journal;
 use crate::pool::{Pool, Taken};
 use crate::signals;
@@ -52,32 +51,11 @@ const CHUNKS_AT: usize = JOURNALS_AT + JOURNALS * JOURNAL_BYTES;
 /// Address space for chunks: what is not used costs nothing.
 const RESERVED: [usize; 3] = [4 << 30, 1 << 30, 256 << 20];
 
-/// Where the buffer file is to be.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
-    /// Beside this trace, where `et-trace` looks for it.
-    Beside(PathBuf),
-    /// In this folder, under a name that the trace tells.
-    In(PathBuf),
-    /// In this folder without a name: who reads the trace has it open.
-    Nameless(PathBuf),
-}
-
-/// Why there are no buffers.
-#[derive(Debug, Error)]
-#[error("cannot make the event buffers {path}: {error}", path = .path.display())]
-pub struct BufferError {
-    path: PathBuf,
-    error: io::Error,
-}
-
 /// All chunks.
 #[derive(Debug)]
 pub struct Buffers {
     map: Arc<MmapRaw>,
-    file: File,
-    /// None if it has no name.
-    path: Option<PathBuf>,
+    file: BufferFile,
     chunk_size: usize,
     pool: Pool,
 }
@@ -87,12 +65,8 @@ impl Buffers {
     pub fn create(place: &Place, bytes: usize, run: RunId) -> Result<Self, BufferError> {
         let chunk_size = (bytes / 32).next_power_of_two().clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
         let count = (bytes / chunk_size).max(MIN_CHUNKS);
-        let (file, path) = make(place, run)?;
-        let removed_on_failure = RemoveOnDrop(path.as_deref());
-        let folder = || match place {
-            Place::Beside(path) | Place::In(path) | Place::Nameless(path) => path.clone(),
-        };
-        let fail = |error| BufferError { path: path.clone().unwrap_or_else(folder), error };
+        let file = BufferFile::create(place, run)?;
+        let fail = |error| file.fail(place, error);
         let size = CHUNKS_AT + count * chunk_size;
         let header = FileHeader {
             chunk_size: chunk_size as u32,
@@ -103,13 +77,12 @@ impl Buffers {
             chunks_at: CHUNKS_AT as u32,
         };
         // The header first: whatever becomes of the rest, a later run knows the file as one of ours.
-        file.write_all_at(&header.encode(), 0).map_err(fail)?;
-        allocate(&file, 0, size).map_err(fail)?;
-        let map = map(&file, size).map_err(fail)?;
+        file.file().write_all_at(&header.encode(), 0).map_err(fail)?;
+        allocate(file.file(), 0, size).map_err(fail)?;
+        let map = map(file.file(), size).map_err(fail)?;
         // Else the system reads ahead at the first touch: megabytes of zeros for a page, that a short run never comes to.
         let _ = map.advise(Advice::Random);
-        removed_on_failure.keep();
-        Ok(Self { map: Arc::new(map), file, path, chunk_size, pool: Pool::new(count as u32, (count / 2) as u32) })
+        Ok(Self { map: Arc::new(map), file, chunk_size, pool: Pool::new(count as u32, (count / 2) as u32) })
     }
 
     /// From now on the program survives that another process cuts the file short; [`are_whole`](Self::are_whole) tells.
@@ -122,20 +95,20 @@ impl Buffers {
         let enough = CHUNKS_AT + self.pool.count() * self.chunk_size;
         // Who cuts a file down to nothing may let it grow again.
         let mut start = [0; 8];
-        let mut starts_well = || self.file.read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
+        let mut starts_well = || self.file.file().read_exact_at(&mut start, 0).is_ok_and(|()| start == MAGIC);
         !signals::memory_was_lost()
-            && self.file.metadata().is_ok_and(|meta| meta.len() >= enough as u64)
+            && self.file.file().metadata().is_ok_and(|meta| meta.len() >= enough as u64)
             && starts_well()
     }
 
     /// The file's name, for messages.
     pub fn name(&self) -> String {
-        self.path.as_ref().map_or_else(|| "without a name".into(), |path| path.display().to_string())
+        self.file.name()
     }
 
     /// For a process that is to inherit it.
     pub fn file(&self) -> io::Result<File> {
-        self.file.try_clone()
+        self.file.file().try_clone()
     }
 
     /// Bytes from a chunk's first event to where the next one no longer surely fits.
@@ -269,9 +242,7 @@ impl Buffers {
 
     /// Removes the file. The memory stays: late threads may still write to it.
     pub fn remove_file(&self) {
-        if let Some(path) = &self.path {
-            let _ = fs::remove_file(path);
-        }
+        self.file.remove();
     }
 
     /// Its thread will add no more to it.
@@ -285,7 +256,7 @@ impl Buffers {
 
     fn grow(&self, index: u32) -> bool {
         let start = CHUNKS_AT + index as usize * self.chunk_size;
-        if start + self.chunk_size > self.map.len() || allocate(&self.file, start, self.chunk_size).is_err() {
+        if start + self.chunk_size > self.map.len() || allocate(self.file.file(), start, self.chunk_size).is_err() {
             return false;
         }
         self.word(CHUNK_COUNT_AT).store(index + 1, Ordering::Release);
@@ -337,70 +308,6 @@ impl Buffers {
     }
 }
 
-/// Opens a new file for nobody but us, and says what it is called. Whatever lies at a name is left alone, unless an earlier run
-/// of ours has left it.
-fn make(place: &Place, run: RunId) -> Result<(File, Option<PathBuf>), BufferError> {
-    let names: Vec<PathBuf> = match place {
-        Place::Beside(trace) => buffers::beside(trace, run).into(),
-        Place::In(folder) => vec![folder.join(buffers::pipe_name(run))],
-        Place::Nameless(folder) => {
-            // Not all file systems can.
-            if let Ok(file) = options().custom_flags(libc::O_TMPFILE).open(folder) {
-                return Ok((file, None));
-            }
-            vec![folder.join(buffers::pipe_name(run))]
-        }
-    };
-    let mut failure = None;
-    for path in names {
-        if is_left_over(&path) {
-            let _ = fs::remove_file(&path);
-        }
-        // Exclusive: no link is followed, not even one that leads nowhere.
-        match options().create_new(true).open(&path) {
-            Ok(file) if matches!(place, Place::Nameless(_)) => {
-                let _ = fs::remove_file(&path);
-                return Ok((file, None));
-            }
-            Ok(file) => return Ok((file, Some(path))),
-            Err(error) => {
-                let is_taken = error.kind() == io::ErrorKind::AlreadyExists;
-                failure = Some(BufferError { path, error });
-                if !is_taken {
-                    break;
-                }
-            }
-        }
-    }
-    Err(failure.unwrap_or_else(|| BufferError { path: PathBuf::new(), error: io::ErrorKind::NotFound.into() }))
-}
-
-fn options() -> OpenOptions {
-    let mut options = OpenOptions::new();
-    options.read(true).write(true).mode(0o600);
-    options
-}
-
-/// Whether a run of ours that was killed has left this.
-fn is_left_over(path: &Path) -> bool {
-    let is_ours = |meta: &fs::Metadata| meta.is_file() && meta.uid() == us();
-    let Ok(mut file) = fs::symlink_metadata(path)
-        .and_then(|meta| if is_ours(&meta) { Ok(()) } else { Err(io::ErrorKind::InvalidData.into()) })
-        .and_then(|()| OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path))
-    else {
-        return false;
-    };
-    let mut start = Vec::new();
-    let read = (&mut file).take(MAGIC.len() as u64).read_to_end(&mut start);
-    read.is_ok() && (start.is_empty() || start == MAGIC)
-}
-
-/// Whose files we make.
-pub fn us() -> u32 {
-    // SAFETY: a plain call of the system, which cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 /// Disk space first: a store to a page that a full disk has no room for would kill the process.
 fn allocate(file: &File, start: usize, len: usize) -> io::Result<()> {
     // SAFETY: a plain system call on an open file.
@@ -423,26 +330,12 @@ fn map(file: &File, size: usize) -> io::Result<MmapRaw> {
     Err(error.unwrap_or_else(|| io::ErrorKind::OutOfMemory.into()))
 }
 
-struct RemoveOnDrop<'a>(Option<&'a Path>);
-
-impl RemoveOnDrop<'_> {
-    fn keep(mut self) {
-        self.0 = None;
-    }
-}
-
-impl Drop for RemoveOnDrop<'_> {
-    fn drop(&mut self) {
-        if let Some(path) = self.0 {
-            let _ = std::fs::remove_file(path);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use et_format::buffers::ChunkHeader;
+    use std::fs::{self, OpenOptions};
+    use std::path::Path;
     use std::time::Duration;
 
     const ONE: ThreadIndex = ThreadIndex(1);
@@ -579,60 +472,9 @@ mod tests {
         assert!(!folder.path().join("t.buf").exists());
     }
 
-    #[test]
-    fn a_file_that_cannot_be_made_is_named() {
-        let place = Place::Beside("/no/such/folder/t".into());
-        let error = Buffers::create(&place, 1 << 20, RunId::default()).unwrap_err().to_string();
-        assert!(error.contains("/no/such/folder/t.buf"), "{error}");
-    }
-
-    /// What lies in the folder, with the permissions of files.
-    fn listing(folder: &Path) -> Vec<(String, u32)> {
-        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
-        let mut found: Vec<_> = entries
-            .map(|entry| (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().mode() & 0o7777))
-            .collect();
-        found.sort();
-        found
-    }
-
-    #[test]
-    fn no_link_is_followed_and_no_file_of_others_is_taken() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        let run = RunId::from_bytes([1; 6]);
-        fs::write(at("victim"), "precious").unwrap();
-        std::os::unix::fs::symlink(at("victim"), at("t.buf")).unwrap();
-        std::os::unix::fs::symlink(at("nothing"), at("u.buf")).unwrap();
-        fs::write(at("v.buf"), "notes of mine").unwrap();
-        for trace in ["t", "u", "v"] {
-            let made = Buffers::create(&Place::Beside(at(trace)), 64 << 10, run).unwrap();
-            assert_eq!(made.name(), at(&format!("{trace}.010101010101.buf")).display().to_string());
-        }
-        assert_eq!(fs::read_to_string(at("victim")).unwrap(), "precious");
-        assert_eq!(fs::read_to_string(at("v.buf")).unwrap(), "notes of mine");
-        assert!(!at("nothing").exists());
-        let made: Vec<_> = listing(folder.path()).into_iter().filter(|(name, _)| name.contains("0101")).collect();
-        assert!(made.len() == 3 && made.iter().all(|(_, mode)| *mode == 0o600), "{made:?}");
-        // And once more: even the name that nobody can have foreseen is not taken from whoever has it.
-        let error = Buffers::create(&Place::Beside(at("t")), 64 << 10, RunId::from_bytes([1; 6]));
-        assert!(error.is_ok(), "a file that we have left there is ours");
-        fs::remove_file(at("t.010101010101.buf")).unwrap();
-        std::os::unix::fs::symlink(at("victim"), at("t.010101010101.buf")).unwrap();
-        let error = Buffers::create(&Place::Beside(at("t")), 64 << 10, run).unwrap_err().to_string();
-        assert!(error.contains("t.010101010101.buf") && error.contains("exists"), "{error}");
-    }
-
-    #[test]
-    fn what_a_killed_run_has_left_is_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let place = Place::Beside(folder.path().join("t"));
-        drop(Buffers::create(&place, 1 << 20, RunId::from_bytes([1; 6])).unwrap());
-        let buffers = Buffers::create(&place, 64 << 10, RunId::from_bytes([2; 6])).unwrap();
-        assert_eq!(listing(folder.path()), [("t.buf".to_owned(), 0o600)]);
-        let bytes = fs::read(folder.path().join("t.buf")).unwrap();
-        assert_eq!(FileHeader::decode(&bytes).unwrap().run, RunId::from_bytes([2; 6]));
-        assert!(buffers.are_whole());
+    /// What lies in the folder.
+    fn names(folder: &Path) -> Vec<String> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
     }
 
     #[test]
@@ -640,16 +482,16 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let buffers =
             Buffers::create(&Place::Nameless(folder.path().into()), 64 << 10, RunId::from_bytes([1; 6])).unwrap();
-        assert_eq!(listing(folder.path()), []);
+        assert_eq!(names(folder.path()), [""; 0]);
         let mut start = [0; 8];
         buffers.file().unwrap().read_exact_at(&mut start, 0).unwrap();
         assert_eq!(start, MAGIC);
         buffers.remove_file();
         let place = Place::In(folder.path().into());
         let buffers = Buffers::create(&place, 64 << 10, RunId::from_bytes([1; 6])).unwrap();
-        assert_eq!(listing(folder.path()), [("et-010101010101.buf".to_owned(), 0o600)]);
+        assert_eq!(names(folder.path()), ["et-010101010101.buf"]);
         buffers.remove_file();
-        assert_eq!(listing(folder.path()), []);
+        assert_eq!(names(folder.path()), [""; 0]);
     }
 
     #[test]

@@ -101,7 +101,8 @@ impl Journal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::{Buffers, Place};
+    use crate::buffer_file::Place;
+    use crate::buffers::Buffers;
     use et_format::buffers::{FileHeader, journals};
     use et_format::progress::RunId;
 

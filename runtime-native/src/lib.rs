@@ -4,6 +4,7 @@
 pub mod agent;
 pub mod artifacts;
 pub mod begin;
+pub mod buffer_file;
 pub mod buffers;
 pub mod classes;
 pub mod collector;

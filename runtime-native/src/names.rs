@@ -2,11 +2,12 @@
 
 use std::collections::HashSet;
 use std::fs::{self, File};
-use std::io::{BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use et_names::{ArtifactKind, ClassEntries, DecodeError, ENTRY_IN_JAR, IdBlock, NamesTable, Opened, PATH_IN_JDK};
 use zip::ZipArchive;
+use zip::result::ZipError;
 
 use crate::artifacts::{Artifact, Classes, OnDisk};
 use crate::queue::Queue;
@@ -46,19 +47,19 @@ pub fn find(places: &Places, queue: &Queue) {
             continue;
         }
         if path.is_dir() {
-            match fs::read(path.join(ENTRY_IN_JAR)) {
-                Ok(bytes) => tables.add(&path, bytes),
+            match File::open(path.join(ENTRY_IN_JAR)) {
+                Ok(file) => tables.add(&path, read_table(file, LARGEST)),
                 // A folder of a module path holds jars and folders of modules; one of a class path may hold
                 // classes that were instrumented one by one, their tables beside them.
                 Err(_) => waiting.extend(children(&path)),
             }
         } else if is_table(&path) {
-            if let Ok(bytes) = fs::read(&path) {
-                tables.add(&path, bytes);
+            if let Ok(file) = File::open(&path) {
+                tables.add(&path, read_table(file, LARGEST));
             }
         } else if let Some(jar) = Jar::open(&path) {
-            if let Some(bytes) = jar.names {
-                tables.add(&path, bytes);
+            if let Some(table) = jar.names {
+                tables.add(&path, table);
             }
             waiting.extend(jar.class_path);
         }
@@ -115,8 +116,8 @@ impl Tables<'_> {
         }
     }
 
-    fn add(&mut self, path: &Path, bytes: Vec<u8>) {
-        match ClassEntries::open(bytes) {
+    fn add(&mut self, path: &Path, table: Result<Vec<u8>, DecodeError>) {
+        match table.and_then(ClassEntries::open) {
             Ok(Opened::ByClass(entries)) => {
                 if self.is_new(path, entries.artifact(), entries.block()) {
                     self.artifacts.push(artifact(path, Classes::InMemory(entries)));
@@ -169,9 +170,37 @@ fn artifact(path: &Path, classes: Classes) -> Artifact {
     Artifact { name: path.display().to_string(), classes }
 }
 
+/// No table is larger: the JDK's, of 30,000 classes, has some 10 MB.
+const LARGEST: u64 = 256 << 20;
+/// What a table in a jar may be larger than what is stored of it: it is compressed already. A jar is anybody's, and this is the program's memory.
+const EXPANSION: u64 = 64;
+/// And that much more.
+const SMALL: u64 = 1 << 20;
+/// What is read of a manifest: its main section comes first.
+const MANIFEST_START: u64 = 1 << 20;
+
+/// Reads a table that is no larger than it may be. What does not start like one is not read.
+fn read_table(mut from: impl Read, limit: u64) -> Result<Vec<u8>, DecodeError> {
+    let mut bytes = Vec::new();
+    let mut read_up_to = |size: u64, bytes: &mut Vec<u8>| {
+        let more = size - bytes.len() as u64;
+        from.by_ref().take(more).read_to_end(bytes).map_err(DecodeError::Compression)
+    };
+    read_up_to(et_names::MAGIC.len() as u64, &mut bytes)?;
+    if bytes != et_names::MAGIC {
+        return Err(DecodeError::Magic);
+    }
+    read_up_to(limit + 1, &mut bytes)?;
+    if bytes.len() as u64 > limit {
+        let what = format!("it is larger than any that et-instrument writes, more than {} MB", limit >> 20);
+        return Err(DecodeError::Compression(io::Error::other(what)));
+    }
+    Ok(bytes)
+}
+
 /// What is of interest in a jar.
 struct Jar {
-    names: Option<Vec<u8>>,
+    names: Option<Result<Vec<u8>, DecodeError>>,
     /// `Class-Path` of the manifest.
     class_path: Vec<PathBuf>,
 }
@@ -180,9 +209,16 @@ impl Jar {
     /// None if there is no readable archive: the JVM will say so, or not care.
     fn open(path: &Path) -> Option<Self> {
         let mut archive = ZipArchive::new(BufReader::new(File::open(path).ok()?)).ok()?;
-        let names = entry(&mut archive, ENTRY_IN_JAR);
+        let names = match archive.by_name(ENTRY_IN_JAR) {
+            Ok(entry) => {
+                let limit = (entry.compressed_size().saturating_mul(EXPANSION) + SMALL).min(LARGEST);
+                Some(read_table(entry, limit))
+            }
+            Err(ZipError::FileNotFound) => None,
+            Err(error) => Some(Err(DecodeError::Compression(error.into()))),
+        };
         let folder = path.parent().unwrap_or(Path::new(""));
-        let class_path = entry(&mut archive, MANIFEST)
+        let class_path = manifest(&mut archive)
             .map(|manifest| class_path(&String::from_utf8_lossy(&manifest)))
             .unwrap_or_default()
             .into_iter()
@@ -192,9 +228,9 @@ impl Jar {
     }
 }
 
-fn entry(archive: &mut ZipArchive<BufReader<File>>, name: &str) -> Option<Vec<u8>> {
+fn manifest(archive: &mut ZipArchive<BufReader<File>>) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
-    archive.by_name(name).ok()?.read_to_end(&mut bytes).ok()?;
+    archive.by_name(MANIFEST).ok()?.take(MANIFEST_START).read_to_end(&mut bytes).ok()?;
     Some(bytes)
 }
 
@@ -299,6 +335,37 @@ mod tests {
         assert_eq!(problems.len(), 1);
         let text = String::from_utf8_lossy(&problems[0].1);
         assert!(text.contains("a.jar") && text.contains("b.jar") && !text.contains("c.jar"), "{text}");
+    }
+
+    #[test]
+    fn of_an_entry_that_unpacks_to_a_great_deal_little_is_read() {
+        let root = tempfile::tempdir().unwrap();
+        let zeros = |start: &[u8]| [start, &vec![0; 64 << 20]].concat();
+        let path = |name: &str| root.path().join(name);
+        jar(&path("zeros.jar"), &[(ENTRY_IN_JAR, &zeros(b"")), (MANIFEST, b"Class-Path: good.jar\n\n")]);
+        jar(&path("start.jar"), &[(ENTRY_IN_JAR, &zeros(b"ETNAMES\0"))]);
+        let manifest = zeros(b"Class-Path: good.jar\n\n");
+        jar(&path("good.jar"), &[(ENTRY_IN_JAR, &table(1, 5_000_000)), (MANIFEST, &manifest)]);
+        fs::create_dir_all(path("folder/META-INF/elephant-tracks")).unwrap();
+        File::create(path("folder").join(ENTRY_IN_JAR)).unwrap().set_len(4 << 30).unwrap();
+        let paths: Vec<PathBuf> = ["zeros.jar", "start.jar", "folder"].map(path).into();
+        let (names, blocks) = found(&Places { paths, ..Places::default() });
+        assert_eq!(names, 1);
+        let problems: Vec<_> = blocks.iter().map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect();
+        for (name, why) in [
+            ("zeros.jar", "not a names table"),
+            ("start.jar", "names table is damaged: it is larger than any that et-instrument writes, more than 4 MB"),
+            ("folder", "not a names table"),
+        ] {
+            let of = problems.iter().find(|text| text.contains(name)).unwrap_or_else(|| panic!("{name}: {problems:?}"));
+            assert!(of.contains(why), "{of}");
+        }
+        // What has no end is not read to its end.
+        assert!(matches!(read_table(io::repeat(0), LARGEST), Err(DecodeError::Magic)));
+        let endless = read_table(et_names::MAGIC.chain(io::repeat(0)), 3 << 20).unwrap_err().to_string();
+        assert!(endless.contains("more than 3 MB"), "{endless}");
+        let Jar { class_path, .. } = Jar::open(&path("good.jar")).unwrap();
+        assert_eq!(class_path, [path("good.jar")]);
     }
 
     #[test]

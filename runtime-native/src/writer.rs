@@ -383,7 +383,8 @@ impl<'a, H: Host> Writer<'a, H> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::buffers::{FullChunk, Place, ThreadIndex};
+    use crate::buffer_file::Place;
+    use crate::buffers::{FullChunk, ThreadIndex};
     use crate::options::Target;
     use crate::packers::Limits;
     use et_format::event::{self, Event};

@@ -190,22 +190,37 @@ fn package(class: &str) -> &str {
 }
 
 fn main_of(trace: &Trace) -> Main {
-    let command = &trace.file.meta().command;
-    let jar = command.find(".jar").map(|at| at + ".jar".len());
-    let jar = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' '));
-    if let Some(end) = jar {
-        let path = &command[..end];
-        let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-        return Main { artifact: Some(name), class: None };
-    }
+    started(&trace.file.meta().command, |class| {
+        let ty = trace.types.get_class(class)?;
+        let mut tables = trace.names.classes_of(ty).iter().map(|&class| trace.names.class(class).0);
+        let table = tables.find(|table| table.artifact.kind == ArtifactKind::Application);
+        Some(table.map(|table| table.artifact.name.clone()))
+    })
+}
+
+/// What compiles and runs a source file: `java Leak.java`.
+const SOURCE_LAUNCHER: &str = "com/sun/tools/javac/launcher/";
+
+/// What `sun.java.command` says. `loaded` tells of a class whether the program has it, and in which artifact.
+fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>) -> Main {
     let Some(word) = command.split(' ').next().filter(|word| !word.is_empty()) else { return Main::default() };
     // `module/class` is how the JVM tells a main class of a module.
     let class = word.rsplit('/').next().unwrap_or(word).replace('.', "/");
-    let artifact = trace.types.get_class(&class).and_then(|ty| {
-        let mut tables = trace.names.classes_of(ty).iter().map(|&class| trace.names.class(class).0);
-        tables.find(|table| table.artifact.kind == ArtifactKind::Application).map(|table| table.artifact.name.clone())
-    });
-    Main { class: Some(class), artifact }
+    if class.starts_with(SOURCE_LAUNCHER) {
+        // The program is what was compiled, and lies nowhere.
+        return Main { class: None, artifact: Some("(compiled in memory)".into()) };
+    }
+    let of_class = loaded(&class);
+    // `Main data.jar` is a class and an argument; of what `-jar` was given the first word is no class, even where the path has spaces.
+    if of_class.is_none() {
+        let jar = command.find(".jar").map(|at| at + ".jar".len());
+        if let Some(end) = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' ')) {
+            let path = &command[..end];
+            let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+            return Main { artifact: Some(name), class: None };
+        }
+    }
+    Main { class: Some(class), artifact: of_class.flatten() }
 }
 
 impl Main {
@@ -247,6 +262,40 @@ impl Main {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_command_tells_what_was_started() {
+        let loaded = |class: &str| match class {
+            "shop/Main" => Some(Some("shop.jar".to_owned())),
+            "Main" => Some(None),
+            _ => None,
+        };
+        let of = |command: &str| {
+            let Main { class, artifact } = started(command, loaded);
+            (class, artifact)
+        };
+        let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of("/opt/my shop/app.jar -v"), (None, some("app.jar")));
+        assert_eq!(of("shop.Main stock"), (some("shop/Main"), some("shop.jar")));
+        assert_eq!(of("shop.Main stock.jar"), (some("shop/Main"), some("shop.jar")));
+        assert_eq!(of("module/shop.Main"), (some("shop/Main"), some("shop.jar")));
+        assert_eq!(of("Main"), (some("Main"), None));
+        assert_eq!(of(""), (None, None));
+    }
+
+    #[test]
+    fn of_a_source_file_the_program_is_what_was_compiled() {
+        for command in [
+            "jdk.compiler/com.sun.tools.javac.launcher.Main Leak.java x.jar",
+            "com.sun.tools.javac.launcher.SourceLauncher Leak.java",
+        ] {
+            let main = started(command, |_| Some(None));
+            assert_eq!(main.of_name("Leak$Node"), Origin::Program);
+            assert_eq!(main.of_jdk("com/sun/tools/javac/launcher/Main"), Origin::Jdk);
+            assert_eq!(main.of_jdk("com/sun/tools/javac/tree/JCTree"), Origin::Jdk);
+            assert_eq!(main.of_artifact("h2.jar", "org/h2/Driver"), Origin::Library);
+        }
+    }
 
     #[test]
     fn what_was_started_tells_programs_from_libraries() {

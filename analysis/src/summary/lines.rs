@@ -72,11 +72,13 @@ struct OfSite {
 }
 
 impl OfSite {
-    /// The caller that asked for the most, and how many there were.
-    fn caller(&self, texts: &Texts<'_>) -> (Option<String>, usize) {
+    /// The caller that asked for the most, how many there were, and what all of them asked for.
+    fn caller(&self, texts: &Texts<'_>) -> (Option<String>, usize, Amount) {
         let most =
             self.callers.iter().max_by_key(|&(method, amount)| (amount.bytes, amount.objects, Reverse(method.0)));
-        (most.map(|(&method, _)| (texts.method)(method)), self.callers.len())
+        let mut sum = Amount::default();
+        self.callers.values().for_each(|&amount| sum += amount);
+        (most.map(|(&method, _)| (texts.method)(method)), self.callers.len(), sum)
     }
 }
 
@@ -112,7 +114,7 @@ pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec
     });
     sites.truncate(top);
     let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
-        let (caller, callers) = of.caller(texts);
+        let (caller, callers, for_callers) = of.caller(texts);
         SiteLine {
             site: (texts.site)(site),
             ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
@@ -120,6 +122,7 @@ pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec
             amount: of.made,
             caller,
             callers,
+            for_callers,
         }
     };
     sites.into_iter().map(line).collect()
@@ -137,7 +140,7 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
     });
     sites.truncate(top);
     let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
-        let (caller, callers) = of.caller(texts);
+        let (caller, callers, for_callers) = of.caller(texts);
         GrowthLine {
             site: (site.0 != 0).then(|| (texts.site)(site)),
             ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
@@ -146,6 +149,7 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
             made: of.made,
             caller,
             callers,
+            for_callers,
         }
     };
     sites.into_iter().map(line).collect()

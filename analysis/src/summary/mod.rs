@@ -86,6 +86,8 @@ pub struct SiteLine {
     pub caller: Option<String>,
     /// How many there were.
     pub callers: usize,
+    /// What was made for them. The JDK makes things of its own accord, too, and libraries in threads of their own.
+    pub for_callers: Amount,
 }
 
 /// What there was of a site's objects in the middle of the run and at its end.
@@ -102,6 +104,8 @@ pub struct GrowthLine {
     pub made: Amount,
     pub caller: Option<String>,
     pub callers: usize,
+    /// Of what there was at the end.
+    pub for_callers: Amount,
 }
 
 /// When the most bytes were alive.

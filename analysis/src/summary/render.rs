@@ -41,13 +41,18 @@ fn borrowed(numbers: &[String; 3]) -> [&str; 3] {
     [&numbers[0], &numbers[1], &numbers[2]]
 }
 
-/// `for shop.Main.run and 2 others`.
-fn asked_by(caller: Option<&str>, callers: usize) -> String {
-    match (caller, callers) {
-        (None, _) => String::new(),
-        (Some(caller), 0 | 1) => format!("for {caller}"),
-        (Some(caller), more) => format!("for {caller} and {}", counted(more as u64 - 1, "other")),
-    }
+/// `for shop.Main.run and 2 others`, and how much of the whole, unless it is all.
+fn asked_by(caller: Option<&str>, callers: usize, (for_callers, whole): (Amount, Amount)) -> String {
+    let Some(caller) = caller else { return String::new() };
+    let others = match callers {
+        0 | 1 => String::new(),
+        more => format!(" and {}", counted(more as u64 - 1, "other")),
+    };
+    let part = match for_callers.objects < whole.objects {
+        true => format!(", {} of it", bytes(for_callers.bytes)),
+        false => String::new(),
+    };
+    format!("for {caller}{others}{part}")
 }
 
 /// One screen: what there was at most, whose code asked for it, where it was made, what grew, and what the trace lacks.
@@ -139,7 +144,7 @@ fn sites(out: &mut String, summary: &Summary) {
     let _ = writeln!(out, "\nBytes by site, of the program's and what it asked for first");
     for line in &summary.sites {
         let numbers = amounts(line.amount, summary.allocated);
-        let caller = asked_by(line.caller.as_deref(), line.callers);
+        let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.amount));
         entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
     }
     if !summary.records.iter().any(|(letter, count)| letter == "M" && *count > 0) {
@@ -162,7 +167,7 @@ fn grew(out: &mut String, summary: &Summary) {
             format!("+{}", bytes(more)),
         ];
         let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
-        let caller = asked_by(line.caller.as_deref(), line.callers);
+        let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.at_the_end));
         entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &caller);
     }
 }

@@ -256,6 +256,19 @@ fn what_the_jdk_made_is_of_those_who_asked_for_it() {
 }
 
 #[test]
+fn what_nobody_asked_the_jdk_for_is_not_for_the_callers() {
+    // A thread of the JDK's own makes arrays at the same site, and keeps one of them.
+    let own = "M a 0 3\nA f001 50 [Ljava/lang/Object; 14 2 3\nA f002 50 [Ljava/lang/Object; 14 2 3\n";
+    let summary = summarize(&shop(100, own), Reading::default(), 5).unwrap();
+    let site = summary.sites.iter().find(|line| line.site == "java.util.List.add:5").unwrap();
+    assert_eq!((site.amount.bytes, site.for_callers.bytes, site.for_callers.objects), (4000 + 160, 4000, 100));
+    let text = render(&summary);
+    assert!(text.contains("  for shop.Cache.put, 3.9 KiB of it\n"), "{text}");
+    let all = render(&summarize(&shop(100, ""), Reading::default(), 5).unwrap());
+    assert!(all.contains("  for shop.Cache.put\n"), "{all}");
+}
+
+#[test]
 fn the_peak_is_where_the_most_was_alive() {
     // The cache dies with its lines at its last mention, half way through the run.
     let second_half = "M b 0 1\nE b 0 1\n".repeat(200) + "E b 0 1\n";

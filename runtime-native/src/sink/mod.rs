@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use crate::buffers::{self, Place};
+use crate::buffer_file::{self, Place};
 use crate::options::{Target, Text};
 use crate::patience::{self, Patience};
 pub use error::SinkError;
@@ -266,6 +266,7 @@ impl Sink {
     pub fn discard(self) {
         if let Some((file, path)) = self.file()
             && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
+            && buffer_file::is_at(file, path)
         {
             let _ = fs::remove_file(path);
         }
@@ -331,7 +332,7 @@ fn open_ours(path: &Path) -> Result<File, SinkError> {
     let strange = |what| SinkError::Strange { path: path.to_owned(), what };
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let folder = fs::metadata(folder).map_err(create)?;
-    let is_strange = |owner: u32| is_strange((folder.mode(), folder.uid()), owner, buffers::us());
+    let is_strange = |owner: u32| is_strange((folder.mode(), folder.uid()), owner, buffer_file::us());
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
     let file = match options.clone().custom_flags(libc::O_NOFOLLOW).open(path) {
