@@ -231,6 +231,7 @@ wl_scala() { compiled Words Words.scala scalac; J -cp "$CLS/Words:$(cp_of scala-
 wl_groovy() { J -cp "$(cp_of groovy-all)" groovy.ui.GroovyMain "$LANGS/words.groovy" $(n 3000); }
 wl_clojure() { J -cp "$(cp_of clojure)" clojure.main "$LANGS/words.clj" $(n 3000); }
 wl_jruby() { J -Djruby.home=/usr/share/jruby -Xss2m -jar "$SJ/jruby-core.jar" --disable-gems --disable-did_you_mean "$LANGS/words.rb" $(n 3000) 2>/dev/null; }
+wl_saxon() { xmlin; mkdir -p "$TMP"; J -cp "$(cp_of Saxon-HE)" net.sf.saxon.Transform "-s:$XML" "-xsl:$XSL" "-o:$TMP/saxon.html"; outsum "$TMP/saxon.html"; }
 # The Kotlin program and its libraries in one jar, shrunk, optimised and obfuscated. ProGuard reads no class file newer than
 # Java 13's: it gets the interface of JDK 11, as the JDK keeps it for `javac --release 11`.
 guard() { kotlinc "$D/src/guarded" "$2"; JDK=$(toolhome) gen "$D/src/jdk11.jar" <<'P'
@@ -268,6 +269,6 @@ case "${1:-}" in
         for i in $(seq "${3:-3}"); do "$GNUTIME" -f '%e %M %U' -o "$D/t.$$" "$0" run "$2" > "$D/o.$$" 2> "$D/e.$$" && rc=0 || rc=$?
           echo "$2 wall_s=$(tail -1 "$D/t.$$" | cut -d' ' -f1) rss_kb=$(tail -1 "$D/t.$$" | cut -d' ' -f2) user_s=$(tail -1 "$D/t.$$" | cut -d' ' -f3) rc=$rc out=$(grep -v '^Loading Agent' "$D/o.$$" | cksum | cut -d' ' -f1)"; done; rm -f "$D/t.$$" "$D/o.$$" "$D/e.$$" ;;
   packages) echo "openjdk-17-jdk-headless openjdk-17-source libh2-java liblucene4.10-java libxalan2-java jython ecj libecj-java antlr4 libcommons-math3-java libtomcat10-embed-java libjakarta-annotation-api-java unzip time python3" ;;
-  language-packages) echo "clojure groovy jruby kotlin libkotlinx-coroutines-java libkotlinx-atomicfu-java scala libproguard-java libeclipse-jdt-core-java python3" ;;
+  language-packages) echo "clojure groovy jruby kotlin libkotlinx-coroutines-java libkotlinx-atomicfu-java scala libproguard-java libeclipse-jdt-core-java libsaxonhe-java python3" ;;
   *) sed -n '2,20p' "$0"; exit 2 ;;
 esac

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use et_command::Program;
 use et_replay::allocate::{AllocateError, Allocator, allocate};
 use et_replay::cache::{CacheSpec, under};
 use et_replay::ops::OpsReader;
@@ -53,13 +54,17 @@ enum Name {
 }
 
 fn main() -> ExitCode {
-    match run(&Cli::parse()) {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return et_command::refuse::<Cli>(error),
+    };
+    match run(&cli) {
         Ok(done) => {
             println!("{done}");
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("et-allocate: {error}");
+            Program("et-allocate").say(format_args!("{error}"));
             ExitCode::FAILURE
         }
     }

@@ -3,9 +3,12 @@
 use std::panic::PanicHookInfo;
 use std::path::Path;
 
+use et_command::Program;
 use et_replay::collect::Plan;
 use et_replay::ops::OpsError;
 use thiserror::Error;
+
+const PROGRAM: Program = Program("et-collect");
 
 #[derive(Debug, Error)]
 pub enum CollectError {
@@ -51,6 +54,6 @@ pub fn of_panic(panic: &PanicHookInfo<'_>) -> String {
 
 /// Ends the process from any thread, with one line.
 pub fn exit(code: u8, said: &str) -> ! {
-    eprintln!("et-collect: {said}");
+    PROGRAM.say(format_args!("{said}"));
     std::process::exit(code.into())
 }

@@ -61,7 +61,10 @@ fn main() -> ExitCode {
         }
         error::exit(1, &format!("MMTk gave up: {}; another heap may do", error::of_panic(panic)));
     }));
-    let cli = Cli::parse();
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return et_command::refuse::<Cli>(error),
+    };
     match run(&cli) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

@@ -5,11 +5,11 @@ mod out;
 
 use std::error::Error;
 use std::fmt;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 
 use clap::Parser;
-use et_names::escape::OneLine;
+use et_names::escape::{self, OneLine};
 
 pub use out::{Unwritten, print, print_json, write_out};
 
@@ -20,8 +20,7 @@ pub struct Program(pub &'static str);
 impl Program {
     /// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
     pub fn say(self, line: fmt::Arguments<'_>) {
-        let line = format!("{}: {}\n", self.0, OneLine(line));
-        let _ = io::stderr().write_all(line.as_bytes());
+        escape::say(&mut io::stderr(), format_args!("{}: {line}", self.0));
     }
 
     /// The exit code of what was done, once a failure is said. One whose source is [`Unwritten`] may be that nobody reads us any more.

@@ -5,11 +5,12 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, c_char, c_void};
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, Ordering};
 
 use et_jvmpi_interface::abi::{Interface, VERSIONS};
-use et_names::escape::OneLine;
+use et_names::escape;
 use jni_sys::{JNI_EDETACHED, JNI_ERR, JNI_EVERSION, JNI_OK, JNIEnv, JavaVM, jint};
 
 /// What `GetEnv` gives, and whether somebody has asked for it.
@@ -95,7 +96,7 @@ extern "C" fn get_version(_env: *mut JNIEnv) -> jint {
 extern "C" fn fatal_error(_env: *mut JNIEnv, message: *const c_char) -> isize {
     // SAFETY: the agent's string, or null.
     let message = if message.is_null() { "".into() } else { unsafe { CStr::from_ptr(message) }.to_string_lossy() };
-    eprintln!("{}", OneLine(format_args!("et-jvmpi: the agent ends the program: {message}")));
+    escape::say(&mut io::stderr(), format_args!("et-jvmpi: the agent ends the program: {message}"));
     std::process::exit(1);
 }
 

@@ -326,6 +326,48 @@ fn endless_input_is_refused_at_its_first_bytes() {
     assert_eq!(endless(&[0; 4096], &trace(3), "no block starts here"), Some(3));
 }
 
+/// What a command writes to a terminal, while its trace is slow to come through a pipe.
+fn on_a_terminal(args: &str, folder: &Path) -> (Option<i32>, String) {
+    let tool = env!("CARGO_BIN_EXE_et-trace");
+    let line = format!("(sleep 2.7; cat a.ettrace) | '{tool}' {args}");
+    // Of util-linux, which every Linux has: it gives the command a terminal.
+    let mut script = Command::new("script");
+    let output = script.args(["-qec", &line, "/dev/null"]).current_dir(folder).stdin(Stdio::null()).output().unwrap();
+    (output.status.code(), text(&output.stdout))
+}
+
+#[test]
+fn what_takes_long_says_how_far_it_is_on_a_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
+    let commands = [
+        "summary -",
+        "validate -",
+        "text - -o a.txt",
+        "report - -o a.html",
+        "heap - --at end",
+        "export - --to pprof -o a.pb.gz",
+        "escape -",
+        "diff - a.ettrace",
+        "tables - -o a.tables",
+    ];
+    std::thread::scope(|scope| {
+        for args in commands {
+            let folder = folder.path();
+            scope.spawn(move || {
+                let (code, said) = on_a_terminal(args, folder);
+                assert!(said.contains("opening the trace"), "{args} ({code:?}): {said:?}");
+                // The bar is taken away again.
+                assert!(said.contains("\x1b[2K"), "{args} ({code:?}): {said:?}");
+                assert!(!said.contains("panicked"), "{args}: {said:?}");
+            });
+        }
+    });
+    // To anything else nothing but the result is written.
+    let quiet = tool(&["summary", "a.ettrace"], folder.path());
+    assert_eq!(text(&quiet.stderr), "");
+}
+
 #[test]
 fn outputs_replace_only_their_like() {
     let folder = tempfile::tempdir().unwrap();

@@ -10,13 +10,15 @@ use crate::event::ObjectHash;
 pub struct InitialObject {
     pub object: ObjectHash,
     pub class: ObjectHash,
-    /// Bytes.
+    /// Bytes; of an array [`LARGEST`](Self::LARGEST) if it has that many or more.
     pub size: u32,
     /// -1: no array.
     pub length: i32,
 }
 
 impl InitialObject {
+    /// So many bytes, or more: an array's length tells.
+    pub const LARGEST: u32 = u32::MAX;
     /// Bytes of a record.
     pub const BYTES: usize = 16;
 

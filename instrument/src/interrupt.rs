@@ -6,13 +6,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use et_names::escape::OneLine;
+use et_names::escape;
 use et_names::units::counted;
 use rustix::process::{Pid, Signal, kill_process};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2};
@@ -51,9 +50,7 @@ pub fn install() {
                     if requests.is_repeated(Instant::now()) {
                         giving_up.store(true, Ordering::SeqCst);
                         // Outputs that are just put in their places are waited for: either they are written, or nothing is.
-                        let line = format!("{}\n", OneLine(outputs().give_up()));
-                        // If nobody reads it there is nobody to tell.
-                        let _ = std::io::stderr().write_all(line.as_bytes());
+                        escape::say(&mut std::io::stderr(), outputs().give_up());
                         std::process::exit(130);
                     }
                 }

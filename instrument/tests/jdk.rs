@@ -4,7 +4,7 @@ mod common;
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{class, jar, jdks, report, run, runtime_dir};
@@ -109,14 +109,24 @@ fn damaged_images_are_errors() {
     }
 }
 
+/// One that has something to link: `jmods`, or, from JDK 24 on, the modules of the JDK itself (JEP 493).
+fn jlink(home: &Path) -> Option<PathBuf> {
+    let jlink = home.join("bin/jlink");
+    let from_run_time = || {
+        let help = Command::new(&jlink).arg("--help").output();
+        help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("Linking from run-time image enabled"))
+    };
+    (jlink.is_file() && (home.join("jmods").is_dir() || from_run_time())).then_some(jlink)
+}
+
 #[test]
 fn compressed_images_are_read() {
     for home in jdks() {
-        let (jlink, jmods) = (home.join("bin/jlink"), home.join("jmods"));
-        if !jlink.is_file() || !jmods.is_dir() {
-            common::not_tested(&format!("compressed images of {}", home.display()), "it has no jlink with jmods");
+        let Some(jlink) = jlink(&home) else {
+            let test = format!("compressed images of {}", home.display());
+            common::not_tested(&test, "it has no jlink that has something to link");
             continue;
-        }
+        };
         let plain_input = Input::open(&home.join("lib/modules")).unwrap();
         let plain = Image::read(&plain_input).unwrap();
         for compress in ["1", "2"] {

@@ -414,6 +414,11 @@ impl<'a> Env<'a> {
         self.found(jni!(self, NewByteArray, length)).and_then(|raw| self.object(raw))
     }
 
+    /// Makes an `int[]`.
+    pub fn new_int_array(self, length: i32) -> Option<Object<'a>> {
+        self.found(jni!(self, NewIntArray, length)).and_then(|raw| self.object(raw))
+    }
+
     /// Makes an array of objects.
     pub fn new_object_array(self, class: Object, elements: &[Object]) -> Option<Object<'a>> {
         let array = self.found(jni!(self, NewObjectArray, elements.len() as i32, class.raw(), std::ptr::null_mut()))?;

@@ -867,3 +867,23 @@ unsafe extern "system" fn on_reference<F: FnMut(Reference) -> bool>(
         walk.visit(|visit| if visit(reference) { VISIT_OBJECTS } else { 0 })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_visitor_that_panics_ends_the_walk_and_no_more() {
+        let mut walk = Walk { visit: |number: i32| assert_ne!(number, 2, "two"), panic: None };
+        let mut of = |number| {
+            walk.visit(|visit| {
+                visit(number);
+                0
+            })
+        };
+        assert_eq!([of(1), of(2)], [0, VISIT_ABORT]);
+        // The panic goes on where no frame of the VM lies between, whatever the VM says of the walk.
+        let cause = catch_unwind(AssertUnwindSafe(|| walk.ended(Ok(())))).unwrap_err();
+        assert!(cause.downcast_ref::<String>().is_some_and(|said| said.contains("two")));
+    }
+}

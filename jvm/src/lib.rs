@@ -12,7 +12,7 @@
 //!   believed before it was compared with what JNI, JVMTI or `Unsafe` say of the same things; each module names its source in
 //!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
 //! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
-//! * [`memory`]: reads addresses that may be none.
+//! * [`memory`]: reads addresses that may be none. [`references`]: where words lead that may be none.
 //!
 //! Sizes and offsets are in bytes.
 
@@ -26,6 +26,7 @@ pub mod listener;
 pub mod mark_word;
 pub mod memory;
 pub mod profiling;
+pub mod references;
 pub mod threads;
 
 use std::ffi::CStr;

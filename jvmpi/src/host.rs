@@ -1,5 +1,6 @@
 //! What the whole process knows: the VM, what the agent has enabled, how far the run is, and what had to be left out.
 
+use std::io;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError, TryLockError};
 use std::thread;
@@ -10,6 +11,7 @@ use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
 pub use et_jvmpi_interface::session::Phase;
 use et_jvmpi_interface::session::Session;
+use et_names::escape;
 use jni_sys::jint;
 
 /// The one host of the process.
@@ -146,7 +148,7 @@ pub fn is_jni_checked() -> bool {
         || variables.iter().filter_map(|name| std::env::var(name).ok()).any(|value| value.contains(OPTION))
 }
 
-/// One line on standard error.
+/// One line on standard error; arguments and names in it do no harm to a terminal.
 pub fn say(line: &str) {
-    eprintln!("jvmpi: {line}");
+    escape::say(&mut io::stderr(), format_args!("jvmpi: {line}"));
 }

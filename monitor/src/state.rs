@@ -1,5 +1,6 @@
 //! What the whole process knows: the VM, the options, and where notes and tasks go.
 
+use std::io;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -8,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use et_jvm::env::{Env, Global, Object, Vm};
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
+use et_names::escape;
 
 use crate::filter::Filter;
 use crate::hub::Hub;
@@ -121,7 +123,7 @@ pub fn set(monitor: Monitor) -> Option<&'static Monitor> {
     MONITOR.set(monitor).ok().and_then(|()| MONITOR.get())
 }
 
-/// One line on standard error.
+/// One line on standard error; arguments and names in it do no harm to a terminal.
 pub fn say(line: &str) {
-    eprintln!("monitor: {line}");
+    escape::say(&mut io::stderr(), format_args!("monitor: {line}"));
 }

@@ -10,6 +10,7 @@
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write};
+use std::io;
 
 use crate::mutf8;
 
@@ -171,6 +172,12 @@ impl<T: Display> Display for Json<T> {
     }
 }
 
+/// Writes a message as one line, in one piece: other processes may write to the same place, and their lines must not end up in
+/// the midst of ours. If nobody reads it there is nobody to tell.
+pub fn say(out: &mut impl io::Write, line: impl Display) {
+    let _ = out.write_all(format!("{}\n", OneLine(line)).as_bytes());
+}
+
 struct Filter<W, K> {
     out: W,
     is_kept: K,
@@ -193,6 +200,27 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    /// Keeps what was written, by calls of `write`.
+    #[derive(Default)]
+    struct Pieces(Vec<Vec<u8>>);
+
+    impl io::Write for Pieces {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.push(bytes.to_vec());
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_line_is_written_in_one_piece() {
+        let mut pieces = Pieces::default();
+        say(&mut pieces, format_args!("tool: {} of {}: {}", 1, 2, "no\nand \u{1b}[2J"));
+        assert_eq!(pieces.0, [b"tool: 1 of 2: no\\u000aand \\u001b[2J\n".to_vec()]);
+    }
 
     /// Names of characters that mean something here, and of any others.
     fn odd_names() -> impl Strategy<Value = String> {

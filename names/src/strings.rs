@@ -6,6 +6,12 @@ use rustc_hash::FxHashMap;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Str(pub u32);
 
+/// A length or number of things in a table, of which it holds 32 bits. Whoever makes a table has less than 4 GiB of classes in
+/// memory at once; one that did not must not lose a bit in silence.
+pub(crate) fn length(length: usize) -> u32 {
+    u32::try_from(length).expect("a names table has less than 4 GiB of anything")
+}
+
 /// Interned strings; handle 0 is the empty string.
 #[derive(Clone, Debug)]
 pub struct StringTable {
@@ -35,9 +41,9 @@ impl StringTable {
 
     /// Adds a string that the caller knows to be new, without indexing it (used when decoding).
     pub(crate) fn push(&mut self, text: &str) -> Str {
-        let handle = Str(self.ends.len() as u32);
+        let handle = Str(length(self.ends.len()));
         self.text.push_str(text);
-        self.ends.push(self.text.len() as u32);
+        self.ends.push(length(self.text.len()));
         handle
     }
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 use rustc_hash::FxHashMap;
 
 use crate::gaps::{Counts, Gaps, Kind};
+use crate::strings::length;
 use crate::{ClassId, EventSet, FieldId, FieldRefId, MethodId, SiteId, Str, StringTable};
 
 /// What was instrumented.
@@ -297,9 +298,9 @@ impl NamesTable {
     /// Adds a class at the end. Its ids are the table's next ones, so classes must be pushed in the order in
     /// which the rewriter handed out their ids.
     pub fn push(&mut self, class: &ClassNames) {
-        let class_index = self.classes.len() as u32;
-        let first_method = self.methods.len() as u32;
-        let (first_site, first_field_ref) = (self.sites.len() as u32, self.field_refs.len() as u32);
+        let class_index = length(self.classes.len());
+        let first_method = length(self.methods.len());
+        let (first_site, first_field_ref) = (length(self.sites.len()), length(self.field_refs.len()));
         let strings = &mut self.strings;
         self.classes.push(Class {
             name: strings.intern(&class.name),
@@ -308,7 +309,7 @@ impl NamesTable {
             flags: class.flags,
             source_file: strings.intern(&class.source_file),
             first_method,
-            first_field: self.fields.len() as u32,
+            first_field: length(self.fields.len()),
             first_site,
             first_field_ref,
         });

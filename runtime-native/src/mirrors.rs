@@ -1,22 +1,26 @@
 //! Where class mirrors hold what the VM has made for a class. Nothing is read as a reference before it is known to be one: fields are,
-//! which JVMTI lists, and nothing else.
+//! which JVMTI lists, and what leads to the header of the right object, in all mirrors that were looked at.
 
+use et_format::ArrayLayout;
 use et_jvm::env::{Env, FieldId, Object};
 use et_jvm::field_ids::FieldIds;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::{CLASSES, Jvmti, JvmtiError, STATIC, class_status};
+use et_jvm::references::EmptyInts;
 
 use crate::proxy::{Mirrors, Proxy, Statics};
 
 /// Classes looked at for the place of the lock, of those that are initialised and of the others.
 const SAMPLES: usize = 100;
 
-/// Looks at the classes that are there. `reference_bytes` is what a reference takes in the heap.
-pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, reference_bytes: u32) -> Mirrors {
+/// Looks at the classes that are there.
+pub fn find(env: Env, jvmti: Jvmti, hotspot: &HotSpot, proxy: &Proxy, arrays: &ArrayLayout) -> Mirrors {
+    // What a reference takes in the heap.
+    let Some(&reference_bytes) = arrays.index_scale.get("L") else { return Mirrors::default() };
     let size = env.frame(4, |env| proxy.instance_size(env, env.find_class(c"java/lang/Class")?)).map(i64::from);
     let ids = FieldIds::probe(env, jvmti);
     Mirrors {
-        lock: size.and_then(|size| find_lock(env, jvmti, proxy, ids, size, reference_bytes)),
+        lock: size.and_then(|size| find_lock(env, jvmti, proxy, ids, size, arrays)),
         statics: size.zip(hotspot.static_count_offset()).and_then(|(first, count)| {
             let statics = Statics { count, first };
             are_there(env, jvmti, proxy, ids, statics, reference_bytes).then_some(statics)
@@ -46,9 +50,10 @@ fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Stat
 }
 
 /// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`). `size` is what the
-/// fields take.
-fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, reference_bytes: u32) -> Option<i64> {
+/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 to 21), or in one that
+/// no class declares (`init_lock` of javaClasses.hpp; 25). `size` is what the fields take.
+fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, arrays: &ArrayLayout) -> Option<i64> {
+    let reference_bytes = *arrays.index_scale.get("L")?;
     env.frame(CLASSES, |env| {
         let fields = reference_fields(jvmti, ids, env.find_class(c"java/lang/Class")?).ok()?;
         let (mut done, mut waiting) = (Vec::new(), Vec::new());
@@ -67,9 +72,17 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, re
                 && waiting.iter().all(|mirror| mirror.slot(slot, reference_bytes) != 0)
         });
         let offset = slots.next().filter(|_| slots.next().is_none())? as i64 * i64::from(reference_bytes);
-        // What no field declares may be anything, and must not be read as a reference.
+        // What no field declares may be anything, and must not be read as a reference unless it is certain to be one.
         if !fields.contains(&offset) {
-            return None;
+            let word = |object: Object, offset| slot(&[proxy.word(env, object, offset)], 0, reference_bytes);
+            let [objects, ints] = ["L", "I"].map(|kind| arrays.base_offset.get(kind).copied());
+            let (objects, ints) = (i64::from(objects?), ints? as usize);
+            // Where a collection moves something meanwhile, nothing fits.
+            let all_lead_to_locks = || {
+                let ints = EmptyInts::find(env, word, reference_bytes, objects, ints)?;
+                waiting.iter().all(|mirror| ints.is_one(word(mirror.class, offset))).then_some(offset)
+            };
+            return (0..3).find_map(|_| all_lead_to_locks());
         }
         let lock = proxy.reference(env, first.class, offset)?;
         let is_lock = jvmti.class_signature(env.class_of(lock)?).ok()? == "[I" && env.array_length(lock) == 0;

@@ -25,7 +25,7 @@ use crate::natives::classes;
 use crate::options::Options;
 use crate::packers::{Limits, Packers};
 use crate::patience::Patience;
-use crate::proxy::{Locks, Mirrors, Proxy, Settings};
+use crate::proxy::{Locks, Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
 use crate::signals;
@@ -95,10 +95,7 @@ pub fn run(
     let slots = Slots::new(env, jvmti);
     let dynamic = classes::link(env).and_then(|()| early.begin(env));
     let array_layout = layout::arrays(env, jvmti).unwrap_or_default();
-    let mirrors = match array_layout.index_scale.get("L") {
-        Some(&reference_bytes) => mirrors::find(env, jvmti, &hotspot, &proxy, reference_bytes),
-        None => Mirrors::default(),
-    };
+    let mirrors = mirrors::find(env, jvmti, &hotspot, &proxy, &array_layout);
     proxy.set_mirrors(env, mirrors);
     let drawn = draw(env, &hotspot, 6);
     let unique = ids::is_full_period(&drawn);
@@ -158,7 +155,12 @@ pub fn run(
     if let Err(error) = unloading {
         tracer.queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
     }
-    let found = FoundOut { sizes: sizes_known, hashes: hash_shift.is_some(), statics: mirrors.statics.is_some() };
+    let found = FoundOut {
+        sizes: sizes_known,
+        hashes: hash_shift.is_some(),
+        statics: mirrors.statics.is_some(),
+        locks: mirrors.lock.is_some(),
+    };
     say_what_is_not_known(tracer, options, scheme, found, &release);
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
@@ -206,6 +208,7 @@ struct FoundOut {
     sizes: bool,
     hashes: bool,
     statics: bool,
+    locks: bool,
 }
 
 /// Notes in the trace what it lacks because the VM is another than those that are known.
@@ -227,6 +230,11 @@ fn say_what_is_not_known(tracer: &Tracer, options: &Options, scheme: Scheme, fou
     }
     if !found.statics {
         tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
+    }
+    if !found.locks {
+        let line = "the locks under which the VM initializes classes, an int[0] each, could not be found in class mirrors \
+             and are not recorded";
+        tracer.queue.problem(line, 1);
     }
     if !tracer.hotspot.finds_resolved_references() {
         let line = format!(

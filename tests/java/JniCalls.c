@@ -72,10 +72,15 @@ NATIVE(jobject, buffer)(JNIEnv *env, jclass self) {
     return (*env)->NewDirectByteBuffer(env, direct, sizeof direct);
 }
 
-STATIC_NATIVE(jobject, reflected, jclass type, jboolean field) {
-    if (field) {
+STATIC_NATIVE(jobject, reflected, jclass type, jint what) {
+    if (what == 0) {
         jfieldID held = (*env)->GetFieldID(env, type, "held", "Ljava/lang/Object;");
         return (*env)->ToReflectedField(env, type, held, JNI_FALSE);
+    }
+    if (what == 1) {
+        jfieldID shared = (*env)->GetStaticFieldID(env, type, "shared", "Ljava/lang/Object;");
+        /* Any byte but 0 is true, for C. */
+        return (*env)->ToReflectedField(env, type, shared, 42);
     }
     jmethodID constructor = (*env)->GetMethodID(env, type, "<init>", "()V");
     return (*env)->ToReflectedMethod(env, type, constructor, JNI_FALSE);

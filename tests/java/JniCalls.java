@@ -25,7 +25,7 @@ public class JniCalls {
 
     static native Object buffer();
 
-    static native Object reflected(Class<?> type, boolean field);
+    static native Object reflected(Class<?> type, int what);
 
     static native void setField(Object origin, Object value);
 
@@ -225,7 +225,9 @@ public class JniCalls {
     }
 
     static void reflection() {
-        System.out.println(reflected(Box.class, true) + ", " + reflected(Box.class, false));
+        for (int what = 0; what < 3; what++) {
+            System.out.println(reflected(Box.class, what));
+        }
     }
 
     public static void main(String[] args) {

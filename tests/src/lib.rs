@@ -18,6 +18,7 @@
 //! * [`trcxml`] reads logs of TPTP's format.
 //! * [`window`] cuts out what one call of a method did, and shows it with short names.
 //! * [`expect`] reads the records that a program says it leaves.
+#![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 pub mod compiled;
 pub mod example;

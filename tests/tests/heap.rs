@@ -1,5 +1,6 @@
 //! The heap at moments of a run: what `et-trace heap` shows is what its heap dump has, as others read it, and at the end what the VM's
 //! own dump has.
+#![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::collections::BTreeMap;
 use std::env;

@@ -1,4 +1,5 @@
 //! The order of records between threads: what one thread hands to another stands in the trace in the order in which it happened.
+#![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::io::BufReader;
 use std::process::{Command, ExitCode, Stdio};

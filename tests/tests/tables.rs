@@ -1,6 +1,7 @@
 //! Tables of a trace: as many rows as records, and queries that DuckDB answers as is known of the programs. With `ET_SPARK=1` Spark is
 //! asked as well, and must answer the same. With `ET_TABLES=six` DuckDB's
 //! command is asked, too, and with `ET_TABLES=all` about most programs of the tests, not six.
+#![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::collections::BTreeMap;
 use std::env;
@@ -78,7 +79,8 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
         Tables { lab, folder: folder.join("all.tables"), python: python::path(std::slice::from_ref(&duckdb))? };
     let (mut runs, mut expected) = (Vec::new(), BTreeMap::new());
     for program in programs(lab)? {
-        if program::obstacle(lab, jdk, &program).is_some() {
+        if let Some(reason) = program::obstacle(lab, jdk, &program) {
+            lab.not_tested(&format!("jdk{}::tables of {program}", jdk.feature), &reason);
             continue;
         }
         let name = program.replace('/', "-");

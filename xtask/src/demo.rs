@@ -104,3 +104,27 @@ fn next_steps(tools: &Tools, trace: &Path, jdk: &InstrumentedJdk) -> String {
         java = jdk.java().display(),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_leak_is_told_with_the_figures_of_the_trace() {
+        let line = json!({
+            "type": "shop.Line", "site": "shop.ProductCache.page:44",
+            "made": { "objects": 80_000 }, "atTheEnd": { "objects": 72_345 }, "inTheMiddle": { "objects": 36_001 },
+        });
+        let told = leak(&json!({ "grew": [{ "type": "byte[]" }, line] })).unwrap();
+        let told = told.replace('\n', " ");
+        assert!(
+            told.contains(
+                "allocated in shop.ProductCache.page:44: 72345 of 80000 are alive at the end, and there were 36001"
+            ),
+            "{told}"
+        );
+        assert!(leak(&json!({ "grew": [{ "type": "byte[]" }] })).unwrap_err().to_string().contains("did not grow"));
+    }
+}

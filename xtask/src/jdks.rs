@@ -47,6 +47,16 @@ impl Jdk {
     pub fn javac(&self) -> Option<PathBuf> {
         Some(self.home.join("bin/javac")).filter(|javac| javac.is_file())
     }
+
+    /// Its `jlink`, where there is one that has something to link: `jmods`, or, from 24 on, the modules of the JDK itself (JEP 493).
+    pub fn jlink(&self) -> Option<PathBuf> {
+        let jlink = self.home.join("bin/jlink");
+        let from_run_time = || {
+            let help = Command::new(&jlink).arg("--help").output();
+            help.is_ok_and(|help| String::from_utf8_lossy(&help.stdout).contains("Linking from run-time image enabled"))
+        };
+        (jlink.is_file() && (self.home.join("jmods").is_dir() || from_run_time())).then_some(jlink)
+    }
 }
 
 fn version_of(release: &str) -> Option<String> {

@@ -1,4 +1,5 @@
 //! The project's own chores, each a module: build, demo, test, bench, and what they share.
+#![allow(clippy::print_stderr, reason = "a tool for who develops this")]
 
 pub mod assets;
 pub mod bench;

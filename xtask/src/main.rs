@@ -1,3 +1,4 @@
+#![allow(clippy::print_stderr, reason = "a tool for who develops this")]
 use std::process::ExitCode;
 
 use anyhow::Result;

@@ -74,8 +74,8 @@ const TOMCAT: Workload = Workload {
 
 const KOTLIN: &[&str] = &["kotlin-stdlib", "kotlinx-coroutines-core", "atomicfu"];
 
-/// Programs in other languages, and code that `javac` does not write: obfuscated, or for Java 1.1.
-pub const LANGUAGES: [Workload; 7] = [
+/// Programs in other languages (XSLT, too), and code that `javac` does not write: obfuscated, or for Java 1.1.
+pub const LANGUAGES: [Workload; 8] = [
     Workload { name: "kotlin", driver: Some("WordsKt"), jars: KOTLIN, compiler_jars: &["kotlin-compiler"], ..BARE },
     Workload {
         name: "scala",
@@ -87,6 +87,7 @@ pub const LANGUAGES: [Workload; 7] = [
     Workload { name: "groovy", jars: &["groovy-all"], long_start: true, ..BARE },
     Workload { name: "clojure", jars: &["clojure"], long_start: true, ..BARE },
     Workload { name: "jruby", jars: &["jruby-core"], long_start: true, ..BARE },
+    Workload { name: "saxon", jars: &["Saxon-HE"], output: Some("saxon.html"), long_start: true, ..BARE },
     Workload {
         name: "proguard",
         driver: Some("Guarded.jar"),

@@ -106,6 +106,7 @@ impl ObjectModel<Replay> for Model {
         object.to_raw_address()
     }
 
+    #[allow(clippy::print_stderr, reason = "for whoever debugs MMTk")]
     fn dump_object(object: ObjectReference) {
         let object = Object::of(object);
         eprintln!("{object:?}: handle {}, {:?}", object.handle(), object.shape());

@@ -1,4 +1,5 @@
 //! Whose objects die young? For each class the share of its bytes that died before another megabyte was allocated.
+#![allow(clippy::print_stderr, reason = "an example: it has nothing but the reading library")]
 
 use std::collections::HashMap;
 use std::error::Error;

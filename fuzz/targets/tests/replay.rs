@@ -1,5 +1,6 @@
 //! Runs every target on its seeds, on the kept corpus, and on some mutations of both. Finding something new is
 //! libFuzzer's work; this sees that what was found and mended stays so.
+#![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::cell::RefCell;
 use std::fs;

@@ -17,7 +17,7 @@ use std::time::Instant;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
-use et_names::escape::{Json, Lines, OneLine};
+use et_names::escape::{self, Json, Lines, OneLine};
 
 use crate::app;
 use crate::artifact::Settings;
@@ -220,8 +220,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
 
 /// A line on standard error, in one piece. If nobody reads it there is nobody to tell.
 fn say(line: fmt::Arguments<'_>) {
-    let line = format!("{}\n", OneLine(line));
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    escape::say(&mut std::io::stderr(), line);
 }
 
 fn parse(arguments: Vec<OsString>) -> Result<(Cli, Vec<Rule>), clap::Error> {
@@ -284,11 +283,11 @@ fn print(report: &Report, common: &Common) {
     // A closed pipe is no reason to fail: the work is done.
     let _ = match common.report {
         Format::Json => writeln!(std::io::stdout(), "{}", Json(report.json())),
-        Format::Text if common.quiet => report
-            .quiet_text()
-            .iter()
-            .try_for_each(|line| writeln!(std::io::stderr(), "et-instrument: {}", OneLine(line))),
-        Format::Text => write!(std::io::stderr(), "{}", Lines(report.text())),
+        Format::Text if common.quiet => {
+            report.quiet_text().iter().for_each(|line| say(format_args!("et-instrument: {line}")));
+            Ok(())
+        }
+        Format::Text => std::io::stderr().write_all(Lines(report.text()).to_string().as_bytes()),
     };
 }
 

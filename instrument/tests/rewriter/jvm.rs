@@ -5,6 +5,7 @@ use std::process::Command;
 
 use et_rewriter::rewrite::{EventSet, Witness};
 
+use crate::common;
 use crate::fixtures::Fixture;
 use crate::generated;
 
@@ -50,7 +51,7 @@ fn with_every_use_of_every_object_as_well() {
 fn verify_and_run(events: impl Fn(EventSet) -> EventSet) {
     let jdks = jdks();
     if jdks.is_empty() {
-        println!("skipped: no JDK with a javac in JAVA_HOME or /usr/lib/jvm");
+        common::not_tested("rewritten classes in a JVM", "no JDK with a javac in JAVA_HOME or /usr/lib/jvm");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -93,7 +94,8 @@ fn verify_and_run(events: impl Fn(EventSet) -> EventSet) {
 fn check(home: &Path, folder: &Path, originals: &Path, rewritten: &Path, count: usize) -> Vec<String> {
     let version = feature_version(home);
     if version < 17 {
-        println!("skipped: {} is older than the fixtures", home.display());
+        let test = format!("rewritten classes in {}", home.display());
+        common::not_tested(&test, "its Java is older than that of the fixtures");
         return Vec::new();
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

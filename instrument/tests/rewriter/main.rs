@@ -2,6 +2,8 @@
 //! cases, properties, and a JVM that loads and verifies everything.
 
 mod asm;
+#[path = "../common/mod.rs"]
+mod common;
 mod damage;
 mod edges;
 mod fixtures;

@@ -1,6 +1,7 @@
 //! Numbers and strings of a table's body.
 
 use super::DecodeError;
+use crate::strings::length;
 use crate::table::{Artifact, ArtifactKind};
 use crate::{EventSet, Str};
 
@@ -15,7 +16,7 @@ pub(super) fn varint(out: &mut Vec<u8>, mut value: u32) {
 
 /// Adds a string with its length.
 pub(super) fn string(out: &mut Vec<u8>, text: &str) {
-    varint(out, text.len() as u32);
+    varint(out, length(text.len()));
     out.extend_from_slice(text.as_bytes());
 }
 

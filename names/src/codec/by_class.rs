@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 use zstd::bulk::{Compressor, Decompressor};
 
 use super::body::{self, Body, string, varint};
-use super::{DecodeError, HAS_INDEX, HEADER, Header, MAX_BODY, MAX_RATIO, header};
+use super::{DecodeError, HAS_INDEX, HEADER, Header, claim, header};
 use crate::Str;
 use crate::gaps::{Counts, Gaps, Kind};
+use crate::strings::length;
 use crate::table::{Artifact, Class, ClassFlags, Field, FieldRef, IdBlock, Method, NamesTable, Shortfall, Site};
 
 pub(super) const VERSION: u16 = 2;
@@ -27,14 +28,14 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     let mut compressor = Compressor::new(3).expect("zstd knows its levels");
     let mut index = Vec::with_capacity(table.classes.len());
     let (mut raw, mut strings) = (Vec::new(), Strings::default());
-    for at in 0..table.classes.len() as u32 {
-        index.push((name_hash(table.str(table.classes[at as usize].name)), file.len() as u32));
+    for at in 0..length(table.classes.len()) {
+        index.push((name_hash(table.str(table.classes[at as usize].name)), length(file.len())));
         raw.clear();
         content(table, at, &mut strings, &mut raw);
         let stored = compressor.compress(&raw).expect("zstd compresses any buffer");
         table.first_offsets(at).0.into_iter().for_each(|first| varint(&mut file, first));
-        varint(&mut file, raw.len() as u32);
-        varint(&mut file, stored.len() as u32);
+        varint(&mut file, length(raw.len()));
+        varint(&mut file, length(stored.len()));
         file.extend(stored);
     }
     index.sort_unstable();
@@ -49,7 +50,7 @@ fn head(artifact: &Artifact, sizes: &Counts, classes: usize) -> Vec<u8> {
     let mut head = Vec::new();
     body::artifact(&mut head, artifact);
     sizes.0.into_iter().for_each(|size| varint(&mut head, size));
-    varint(&mut head, classes as u32);
+    varint(&mut head, length(classes));
     head
 }
 
@@ -63,7 +64,7 @@ struct Strings {
 
 impl Strings {
     fn put(&mut self, table: &NamesTable, handle: Str) {
-        let next = self.own.len() as u32;
+        let next = length(self.own.len());
         let own = match self.own.entry(handle) {
             Entry::Occupied(known) => *known.get(),
             Entry::Vacant(new) => {
@@ -82,14 +83,14 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
     strings.body.clear();
     let class = &table.classes[index as usize];
     let methods = table.methods_of(index);
-    let first_method = methods.start as u32;
+    let first_method = length(methods.start);
     strings.put(table, class.name);
     strings.put(table, class.super_name);
-    varint(&mut strings.body, class.interfaces.len() as u32);
+    varint(&mut strings.body, length(class.interfaces.len()));
     class.interfaces.iter().for_each(|name| strings.put(table, *name));
     strings.body.push(class.flags.0);
     strings.put(table, class.source_file);
-    varint(&mut strings.body, methods.len() as u32);
+    varint(&mut strings.body, length(methods.len()));
     for method in &table.methods[methods.clone()] {
         strings.put(table, method.name);
         strings.put(table, method.descriptor);
@@ -97,14 +98,14 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
         varint(&mut strings.body, method.line);
     }
     let fields = &table.fields[table.fields_of(index)];
-    varint(&mut strings.body, fields.len() as u32);
+    varint(&mut strings.body, length(fields.len()));
     for field in fields {
         strings.put(table, field.name);
         strings.put(table, field.descriptor);
         varint(&mut strings.body, field.access.into());
     }
     let sites = &table.sites[table.sites_of(index)];
-    varint(&mut strings.body, sites.len() as u32);
+    varint(&mut strings.body, length(sites.len()));
     for site in sites {
         varint(&mut strings.body, site.method - first_method);
         strings.put(table, site.descriptor);
@@ -112,7 +113,7 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
         varint(&mut strings.body, site.line);
     }
     let field_refs = &table.field_refs[table.field_refs_of(index)];
-    varint(&mut strings.body, field_refs.len() as u32);
+    varint(&mut strings.body, length(field_refs.len()));
     for field in field_refs {
         strings.put(table, field.class);
         strings.put(table, field.name);
@@ -120,19 +121,19 @@ fn content(table: &NamesTable, index: u32, strings: &mut Strings, raw: &mut Vec<
         strings.body.push(field.is_static.into());
     }
     let shortfalls = table.shortfalls_of(index);
-    varint(&mut strings.body, shortfalls.len() as u32);
+    varint(&mut strings.body, length(shortfalls.len()));
     for short in shortfalls {
         varint(&mut strings.body, short.method - first_method);
         strings.put(table, short.hooks);
         strings.put(table, short.why);
     }
-    varint(raw, strings.own.len() as u32);
+    varint(raw, length(strings.own.len()));
     raw.extend_from_slice(&strings.text);
     raw.extend_from_slice(&strings.body);
 }
 
 /// Reads what [`encode`] wrote, or a part of it.
-pub(super) fn decode(file: &[u8], header: &Header) -> Result<NamesTable, DecodeError> {
+pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<NamesTable, DecodeError> {
     let head = file.get(HEADER..).and_then(|rest| rest.get(..header.length));
     let Some(head) = head else { return Err(damage(file.len(), "it ends early")) };
     let (artifact, sizes, classes) = read_head(head, header)?;
@@ -141,7 +142,6 @@ pub(super) fn decode(file: &[u8], header: &Header) -> Result<NamesTable, DecodeE
     let mut rest = Body::new(file);
     rest.at = HEADER + header.length;
     let mut decompressor = Decompressor::new().map_err(DecodeError::Compression)?;
-    let mut bytes = 0;
     let mut next = Counts::default();
     for _ in 0..classes {
         let at = rest.at;
@@ -150,8 +150,7 @@ pub(super) fn decode(file: &[u8], header: &Header) -> Result<NamesTable, DecodeE
             *number = rest.varint()?;
         }
         let (raw, stored) = (rest.varint()? as usize, rest.varint()? as usize);
-        bytes += raw;
-        if bytes > MAX_BODY || raw / MAX_RATIO > stored || !first.reaches(&next) {
+        if claim(left, raw, stored).is_none() || !first.reaches(&next) {
             return Err(damage(at, "class out of bounds"));
         }
         let content = decompressor.decompress(rest.take(stored)?, raw).map_err(DecodeError::Compression)?;
@@ -206,7 +205,7 @@ fn class(body: &mut Body<'_>, table: &mut NamesTable) -> Result<(), DecodeError>
         let handle = body.below(strings.len(), "string handle out of bounds")?;
         Ok::<Str, DecodeError>(strings[handle as usize])
     };
-    let index = table.classes.len() as u32;
+    let index = length(table.classes.len());
     let first = table.counts();
     let (name, super_name) = (own(body)?, own(body)?);
     let interfaces = (0..body.count()?).map(|_| own(body)).collect::<Result<_, _>>()?;

@@ -41,6 +41,15 @@ pub enum DecodeError {
     },
 }
 
+/// Takes what a compressed part has uncompressed from what there may be.
+fn claim(left: &mut usize, raw: usize, stored: usize) -> Option<()> {
+    if raw / MAX_RATIO > stored {
+        return None;
+    }
+    *left = left.checked_sub(raw)?;
+    Some(())
+}
+
 impl NamesTable {
     /// The file's bytes: by class, unless it is not known what belongs to which class.
     pub fn encode(&self) -> Vec<u8> {
@@ -49,10 +58,16 @@ impl NamesTable {
 
     /// Reads what [`encode`](Self::encode) wrote, or some classes of it that [`ClassEntries`] picked.
     pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
+        let mut left = MAX_BODY;
+        Self::decode_within(file, &mut left)
+    }
+
+    /// The same for one of several tables, which together may have so many bytes uncompressed: takes this one's from `left`.
+    pub fn decode_within(file: &[u8], left: &mut usize) -> Result<Self, DecodeError> {
         let header = Header::read(file)?;
         match header.version {
-            whole::VERSION => whole::decode(file, header.events, header.length),
-            _ => by_class::decode(file, &header),
+            whole::VERSION => whole::decode(file, header.events, header.length, left),
+            _ => by_class::decode(file, &header, left),
         }
     }
 }
@@ -93,7 +108,7 @@ fn header(version: u16, events: EventSet, flags: u8, length: usize) -> Vec<u8> {
     file.extend_from_slice(&version.to_le_bytes());
     file.push(events.missing().bits());
     file.push(flags);
-    file.extend_from_slice(&(length as u32).to_le_bytes());
+    file.extend_from_slice(&crate::strings::length(length).to_le_bytes());
     file
 }
 
@@ -134,6 +149,25 @@ mod tests {
             });
         }
         table
+    }
+
+    #[test]
+    fn several_tables_have_so_much_together() {
+        for is_whole in [true, false] {
+            let table = NamesTable { is_whole, ..sample() };
+            let file = table.encode();
+            let mut left = 1 << 20;
+            NamesTable::decode_within(&file, &mut left).unwrap();
+            let one = (1 << 20) - left;
+            assert!(one > 100, "{one}");
+            let mut left = 2 * one;
+            for _ in 0..2 {
+                NamesTable::decode_within(&file, &mut left).unwrap();
+            }
+            assert_eq!(left, 0);
+            let error = NamesTable::decode_within(&file, &mut left).unwrap_err().to_string();
+            assert!(error.contains("out of bounds"), "{error}");
+        }
     }
 
     #[test]

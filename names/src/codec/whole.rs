@@ -1,7 +1,8 @@
 //! Version 1: a table in one piece.
 
 use super::body::{Body, artifact, string, varint};
-use super::{DecodeError, HEADER, MAX_BODY, MAX_RATIO, header};
+use super::{DecodeError, HEADER, claim, header};
+use crate::strings::length;
 use crate::table::{Class, ClassFlags, Field, FieldRef, Method, NamesTable, Shortfall, Site};
 use crate::{EventSet, StringTable};
 
@@ -11,15 +12,15 @@ pub(super) const VERSION: u16 = 1;
 pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
     let mut out = Vec::with_capacity(1 << 16);
     artifact(&mut out, &table.artifact);
-    varint(&mut out, table.strings.len() as u32);
+    varint(&mut out, length(table.strings.len()));
     for text in table.strings.iter() {
         string(&mut out, text);
     }
-    varint(&mut out, table.classes.len() as u32);
+    varint(&mut out, length(table.classes.len()));
     for class in &table.classes {
         varint(&mut out, class.name.0);
         varint(&mut out, class.super_name.0);
-        varint(&mut out, class.interfaces.len() as u32);
+        varint(&mut out, length(class.interfaces.len()));
         for name in &class.interfaces {
             varint(&mut out, name.0);
         }
@@ -28,31 +29,31 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
         varint(&mut out, class.first_method);
         varint(&mut out, class.first_field);
     }
-    varint(&mut out, table.methods.len() as u32);
+    varint(&mut out, length(table.methods.len()));
     for method in &table.methods {
         for value in [method.class, method.name.0, method.descriptor.0, method.access.into(), method.line] {
             varint(&mut out, value);
         }
     }
-    varint(&mut out, table.fields.len() as u32);
+    varint(&mut out, length(table.fields.len()));
     for field in &table.fields {
         for value in [field.class, field.name.0, field.descriptor.0, field.access.into()] {
             varint(&mut out, value);
         }
     }
-    varint(&mut out, table.sites.len() as u32);
+    varint(&mut out, length(table.sites.len()));
     for site in &table.sites {
         for value in [site.method, site.descriptor.0, site.dimensions.into(), site.line] {
             varint(&mut out, value);
         }
     }
-    varint(&mut out, table.field_refs.len() as u32);
+    varint(&mut out, length(table.field_refs.len()));
     for field in &table.field_refs {
         for value in [field.class.0, field.name.0, field.descriptor.0, field.is_static.into()] {
             varint(&mut out, value);
         }
     }
-    varint(&mut out, table.shortfalls.len() as u32);
+    varint(&mut out, length(table.shortfalls.len()));
     for short in &table.shortfalls {
         for value in [short.method, short.hooks.0, short.why.0] {
             varint(&mut out, value);
@@ -65,10 +66,8 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
 }
 
 /// Reads what [`encode`] wrote.
-pub(super) fn decode(file: &[u8], events: EventSet, size: usize) -> Result<NamesTable, DecodeError> {
-    if size > MAX_BODY || size / MAX_RATIO > file.len() {
-        return Err(DecodeError::Body { offset: 0, what: "size out of bounds" });
-    }
+pub(super) fn decode(file: &[u8], events: EventSet, size: usize, left: &mut usize) -> Result<NamesTable, DecodeError> {
+    claim(left, size, file.len()).ok_or(DecodeError::Body { offset: 0, what: "size out of bounds" })?;
     let body = zstd::bulk::decompress(&file[HEADER..], size).map_err(DecodeError::Compression)?;
     table(Body::new(&body), events)
 }
@@ -82,7 +81,7 @@ fn table(mut body: Body<'_>, events: EventSet) -> Result<NamesTable, DecodeError
     for _ in 0..count {
         strings.push(body.text()?);
     }
-    body.strings = count as u32;
+    body.strings = length(count);
     table.strings = strings;
 
     for _ in 0..body.count()? {

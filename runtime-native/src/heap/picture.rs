@@ -145,7 +145,7 @@ impl Picture {
         let Some(target) = untagged.map(|met| met.id).or(id(*found.tag)) else { return };
         if let Some(class) = id(found.class_tag) {
             if self.class_of.insert(target, class).is_none() {
-                let size = u32::try_from(found.size).unwrap_or(u32::MAX);
+                let size = u32::try_from(found.size).unwrap_or(InitialObject::LARGEST);
                 let (object, class) = (ObjectHash(target), ObjectHash(class));
                 self.objects.push(InitialObject { object, class, size, length: found.length });
             } else if let Some(Met { is_new: true, .. }) = untagged {

@@ -147,8 +147,8 @@ fn in_place(bench: &Bench) -> Result<()> {
 
 /// Why a case cannot be tried, if it cannot.
 pub fn obstacle(name: &str, jdk: &Jdk) -> Option<String> {
-    let links = jdk.home.join("bin/jlink").is_file() && jdk.home.join("jmods").is_dir();
-    (name == "linked_image" && !links).then(|| format!("{} has no jlink with jmods", jdk.home.display()))
+    let cannot = name == "linked_image" && jdk.jlink().is_none();
+    cannot.then(|| format!("{} has no jlink that has something to link", jdk.home.display()))
 }
 
 /// An image that jlink made of the program and what it needs of the JDK.

@@ -28,7 +28,7 @@ pub use fields::ExtraField;
 pub use slots::Slots;
 
 use et_format::event::{ObjectHash, Ticket};
-use et_format::{InitialSlot, Wall, class_flags};
+use et_format::{InitialObject, InitialSlot, Wall, class_flags};
 
 use fields::Fields;
 use last_stores::LastStores;
@@ -399,11 +399,15 @@ impl<'a, F: Visit> Resolver<'a, F> {
                     TypeId::UNKNOWN
                 }
             };
+            let size = match u32::try_from(object.length) {
+                Ok(length) if object.size == InitialObject::LARGEST => self.array_size(ty, length, anomalies),
+                _ => object.size.into(),
+            };
             let id = self.allocate(object.object);
             self.emit(Record::Alloc(Alloc {
                 kind: AllocKind::Initial,
                 object: id,
-                size: object.size.into(),
+                size,
                 ty,
                 site: SiteId(0),
                 length: object.length.max(0) as u32,

@@ -1026,3 +1026,16 @@ fn a_leaf_that_ran_when_tracing_began_is_left_once() {
     assert_eq!(lines, expected);
     assert_eq!(outcome.anomalies, Anomalies::default());
 }
+
+#[test]
+fn an_array_that_was_there_may_have_more_than_4_gib() {
+    let (length, small) = (1_200_000_000, 1_073_741_800);
+    let array = |object, size, length| InitialObject { object: ObjectHash(object), class: c::INTS, size, length };
+    let (lines, outcome) =
+        run(world().initial_objects(&[array(0xa1, u32::MAX, length), array(0xa2, 4_294_967_216, small)]));
+    assert_eq!(
+        lines,
+        [format!("I a1 {:x} [I 0 {length:x} 0", 16 + 4 * i64::from(length)), format!("I a2 ffffffb0 [I 0 {small:x} 0")]
+    );
+    assert_eq!(outcome.anomalies, Anomalies::default());
+}
