@@ -10,7 +10,7 @@ use crate::event::ObjectHash;
 pub struct InitialObject {
     pub object: ObjectHash,
     pub class: ObjectHash,
-    /// Bytes; of an array [`LARGEST`](Self::LARGEST) if it has that many or more.
+    /// Bytes; [`LARGEST`](Self::LARGEST) for an array of that many or more.
     pub size: u32,
     /// -1: no array.
     pub length: i32,

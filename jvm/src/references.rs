@@ -10,8 +10,11 @@
 use crate::env::{Env, Object};
 use crate::memory;
 
-/// The class is in these bits of the mark word, if nowhere else; there are zeros otherwise.
+/// The class is in these bits of the mark word, if nowhere else. Otherwise they are anything: of a locked object the mark word may be an
+/// address.
 const CLASS_IN_MARK: u32 = 42;
+/// Elements that begin so early leave no room for a class behind the mark word.
+const COMPACT: usize = 12;
 /// Bytes of the mark word.
 const MARK: usize = 8;
 /// Bytes of the longest header.
@@ -89,12 +92,13 @@ impl Header {
     /// What is there, of an array whose elements begin after so many bytes.
     fn at(address: u64, elements: usize) -> Option<Self> {
         let length = elements.checked_sub(MARK)?.min(LONGEST - MARK);
-        // Nothing is allocated so close to the end of the heap's memory that less could be read.
+        // Where less can be read, at the end of the heap's memory, it counts as none.
         let bytes: [u8; LONGEST] = memory::copy(address)?;
         let (mark, behind) = bytes.split_first_chunk::<MARK>()?;
         let mut rest = [0; LONGEST - MARK];
         rest[..length].copy_from_slice(&behind[..length]);
-        Some(Self { class_in_mark: u64::from_ne_bytes(*mark) >> CLASS_IN_MARK, rest, length })
+        let class_in_mark = if elements <= COMPACT { u64::from_ne_bytes(*mark) >> CLASS_IN_MARK } else { 0 };
+        Some(Self { class_in_mark, rest, length })
     }
 }
 
@@ -129,7 +133,7 @@ mod tests {
         // Mark word, class, length, element.
         let heap: [[u32; 6]; 4] = [
             [1, 0, 0x1860, 0, 7, 7],
-            [0x55_01, 0x12, 0x1860, 0, 9, 9],
+            [0x1112, 0x7f12, 0x1860, 0, 9, 9],
             [1, 0, 0x1860, 1, 0, 0],
             [1, 0, 0x1870, 0, 0, 0],
         ];
@@ -138,7 +142,7 @@ mod tests {
         assert_eq!(
             [0, 1, 2, 3].map(|n| ints.is_one(at(n))),
             [true, true, false, false],
-            "the hash is none of its class"
+            "locks and hashes do not count"
         );
         assert!([0, 8, 1 << 47, u64::MAX].iter().all(|&word| !ints.is_one(word)));
         // A class in the mark word: what is behind the length belongs to the next object.

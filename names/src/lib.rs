@@ -16,7 +16,7 @@ mod strings;
 mod table;
 pub mod units;
 
-pub use codec::{ClassEntries, DecodeError, MAGIC, Opened, Source};
+pub use codec::{ClassEntries, DecodeError, MAGIC, MOST_UNPACKED, Opened, Source};
 pub use events::{EventSet, Witness};
 pub use ids::{
     ClassId, DYNAMIC_BASE, DynamicIds, FieldId, FieldRefId, ID_LIMIT, JDK_BASE, JDK_LIMIT, MethodId, SiteId, StaticId,

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::sync::{Mutex, PoisonError};
 use std::{io, mem};
 
-use et_names::{ClassEntries, DecodeError, NamesTable, Source};
+use et_names::{ClassEntries, DecodeError, MOST_UNPACKED, NamesTable, Source};
 
 /// Where the classes of a table are read from, and what the table is called in messages.
 #[derive(Debug)]
@@ -47,19 +47,20 @@ pub enum Classes {
 }
 
 impl Classes {
-    fn take(&mut self, names: &[String]) -> Result<Option<Vec<u8>>, DecodeError> {
+    fn take(&mut self, names: &[String], left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
         let names = names.iter().map(String::as_str);
-        readable(match self {
+        let names = match self {
             Self::OnDisk(entries) => entries.take(names)?,
             Self::InMemory(entries) => entries.take(names)?,
-        })
+        };
+        readable(names, left)
     }
 
-    fn take_rest(&mut self) -> Result<Option<Vec<u8>>, DecodeError> {
+    fn take_rest(&mut self, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
         match self {
             // Reading all of a JDK's would hold the program up.
             Self::OnDisk(entries) => entries.take_rest(),
-            Self::InMemory(entries) => readable(entries.take_rest()?),
+            Self::InMemory(entries) => readable(entries.take_rest()?, left),
         }
     }
 
@@ -73,11 +74,19 @@ impl Classes {
 }
 
 /// A names table that readers refuse would cost them the trace.
-fn readable(names: Option<Vec<u8>>) -> Result<Option<Vec<u8>>, DecodeError> {
+fn readable(names: Option<Vec<u8>>, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
     if let Some(names) = &names {
-        NamesTable::decode(names)?;
+        decode(names, left)?;
     }
     Ok(names)
+}
+
+/// A jar is anybody's, and this is the program's memory: what its names take uncompressed comes out of what is `left`, to which each
+/// table adds several times what tables save.
+pub fn decode(names: &[u8], left: &mut usize) -> Result<NamesTable, DecodeError> {
+    const EXPANSION: usize = 16;
+    *left = left.saturating_add(names.len().saturating_mul(EXPANSION)).min(MOST_UNPACKED);
+    NamesTable::decode_within(names, left)
 }
 
 /// Classes whose names are to go to the trace.
@@ -102,10 +111,10 @@ impl Wanted {
     }
 
     /// Names tables of these classes.
-    fn of(&self, classes: &mut Classes) -> Result<Option<Vec<u8>>, DecodeError> {
+    fn of(&self, classes: &mut Classes, left: &mut usize) -> Result<Option<Vec<u8>>, DecodeError> {
         // Which class it was made of nobody knows.
         let was_renamed = self.made.iter().any(|(name, artifact)| classes.lacks(name, *artifact));
-        if self.is_all || was_renamed { classes.take_rest() } else { classes.take(&self.names) }
+        if self.is_all || was_renamed { classes.take_rest(left) } else { classes.take(&self.names, left) }
     }
 }
 
@@ -127,8 +136,17 @@ pub struct Artifacts {
 enum State {
     /// Their tables are being looked for, and these were loaded.
     Unknown(Wanted),
-    Known(Vec<Artifact>),
+    Known(Known),
 }
+
+struct Known {
+    artifacts: Vec<Artifact>,
+    /// What their names may still take in the trace, uncompressed.
+    left: usize,
+}
+
+/// The other half is for tables that have no index.
+pub const SHARE: usize = MOST_UNPACKED / 2;
 
 impl Default for State {
     fn default() -> Self {
@@ -140,7 +158,7 @@ impl Debug for State {
     fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unknown(wanted) => write!(out, "Unknown({wanted:?})"),
-            Self::Known(artifacts) => write!(out, "Known({})", artifacts.len()),
+            Self::Known(known) => write!(out, "Known({})", known.artifacts.len()),
         }
     }
 }
@@ -149,9 +167,9 @@ impl Artifacts {
     /// These are all there are. What comes back is of the classes that were loaded before.
     pub fn found(&self, artifacts: Vec<Artifact>) -> Vec<Told> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let before = mem::replace(&mut *state, State::Known(artifacts));
+        let before = mem::replace(&mut *state, State::Known(Known { artifacts, left: SHARE }));
         match (before, &mut *state) {
-            (State::Unknown(wanted), State::Known(artifacts)) => told(artifacts, &wanted),
+            (State::Unknown(wanted), State::Known(known)) => known.told(&wanted),
             _ => Vec::new(),
         }
     }
@@ -179,29 +197,32 @@ impl Artifacts {
                 add(wanted);
                 Vec::new()
             }
-            State::Known(artifacts) => {
+            State::Known(known) => {
                 let mut wanted = Wanted::default();
                 add(&mut wanted);
-                told(artifacts, &wanted)
+                known.told(&wanted)
             }
         }
     }
 }
 
-fn told(artifacts: &mut Vec<Artifact>, wanted: &Wanted) -> Vec<Told> {
-    let mut all = Vec::new();
-    artifacts.retain_mut(|artifact| match wanted.of(&mut artifact.classes) {
-        Ok(names) => {
-            all.extend(names.map(Told::Names));
-            true
-        }
-        Err(error) => {
-            let line = format!("{}: {error}; the trace will lack names", artifact.name);
-            all.push(Told::Problem(line));
-            false
-        }
-    });
-    all
+impl Known {
+    fn told(&mut self, wanted: &Wanted) -> Vec<Told> {
+        let Self { artifacts, left } = self;
+        let mut all = Vec::new();
+        artifacts.retain_mut(|artifact| match wanted.of(&mut artifact.classes, left) {
+            Ok(names) => {
+                all.extend(names.map(Told::Names));
+                true
+            }
+            Err(error) => {
+                let line = format!("{}: {error}; the trace will lack names", artifact.name);
+                all.push(Told::Problem(line));
+                false
+            }
+        });
+        all
+    }
 }
 
 #[cfg(test)]
@@ -236,6 +257,24 @@ mod tests {
             names.extend(table.classes.iter().map(|class| table.str(class.name).to_owned()));
         }
         names
+    }
+
+    #[test]
+    fn names_take_no_more_memory_than_there_is_for_them() {
+        let mut state = 1_u32;
+        let noise = std::iter::repeat_with(|| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            char::from(b'a' + (state >> 24) as u8 % 26)
+        });
+        let long: String = noise.take(8000).chain(std::iter::repeat_n('x', 8 << 20)).collect();
+        let bomb = file("bomb.jar", 5_000_000, &["a/A", &long]);
+        let plain = file("a.jar", 6_000_000, &["a/A", "a/B"]);
+        let mut left = SHARE;
+        let read = std::iter::repeat_with(|| decode(&bomb, &mut left)).take_while(Result::is_ok).count();
+        assert!((10..20).contains(&read), "{read}");
+        assert!(matches!(decode(&bomb, &mut left), Err(DecodeError::TooMuch)));
+        // What saves no more than tables do is always read.
+        assert!((0..1000).all(|_| decode(&plain, &mut left).is_ok()));
     }
 
     #[test]

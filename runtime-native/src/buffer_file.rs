@@ -52,9 +52,10 @@ impl BufferFile {
             }
         };
         let mut failure = None;
-        for path in names {
+        let own = names.len() - 1;
+        for (index, path) in names.into_iter().enumerate() {
             remove_left_over(&path);
-            match create_new(&path) {
+            match create_new(&path, index == own) {
                 Ok(file) if matches!(place, Place::Nameless(_)) => {
                     let _ = fs::remove_file(&path);
                     return Ok(Self { file, path: None });
@@ -105,16 +106,37 @@ fn options() -> OpenOptions {
     options
 }
 
-/// Exclusive: no link is followed, not even one that leads nowhere.
-fn create_new(path: &Path) -> io::Result<File> {
+/// Exclusive: no link is followed, not even one that leads nowhere. With `is_own` no other run has the name.
+fn create_new(path: &Path, is_own: bool) -> io::Result<File> {
     let file = options().create_new(true).open(path)?;
+    let is_locked = lock(&file);
     // Until it is locked, another run that starts may take it for left over.
-    if is_free(&file) && is_at(&file, path) { Ok(file) } else { Err(io::ErrorKind::AlreadyExists.into()) }
+    if is_own || (!matches!(is_locked, Lock::Others) && is_at(&file, path)) {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::AlreadyExists.into())
+    }
 }
 
-/// Locks a file as long as it is open, unless somebody else has. Some network file systems have no locks: there nobody has.
-fn is_free(file: &File) -> bool {
-    !matches!(file.try_lock(), Err(TryLockError::WouldBlock))
+/// Who has a file locked.
+enum Lock {
+    /// We, as long as it is open.
+    Ours,
+    Others,
+    /// There are no locks: some network file systems have none.
+    None,
+}
+
+fn lock(file: &File) -> Lock {
+    match file.try_lock() {
+        Ok(()) => Lock::Ours,
+        Err(TryLockError::WouldBlock) => Lock::Others,
+        Err(TryLockError::Error(error)) => match error.raw_os_error() {
+            Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::ENOLCK | libc::EINVAL) => Lock::None,
+            // Who knows.
+            _ => Lock::Others,
+        },
+    }
 }
 
 /// Whether it is the file of that name.
@@ -132,12 +154,15 @@ fn remove_left_over(path: &Path) {
     if !fs::symlink_metadata(path).is_ok_and(|meta| is_ours(&meta)) {
         return;
     }
-    let Ok(mut file) = OpenOptions::new().read(true).custom_flags(libc::O_NOFOLLOW).open(path) else { return };
+    // To be written, too: NFS locks no other.
+    let Ok(mut file) = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path) else {
+        return;
+    };
     let mut start = Vec::new();
     let read = (&mut file).take(MAGIC.len() as u64).read_to_end(&mut start);
     let is_one = read.is_ok() && (start.is_empty() || start == MAGIC);
     // Two that start at once look at the same file: who has the lock removes it, and nothing that came after it.
-    if is_one && is_free(&file) && is_at(&file, path) {
+    if is_one && !matches!(lock(&file), Lock::Others) && is_at(&file, path) {
         let _ = fs::remove_file(path);
     }
 }
@@ -238,6 +263,20 @@ mod tests {
         assert_eq!(names(), ["t.buf"]);
         third.remove();
         assert_eq!(names(), [""; 0]);
+    }
+
+    #[test]
+    fn what_somebody_has_locked_is_not_left_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.buf");
+        fs::write(&path, MAGIC).unwrap();
+        let others = File::open(&path).unwrap();
+        assert!(matches!(lock(&others), Lock::Ours));
+        remove_left_over(&path);
+        assert!(path.exists());
+        drop(others);
+        remove_left_over(&path);
+        assert!(!path.exists());
     }
 
     #[test]

@@ -50,8 +50,8 @@ fn are_there(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, statics: Stat
 }
 
 /// Where mirrors hold the lock: the one slot that is 0 in all classes that are initialised and in none of those that are
-/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 to 21), or in one that
-/// no class declares (`init_lock` of javaClasses.hpp; 25). `size` is what the fields take.
+/// not. The VM keeps it in a field of `java.lang.Class` that only mirrors of arrays need (`componentType`; 11 and 17), or in one that
+/// no class declares (`init_lock` of javaClasses.hpp; 21 and 25). `size` is what the fields take.
 fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, arrays: &ArrayLayout) -> Option<i64> {
     let reference_bytes = *arrays.index_scale.get("L")?;
     env.frame(CLASSES, |env| {
@@ -74,19 +74,33 @@ fn find_lock(env: Env, jvmti: Jvmti, proxy: &Proxy, ids: FieldIds, size: i64, ar
         let offset = slots.next().filter(|_| slots.next().is_none())? as i64 * i64::from(reference_bytes);
         // What no field declares may be anything, and must not be read as a reference unless it is certain to be one.
         if !fields.contains(&offset) {
-            let word = |object: Object, offset| slot(&[proxy.word(env, object, offset)], 0, reference_bytes);
-            let [objects, ints] = ["L", "I"].map(|kind| arrays.base_offset.get(kind).copied());
-            let (objects, ints) = (i64::from(objects?), ints? as usize);
-            // Where a collection moves something meanwhile, nothing fits.
-            let all_lead_to_locks = || {
-                let ints = EmptyInts::find(env, word, reference_bytes, objects, ints)?;
-                waiting.iter().all(|mirror| ints.is_one(word(mirror.class, offset))).then_some(offset)
-            };
-            return (0..3).find_map(|_| all_lead_to_locks());
+            return lead_to_locks(env, proxy, &waiting, offset, arrays).then_some(offset);
         }
         let lock = proxy.reference(env, first.class, offset)?;
         let is_lock = jvmti.class_signature(env.class_of(lock)?).ok()? == "[I" && env.array_length(lock) == 0;
         is_lock.then_some(offset)
+    })
+}
+
+/// Whether the words at that offset lead to locks, in mirrors of classes that are not initialised.
+fn lead_to_locks(env: Env, proxy: &Proxy, waiting: &[Mirror], offset: i64, arrays: &ArrayLayout) -> bool {
+    let (Some(&reference_bytes), [Some(&objects), Some(&ints)]) =
+        (arrays.index_scale.get("L"), ["L", "I"].map(|kind| arrays.base_offset.get(kind)))
+    else {
+        return false;
+    };
+    let word = |object: Object, offset: i64| {
+        let within = offset % 8;
+        slot(&[proxy.word(env, object, offset - within)], (within / 4) as usize, reference_bytes)
+    };
+    // Where a collection moves something meanwhile, nothing fits.
+    (0..3).any(|_| {
+        let Some(locks) = EmptyInts::find(env, word, reference_bytes, objects.into(), ints as usize) else {
+            return false;
+        };
+        let mut words = waiting.iter().map(|mirror| word(mirror.class, offset)).filter(|&word| word != 0).peekable();
+        // Some may have been initialised since.
+        words.peek().is_some() && words.all(|word| locks.is_one(word))
     })
 }
 

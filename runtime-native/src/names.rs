@@ -5,11 +5,11 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 
-use et_names::{ArtifactKind, ClassEntries, DecodeError, ENTRY_IN_JAR, IdBlock, NamesTable, Opened, PATH_IN_JDK};
+use et_names::{ArtifactKind, ClassEntries, DecodeError, ENTRY_IN_JAR, IdBlock, Opened, PATH_IN_JDK};
 use zip::ZipArchive;
 use zip::result::ZipError;
 
-use crate::artifacts::{Artifact, Classes, OnDisk};
+use crate::artifacts::{self, Artifact, Classes, OnDisk};
 use crate::queue::Queue;
 use crate::report::say;
 
@@ -33,7 +33,8 @@ impl Places {
 
 /// Finds each table once. What the program loads of it goes to the trace.
 pub fn find(places: &Places, queue: &Queue) {
-    let mut tables = Tables { queue, seen: HashSet::new(), blocks: Vec::new(), artifacts: Vec::new() };
+    let mut tables =
+        Tables { queue, seen: HashSet::new(), blocks: Vec::new(), artifacts: Vec::new(), left: artifacts::SHARE };
     let own = places.java_home.join(PATH_IN_JDK);
     if let Ok(file) = File::open(&own) {
         tables.add_jdk(&own, file);
@@ -47,14 +48,14 @@ pub fn find(places: &Places, queue: &Queue) {
             continue;
         }
         if path.is_dir() {
-            match File::open(path.join(ENTRY_IN_JAR)) {
-                Ok(file) => tables.add(&path, read_table(file, LARGEST)),
+            match plain_file(&path.join(ENTRY_IN_JAR)) {
+                Some(file) => tables.add(&path, read_table(file, LARGEST)),
                 // A folder of a module path holds jars and folders of modules; one of a class path may hold
                 // classes that were instrumented one by one, their tables beside them.
-                Err(_) => waiting.extend(children(&path)),
+                None => waiting.extend(children(&path)),
             }
         } else if is_table(&path) {
-            if let Ok(file) = File::open(&path) {
+            if let Some(file) = plain_file(&path) {
                 tables.add(&path, read_table(file, LARGEST));
             }
         } else if let Some(jar) = Jar::open(&path) {
@@ -65,6 +66,11 @@ pub fn find(places: &Places, queue: &Queue) {
         }
     }
     queue.artifacts(tables.artifacts);
+}
+
+/// Opens a file that can be read to its end.
+fn plain_file(path: &Path) -> Option<File> {
+    if fs::metadata(path).ok()?.is_file() { File::open(path).ok() } else { None }
 }
 
 /// A names table that lies by itself: `names.etn`, `Foo.class.etn`.
@@ -104,6 +110,8 @@ struct Tables<'a> {
     seen: HashSet<u64>,
     blocks: Vec<(IdBlock, String)>,
     artifacts: Vec<Artifact>,
+    /// What tables that go to the trace in one piece may still have uncompressed.
+    left: usize,
 }
 
 impl Tables<'_> {
@@ -124,7 +132,7 @@ impl Tables<'_> {
                 }
             }
             // Of an earlier version of the tool.
-            Ok(Opened::Whole(bytes)) => match NamesTable::decode(&bytes) {
+            Ok(Opened::Whole(bytes)) => match artifacts::decode(&bytes, &mut self.left) {
                 Ok(table) => {
                     if self.is_new(path, &table.artifact, table.block()) {
                         self.queue.names(bytes);
@@ -208,10 +216,14 @@ struct Jar {
 impl Jar {
     /// None if there is no readable archive: the JVM will say so, or not care.
     fn open(path: &Path) -> Option<Self> {
-        let mut archive = ZipArchive::new(BufReader::new(File::open(path).ok()?)).ok()?;
+        let file = plain_file(path)?;
+        let size = file.metadata().ok()?.len();
+        let mut archive = ZipArchive::new(BufReader::new(file)).ok()?;
         let names = match archive.by_name(ENTRY_IN_JAR) {
             Ok(entry) => {
-                let limit = (entry.compressed_size().saturating_mul(EXPANSION) + SMALL).min(LARGEST);
+                // An entry can say anything of its size.
+                let stored = entry.compressed_size().min(size);
+                let limit = stored.saturating_mul(EXPANSION).saturating_add(SMALL).min(LARGEST);
                 Some(read_table(entry, limit))
             }
             Err(ZipError::FileNotFound) => None,
@@ -264,7 +276,7 @@ fn class_path(manifest: &str) -> Vec<PathBuf> {
 mod tests {
     use super::*;
     use et_format::{BlockKind, ClassRecord};
-    use et_names::{Artifact, ClassNames, EventSet, MethodNames};
+    use et_names::{Artifact, ClassNames, EventSet, MethodNames, NamesTable};
     use std::io::Write;
 
     fn table(hash: u64, base: u32) -> Vec<u8> {
@@ -348,18 +360,26 @@ mod tests {
         jar(&path("good.jar"), &[(ENTRY_IN_JAR, &table(1, 5_000_000)), (MANIFEST, &manifest)]);
         fs::create_dir_all(path("folder/META-INF/elephant-tracks")).unwrap();
         File::create(path("folder").join(ENTRY_IN_JAR)).unwrap().set_len(4 << 30).unwrap();
-        let paths: Vec<PathBuf> = ["zeros.jar", "start.jar", "folder"].map(path).into();
+        // It says that two gigabytes of it are stored.
+        let mut forged = fs::read(path("start.jar")).unwrap();
+        let directory = forged.windows(4).rposition(|four| four == b"PK\x01\x02").unwrap();
+        forged[directory + 20..directory + 24].copy_from_slice(&(i32::MAX as u32).to_le_bytes());
+        fs::write(path("forged.jar"), forged).unwrap();
+        fs::create_dir_all(path("other").join(ENTRY_IN_JAR)).unwrap();
+        let paths: Vec<PathBuf> = ["zeros.jar", "start.jar", "folder", "forged.jar", "other"].map(path).into();
         let (names, blocks) = found(&Places { paths, ..Places::default() });
         assert_eq!(names, 1);
         let problems: Vec<_> = blocks.iter().map(|(_, text)| String::from_utf8_lossy(text).into_owned()).collect();
         for (name, why) in [
             ("zeros.jar", "not a names table"),
-            ("start.jar", "names table is damaged: it is larger than any that et-instrument writes, more than 4 MB"),
+            ("start.jar", "names table is damaged: it is larger than any that et-instrument writes"),
+            ("forged.jar", "names table is damaged: it is larger than any that et-instrument writes"),
             ("folder", "not a names table"),
         ] {
             let of = problems.iter().find(|text| text.contains(name)).unwrap_or_else(|| panic!("{name}: {problems:?}"));
             assert!(of.contains(why), "{of}");
         }
+        assert_eq!(problems.len(), 4, "{problems:?}");
         // What has no end is not read to its end.
         assert!(matches!(read_table(io::repeat(0), LARGEST), Err(DecodeError::Magic)));
         let endless = read_table(et_names::MAGIC.chain(io::repeat(0)), 3 << 20).unwrap_err().to_string();

@@ -59,7 +59,9 @@ fn same(lab: &Lab, jdk: &Jdk, name: &str, options: &[&str], traced: &[&str], wai
         let run = Run::with(lab, jdk, &format!("initial_{name}_{way}"), "facts/Initial", setup)?;
         let summary = run.summary(lab)?;
         let walked = walked(&summary["problems"])?;
-        ensure!(program::problems(&summary).len() == 1, "{}", summary["problems"]);
+        // That the heap was walked, and of ZGC's references, where no field declares the lock, that it was not found.
+        let expected = 1 + usize::from(name == "z" && jdk.feature >= 25);
+        ensure!(program::problems(&summary).len() == expected, "{}", summary["problems"]);
         let picture = picture(lab, &run)?;
         run.clean()?;
         Ok((walked, picture))

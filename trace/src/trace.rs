@@ -11,7 +11,7 @@ use et_format::{
     BlockKind, ClassRecord, GcRecord, InitialObject, InitialReferences, MonitorRecord, Problem, ThreadRecord,
     thread_flags,
 };
-use et_names::{EventSet, MethodId, NamesTable};
+use et_names::{DecodeError, EventSet, MOST_UNPACKED, MethodId, NamesTable};
 use rustc_hash::FxHashMap;
 
 use crate::classes::{Class, Classes};
@@ -68,14 +68,13 @@ pub struct Trace {
     pub events: EventSet,
 }
 
-/// How many bytes all names may have uncompressed, given what is stored of them. Of the JDK's 30,000 classes 10 MB are stored, which
-/// are several times that; a trace of a few megabytes cannot claim the whole memory.
+/// How many bytes all names may have uncompressed, given what is stored of them: a trace of a few megabytes cannot claim the whole
+/// memory. What the runtime writes has a tenth of it.
 fn most_names(stored: u64) -> usize {
-    const LEAST: u64 = 256 << 20;
     const EXPANSION: u64 = 64;
-    // Tables of one artifact are joined, and their places have 32 bits.
+    // Tables of one artifact are joined, and offsets into their text have 32 bits.
     const MOST: u64 = 2 << 30;
-    usize::try_from((LEAST + stored.saturating_mul(EXPANSION)).min(MOST)).unwrap_or(usize::MAX)
+    usize::try_from((MOST_UNPACKED as u64 + stored.saturating_mul(EXPANSION)).min(MOST)).unwrap_or(usize::MAX)
 }
 
 impl Trace {
@@ -90,11 +89,16 @@ impl Trace {
         let mut tables = Vec::new();
         let stored = file.of_kind(BlockKind::Names).map(|block| u64::from(block.header.stored_len)).sum();
         let mut left = most_names(stored);
+        let mut left_out = 0;
         for block in file.of_kind(BlockKind::Names) {
-            let table = NamesTable::decode_within(&file.unpack(block)?, &mut left).map_err(|source| {
-                ReadError::Names { path: file.path().to_owned(), sequence: block.header.sequence, source }
-            })?;
-            tables.push(table);
+            match NamesTable::decode_within(&file.unpack(block)?, &mut left) {
+                Ok(table) => tables.push(table),
+                Err(DecodeError::TooMuch) => left_out += 1,
+                Err(source) => {
+                    let (path, sequence) = (file.path().to_owned(), block.header.sequence);
+                    return Err(ReadError::Names { path, sequence, source });
+                }
+            }
         }
         let recovered = file.recovered(BlockKind::Names);
         tables.extend(recovered.filter_map(|raw| NamesTable::decode_within(raw, &mut left).ok()));
@@ -110,6 +114,10 @@ impl Trace {
         // Threads put them as they come to it.
         monitors.sort_by_key(|record| record.ticket);
         let mut problems = file.problems()?;
+        if left_out > 0 {
+            let what = "tables of names that are too large for so small a trace, and left out";
+            problems.push(Problem { what: what.to_owned(), count: left_out });
+        }
         // At a proper end the runtime says it itself.
         let overflows = file.last_known().map_or(0, |progress| progress.overflows);
         if overflows > 0 {

@@ -190,19 +190,21 @@ fn package(class: &str) -> &str {
 }
 
 fn main_of(trace: &Trace) -> Main {
-    started(&trace.file.meta().command, |class| {
+    let loaded = |class: &str| {
         let ty = trace.types.get_class(class)?;
         let mut tables = trace.names.classes_of(ty).iter().map(|&class| trace.names.class(class).0);
         let table = tables.find(|table| table.artifact.kind == ArtifactKind::Application);
         Some(table.map(|table| table.artifact.name.clone()))
-    })
+    };
+    started(&trace.file.meta().command, loaded, |name| trace.names.tables().any(|table| table.artifact.name == name))
 }
 
 /// What compiles and runs a source file: `java Leak.java`.
 const SOURCE_LAUNCHER: &str = "com/sun/tools/javac/launcher/";
 
-/// What `sun.java.command` says. `loaded` tells of a class whether the program has it, and in which artifact.
-fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>) -> Main {
+/// What `sun.java.command` says. `loaded` tells of a class whether the program has it, and in which artifact, `is_artifact` whether
+/// there is one of that name.
+fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>, is_artifact: impl Fn(&str) -> bool) -> Main {
     let Some(word) = command.split(' ').next().filter(|word| !word.is_empty()) else { return Main::default() };
     // `module/class` is how the JVM tells a main class of a module.
     let class = word.rsplit('/').next().unwrap_or(word).replace('.', "/");
@@ -217,7 +219,11 @@ fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>) -> Ma
         if let Some(end) = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' ')) {
             let path = &command[..end];
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
-            return Main { artifact: Some(name), class: None };
+            // A first word that could be a class, and a jar that nobody knows: the class was not instrumented.
+            let may_be_class = word.len() < end && !word.contains('/');
+            if !may_be_class || is_artifact(&name) {
+                return Main { artifact: Some(name), class: None };
+            }
         }
     }
     Main { class: Some(class), artifact: of_class.flatten() }
@@ -271,11 +277,14 @@ mod tests {
             _ => None,
         };
         let of = |command: &str| {
-            let Main { class, artifact } = started(command, loaded);
+            let Main { class, artifact } = started(command, loaded, |name| name == "my app.jar");
             (class, artifact)
         };
         let some = |text: &str| Some(text.to_owned());
+        assert_eq!(of("app.jar x.jar"), (None, some("app.jar")));
         assert_eq!(of("/opt/my shop/app.jar -v"), (None, some("app.jar")));
+        assert_eq!(of("my app.jar -v"), (None, some("my app.jar")));
+        assert_eq!(of("Gone data.jar"), (some("Gone"), None));
         assert_eq!(of("shop.Main stock"), (some("shop/Main"), some("shop.jar")));
         assert_eq!(of("shop.Main stock.jar"), (some("shop/Main"), some("shop.jar")));
         assert_eq!(of("module/shop.Main"), (some("shop/Main"), some("shop.jar")));
@@ -289,7 +298,7 @@ mod tests {
             "jdk.compiler/com.sun.tools.javac.launcher.Main Leak.java x.jar",
             "com.sun.tools.javac.launcher.SourceLauncher Leak.java",
         ] {
-            let main = started(command, |_| Some(None));
+            let main = started(command, |_| Some(None), |_| false);
             assert_eq!(main.of_name("Leak$Node"), Origin::Program);
             assert_eq!(main.of_jdk("com/sun/tools/javac/launcher/Main"), Origin::Jdk);
             assert_eq!(main.of_jdk("com/sun/tools/javac/tree/JCTree"), Origin::Jdk);

@@ -150,7 +150,8 @@ pub(super) fn decode(file: &[u8], header: &Header, left: &mut usize) -> Result<N
             *number = rest.varint()?;
         }
         let (raw, stored) = (rest.varint()? as usize, rest.varint()? as usize);
-        if claim(left, raw, stored).is_none() || !first.reaches(&next) {
+        claim(left, raw, stored, at)?;
+        if !first.reaches(&next) {
             return Err(damage(at, "class out of bounds"));
         }
         let content = decompressor.decompress(rest.take(stored)?, raw).map_err(DecodeError::Compression)?;

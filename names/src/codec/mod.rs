@@ -16,6 +16,8 @@ pub const MAGIC: [u8; 8] = *b"ETNAMES\0";
 const HEADER: usize = 16;
 /// A table of this many bytes is not one of ours: bounds what a damaged file makes us allocate.
 const MAX_BODY: usize = 1 << 30;
+/// What all tables of a trace may have uncompressed, however little is stored: bounds what a damaged trace makes its readers allocate.
+pub const MOST_UNPACKED: usize = 256 << 20;
 /// Nor is one whose body is so many times its compressed form: real ones reach 20.
 const MAX_RATIO: usize = 1 << 12;
 
@@ -31,6 +33,9 @@ pub enum DecodeError {
     /// The compressed body is damaged, or the file cannot be read.
     #[error("names table is damaged: {0}")]
     Compression(std::io::Error),
+    /// Several tables have more together than they may have.
+    #[error("it has more names than so few bytes may hold")]
+    TooMuch,
     /// The body ends early or says something impossible.
     #[error("names table is damaged at byte {offset} of its body: {what}")]
     Body {
@@ -42,12 +47,12 @@ pub enum DecodeError {
 }
 
 /// Takes what a compressed part has uncompressed from what there may be.
-fn claim(left: &mut usize, raw: usize, stored: usize) -> Option<()> {
-    if raw / MAX_RATIO > stored {
-        return None;
+fn claim(left: &mut usize, raw: usize, stored: usize, at: usize) -> Result<(), DecodeError> {
+    if raw > MAX_BODY || raw / MAX_RATIO > stored {
+        return Err(DecodeError::Body { offset: at, what: "size out of bounds" });
     }
-    *left = left.checked_sub(raw)?;
-    Some(())
+    *left = left.checked_sub(raw).ok_or(DecodeError::TooMuch)?;
+    Ok(())
 }
 
 impl NamesTable {
@@ -58,13 +63,15 @@ impl NamesTable {
 
     /// Reads what [`encode`](Self::encode) wrote, or some classes of it that [`ClassEntries`] picked.
     pub fn decode(file: &[u8]) -> Result<Self, DecodeError> {
-        let mut left = MAX_BODY;
+        let mut left = MAX_BODY.saturating_add(file.len());
         Self::decode_within(file, &mut left)
     }
 
-    /// The same for one of several tables, which together may have so many bytes uncompressed: takes this one's from `left`.
+    /// The same for one of several tables, which together may have so many bytes, as they are and uncompressed: takes this one's from `left`.
     pub fn decode_within(file: &[u8], left: &mut usize) -> Result<Self, DecodeError> {
         let header = Header::read(file)?;
+        // What is not compressed here may have been outside.
+        claim(left, file.len(), file.len(), 0)?;
         match header.version {
             whole::VERSION => whole::decode(file, header.events, header.length, left),
             _ => by_class::decode(file, &header, left),
@@ -166,7 +173,7 @@ mod tests {
             }
             assert_eq!(left, 0);
             let error = NamesTable::decode_within(&file, &mut left).unwrap_err().to_string();
-            assert!(error.contains("out of bounds"), "{error}");
+            assert!(error.contains("more names than"), "{error}");
         }
     }
 

@@ -67,7 +67,7 @@ pub(super) fn encode(table: &NamesTable) -> Vec<u8> {
 
 /// Reads what [`encode`] wrote.
 pub(super) fn decode(file: &[u8], events: EventSet, size: usize, left: &mut usize) -> Result<NamesTable, DecodeError> {
-    claim(left, size, file.len()).ok_or(DecodeError::Body { offset: 0, what: "size out of bounds" })?;
+    claim(left, size, file.len(), 0)?;
     let body = zstd::bulk::decompress(&file[HEADER..], size).map_err(DecodeError::Compression)?;
     table(Body::new(&body), events)
 }

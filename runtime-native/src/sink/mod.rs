@@ -266,7 +266,9 @@ impl Sink {
     pub fn discard(self) {
         if let Some((file, path)) = self.file()
             && file.metadata().is_ok_and(|meta| meta.is_file() && meta.len() == 0)
-            && buffer_file::is_at(file, path)
+            // What a link leads to.
+            && let Ok(path) = fs::canonicalize(path)
+            && buffer_file::is_at(file, &path)
         {
             let _ = fs::remove_file(path);
         }

@@ -1039,3 +1039,26 @@ fn an_array_that_was_there_may_have_more_than_4_gib() {
     );
     assert_eq!(outcome.anomalies, Anomalies::default());
 }
+
+#[test]
+fn names_do_not_take_more_than_a_trace_of_that_size_may_have() {
+    // Eight megabytes that take a few thousand bytes, forty times.
+    let mut state = 1_u32;
+    let noise = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + (state >> 24) as u8 % 26)
+    });
+    let long: String = noise.take(8000).chain(std::iter::repeat_n('x', 8 << 20)).collect();
+    let mut builder = world();
+    for at in 0..40 {
+        let mut table = table("bomb.jar", 100_000 + at, &[class("p/Bomb", "java/lang/Object", &[])]);
+        table.artifact.name.clone_from(&long);
+        builder.names(&table);
+    }
+    let trace = open(&mut builder);
+    assert!(trace.file.size() < 1 << 20, "{}", trace.file.size());
+    let problem = trace.problems.iter().find(|problem| problem.what.starts_with("tables of names")).unwrap();
+    assert!((5..20).contains(&problem.count), "{}", problem.count);
+    // Those of the program came before, and are there.
+    assert!(trace.names.tables().any(|table| table.artifact.name == "app.jar"));
+}
