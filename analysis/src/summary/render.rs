@@ -41,17 +41,15 @@ fn borrowed(numbers: &[String; 3]) -> [&str; 3] {
     [&numbers[0], &numbers[1], &numbers[2]]
 }
 
-/// `for shop.Main.run and 2 others`, and how much of the whole, unless it is all.
+/// `for shop.Main.run and 2 others`, and how much of the whole, unless that reads the same.
 fn asked_by(caller: Option<&str>, callers: usize, (for_callers, whole): (Amount, Amount)) -> String {
     let Some(caller) = caller else { return String::new() };
     let others = match callers {
         0 | 1 => String::new(),
         more => format!(" and {}", counted(more as u64 - 1, "other")),
     };
-    let part = match for_callers.objects < whole.objects {
-        true => format!(", {} of it", bytes(for_callers.bytes)),
-        false => String::new(),
-    };
+    let (part, whole) = (bytes(for_callers.bytes), bytes(whole.bytes));
+    let part = if part == whole { String::new() } else { format!(", {part} of it") };
     format!("for {caller}{others}{part}")
 }
 
