@@ -76,11 +76,12 @@ impl Places {
     /// From three references.
     fn of(known: [(u64, u64); 3]) -> Option<Self> {
         let [(word, address), (other_word, other_address), ..] = known;
-        let places = (0..=8).map(|shift| Self { base: address.wrapping_sub(word << shift), shift });
-        let far = word != other_word && address != other_address;
-        let mut fitting =
-            places.filter(|places| far && known.iter().all(|&(word, address)| places.address(word) == address));
-        fitting.next()
+        if word == other_word || address == other_address {
+            return None;
+        }
+        (0..=8)
+            .map(|shift| Self { base: address.wrapping_sub(word << shift), shift })
+            .find(|places| known.iter().all(|&(word, address)| places.address(word) == address))
     }
 
     fn address(self, word: u64) -> u64 {

@@ -16,10 +16,10 @@ pub const MAGIC: [u8; 8] = *b"ETNAMES\0";
 const HEADER: usize = 16;
 /// A table of this many bytes is not one of ours: bounds what a damaged file makes us allocate.
 const MAX_BODY: usize = 1 << 30;
-/// What all tables of a trace may have uncompressed, however little is stored: bounds what a damaged trace makes its readers allocate.
-pub const MOST_UNPACKED: usize = 256 << 20;
 /// Nor is one whose body is so many times its compressed form: real ones reach 20.
 const MAX_RATIO: usize = 1 << 12;
+/// What all tables of a trace may have uncompressed, however little is stored: bounds what a damaged trace makes its readers allocate.
+pub const MOST_UNPACKED: usize = 256 << 20;
 
 /// Why a names table could not be read.
 #[derive(Debug, Error)]
