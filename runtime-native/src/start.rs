@@ -25,7 +25,7 @@ use crate::natives::classes;
 use crate::options::Options;
 use crate::packers::{Limits, Packers};
 use crate::patience::Patience;
-use crate::proxy::{Locks, Proxy, Settings};
+use crate::proxy::{Locks, Mirrors, Proxy, Settings};
 use crate::reflection;
 use crate::report::say;
 use crate::signals;
@@ -155,12 +155,7 @@ pub fn run(
     if let Err(error) = unloading {
         tracer.queue.problem(format!("classes that are unloaded go on taking memory of the runtime's: {error}"), 1);
     }
-    let found = FoundOut {
-        sizes: sizes_known,
-        hashes: hash_shift.is_some(),
-        statics: mirrors.statics.is_some(),
-        locks: mirrors.lock.is_some(),
-    };
+    let found = FoundOut { sizes: sizes_known, hashes: hash_shift.is_some(), mirrors };
     say_what_is_not_known(tracer, options, scheme, found, &release);
     if let Err(error) = jni_table::install(jvmti) {
         tracer.queue.problem(format!("objects and references made by native code show late: {error}"), 1);
@@ -207,8 +202,7 @@ fn meta(
 struct FoundOut {
     sizes: bool,
     hashes: bool,
-    statics: bool,
-    locks: bool,
+    mirrors: Mirrors,
 }
 
 /// Notes in the trace what it lacks because the VM is another than those that are known.
@@ -228,10 +222,10 @@ fn say_what_is_not_known(tracer: &Tracer, options: &Options, scheme: Scheme, fou
     if !tracer.slots.are_known() {
         tracer.queue.problem("the VM's field ids could not be read, stores by native code and Unsafe name no field", 1);
     }
-    if !found.statics {
+    if found.mirrors.statics.is_none() {
         tracer.queue.problem("static fields could not be found in class mirrors, constants of classes show late", 1);
     }
-    if !found.locks {
+    if found.mirrors.lock.is_none() {
         let line = "the locks under which the VM initializes classes, an int[0] each, could not be found in class mirrors \
              and are not recorded";
         tracer.queue.problem(line, 1);
