@@ -14,24 +14,60 @@ use crate::layout::{
 use crate::plugins;
 use crate::runtime_java;
 
-/// Builds all and returns where it is. Of builds that are started at the same time in a checkout one waits for the other:
-/// cargo sees to its own files, and nobody to the rest.
+/// Options of `cargo xtask build`.
+#[derive(Clone, Copy, Debug, clap::Args)]
+pub struct Options {
+    /// Build with cargo's dev profile, which the tests are compiled with as well: quick to build, slower to run. Leaves out
+    /// MMTk's collectors and the allocators in C and C++
+    #[arg(long)]
+    dev: bool,
+}
+
+/// Builds what the options ask for.
+pub fn with(layout: &Layout, options: Options) -> Result<Tools> {
+    if options.dev { tools(layout, Profile::Dev) } else { all(layout) }
+}
+
+/// Cargo's profile for the tools.
+#[derive(Clone, Copy)]
+enum Profile {
+    Release,
+    Dev,
+}
+
+impl Profile {
+    /// Its name, and its folder below `target`.
+    fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Release => ("release", "release"),
+            Self::Dev => ("dev", "debug"),
+        }
+    }
+}
+
+/// Builds the tools as they are shipped, and returns where they are.
 pub fn run(layout: &Layout) -> Result<Tools> {
+    tools(layout, Profile::Release)
+}
+
+/// Of builds that are started at the same time in a checkout one waits for the other: cargo sees to its own files, and
+/// nobody to the rest.
+fn tools(layout: &Layout, profile: Profile) -> Result<Tools> {
     let _alone = lock(&layout.target, || eprintln!("another cargo xtask build runs here, waiting"))?;
     let compiler = jdks::compiler(layout)?;
     let tools = layout.tools();
-    cargo_build(layout)?;
-    let release = layout.target.join("release");
+    cargo_build(layout, profile)?;
+    let built = layout.target.join(profile.names().1);
     fs::create_dir_all(tools.root.join("bin")).context("cannot make target/et/bin")?;
     fs::create_dir_all(tools.lib()).context("cannot make target/et/lib")?;
-    place(&release.join("et-instrument"), &tools.et_instrument())?;
-    place(&release.join("et-trace"), &tools.et_trace())?;
-    place(&release.join("et-replay"), &tools.et_replay())?;
-    place(&release.join("et-monitor"), &tools.et_monitor())?;
-    place(&release.join("et-jvmpi"), &tools.et_jvmpi())?;
-    place(&release.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
-    place(&release.join(JVMPI_LIBRARY), &tools.lib().join(JVMPI_LIBRARY))?;
-    place(&release.join(MONITOR_LIBRARY), &tools.lib().join(MONITOR_LIBRARY))?;
+    place(&built.join("et-instrument"), &tools.et_instrument())?;
+    place(&built.join("et-trace"), &tools.et_trace())?;
+    place(&built.join("et-replay"), &tools.et_replay())?;
+    place(&built.join("et-monitor"), &tools.et_monitor())?;
+    place(&built.join("et-jvmpi"), &tools.et_jvmpi())?;
+    place(&built.join(RUNTIME_LIBRARY), &tools.lib().join(RUNTIME_LIBRARY))?;
+    place(&built.join(JVMPI_LIBRARY), &tools.lib().join(JVMPI_LIBRARY))?;
+    place(&built.join(MONITOR_LIBRARY), &tools.lib().join(MONITOR_LIBRARY))?;
     heap_proxy(layout, &compiler, &tools)?;
     ddm_jar(layout, &compiler, &tools)?;
     plugins::build(layout, &compiler, &tools)?;
@@ -92,9 +128,9 @@ pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
     if no_build { Ok(layout.tools()) } else { run(layout) }
 }
 
-fn cargo_build(layout: &Layout) -> Result<()> {
+fn cargo_build(layout: &Layout, profile: Profile) -> Result<()> {
     let mut build = command::cargo(&layout.repo);
-    build.args(["build", "--release", "--locked"]);
+    build.args(["build", "--profile", profile.names().0, "--locked"]);
     build.args(["-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-replay", "-p", "et-runtime", "-p", "et-jvmpi"]);
     build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent", "-p", "et-jvmpi-cli"]);
     command::run(&mut build)

@@ -19,7 +19,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Chore {
     /// Build the tools and the runtime and lay them out under target/et
-    Build,
+    Build(build::Options),
     /// Instrument a JDK and a small example, run it, show what its objects did
     Demo,
     /// Everything CI runs: formatting, lints, unit tests, end-to-end tests
@@ -83,7 +83,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
     }
     let layout = Layout::find()?;
     match chore {
-        Chore::Build => build::all(&layout).map(drop),
+        Chore::Build(options) => build::with(&layout, options).map(drop),
         Chore::Replayer => replayer::run(&layout).map(drop),
         Chore::Collectors(options) => collectors::run(&layout, &options),
         Chore::Demo => demo::run(&layout),
