@@ -6,7 +6,6 @@ use std::path::Path;
 
 use et_files::output;
 use et_trace::TraceFile;
-use et_trace::recover::RECOVERED;
 use et_trace::text::starts;
 
 pub use et_files::output::{Output, OutputError};
@@ -58,10 +57,7 @@ impl output::Kind for Kind {
                 Self::Profile => false,
                 Self::Report => starts_with(et_report::START),
                 Self::HeapDump => starts_with("JAVA PROFILE 1.0."),
-                Self::Recovered => {
-                    let trace = TraceFile::open(path).ok();
-                    trace.is_some_and(|trace| trace.end().is_some_and(|end| end.reason == RECOVERED))
-                }
+                Self::Recovered => TraceFile::open(path).is_ok_and(|trace| trace.is_recovered()),
             })
     }
 }

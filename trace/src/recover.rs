@@ -6,11 +6,8 @@ use et_format::event::{self, Event, Ticket};
 use et_format::progress::OVERFLOWS;
 use et_format::{BlockHeader, BlockKind, BlockPacker, Codec, End, NewBlock, Problem, Wall, encode_json, file_header};
 
-use crate::file::TraceFile;
+use crate::file::{RECOVERED, TraceFile};
 use crate::watch::Unit;
-
-/// What the end of a recovered trace gives as its reason.
-pub const RECOVERED: &str = "Recovered";
 
 /// What was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -39,7 +39,6 @@ use tally::{Tally, ThreadTally};
 
 use et_trace::lifetimes::HeldByStack;
 use et_trace::record::{AllocKind, Record, Tick};
-use et_trace::recover::RECOVERED;
 use et_trace::resolve::{Anomalies, Lost, Outcome};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_trace::types::{TypeId, for_people};
@@ -459,7 +458,7 @@ fn add_trace(
     summary.seconds = end.map(|end| end.seconds).or(last.map(|last| last.seconds));
     summary.stopped = last.and_then(|last| last.stopped.clone());
     summary.complete = file.cut_off().is_none();
-    summary.recovered = end.is_some_and(|end| end.reason == RECOVERED);
+    summary.recovered = file.is_recovered();
     summary.cut_off = file.cut_off().map(ToString::to_string);
     summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
     summary.gcs = trace

@@ -19,13 +19,22 @@ pub struct Checker {
     limit: usize,
     position: u64,
     totals: Totals,
-    violations: Vec<String>,
-    violation_count: u64,
+    violations: Violations,
+    /// Types that are not known, which is none of it if the trace is cut off: the classes may have no record yet.
+    unless_cut_off: Violations,
     objects: KnownObjects,
     stacks: Stacks<Entered>,
-    /// The trace is cut off: classes of objects may have no record yet.
-    types_may_lack: bool,
 }
+
+/// How many there are, and the first of them, with the places where they were found; those of the end have the last place of all.
+#[derive(Debug, Default)]
+struct Violations {
+    count: u64,
+    shown: Vec<(u64, String)>,
+}
+
+/// Where the end of a trace is found to be wrong.
+const AT_END: u64 = u64::MAX;
 
 impl Checker {
     /// Describes at most `limit` violations, counts all.
@@ -33,28 +42,37 @@ impl Checker {
         Self { limit, ..Self::default() }
     }
 
-    /// The same; says whether types may be unknown.
-    #[must_use]
-    pub fn types_may_lack(self, types_may_lack: bool) -> Self {
-        Self { types_may_lack, ..self }
-    }
-
     /// Notes a violation at this record.
     pub fn violation(&mut self, record: &Record, types: &Types, what: &str, objects: &[ObjectId]) {
         self.violation_at(self.position, &format!("{}: {what}", shown(record, types)), objects);
     }
 
-    /// Notes a violation; position 0 is the end.
     fn violation_at(&mut self, position: u64, what: &str, objects: &[ObjectId]) {
-        self.violation_count += 1;
-        if self.violations.len() >= self.limit {
+        Self::note(&mut self.violations, &self.objects, self.limit, (position, what), objects);
+    }
+
+    /// As [`violation`](Self::violation), but none if the trace turns out to be cut off.
+    fn violation_unless_cut_off(&mut self, record: &Record, types: &Types, what: &str, objects: &[ObjectId]) {
+        let what = format!("{}: {what}", shown(record, types));
+        Self::note(&mut self.unless_cut_off, &self.objects, self.limit, (self.position, &what), objects);
+    }
+
+    fn note(
+        violations: &mut Violations,
+        known: &KnownObjects,
+        limit: usize,
+        (position, what): (u64, &str),
+        objects: &[ObjectId],
+    ) {
+        violations.count += 1;
+        if violations.shown.len() >= limit {
             return;
         }
-        let mut line = if position == 0 { format!("end: {what}") } else { format!("{position}: {what}") };
+        let mut line = if position == AT_END { format!("end: {what}") } else { format!("{position}: {what}") };
         for &object in objects.iter().filter(|object| !object.is_null()) {
-            line += &format!(" [{}]", self.objects.history(object));
+            line += &format!(" [{}]", known.history(object));
         }
-        self.violations.push(line);
+        violations.shown.push((position, line));
     }
 
     /// The next record; its position is its number, from 1.
@@ -136,14 +154,12 @@ impl Checker {
             self.violation(record, types, &what, &[alloc.object]);
         }
         if alloc.ty == TypeId::UNKNOWN {
-            if self.types_may_lack {
-                return;
-            }
-            self.violation(record, types, "its type is not known", &[alloc.object]);
+            // Nor can be said whether letter and length fit it.
+            return self.violation_unless_cut_off(record, types, "its type is not known", &[alloc.object]);
         }
         let is_array = types.descriptor(alloc.ty).starts_with('[');
         let fits = match alloc.kind {
-            AllocKind::Array => is_array || alloc.ty == TypeId::UNKNOWN,
+            AllocKind::Array => is_array,
             AllocKind::New => !is_array && alloc.length == 0,
             _ => is_array || alloc.length == 0,
         };
@@ -205,8 +221,8 @@ impl Checker {
         }
     }
 
-    /// The end: which threads were cut off, and with how many frames.
-    pub fn finish(&mut self, cut_off: &[(ThreadId, usize)]) {
+    /// The end: which threads were cut off, and with how many frames, and whether the whole trace was.
+    pub fn finish(&mut self, cut_off: &[(ThreadId, usize)], is_cut_off: bool) {
         self.settle_deaths();
         let mut left: Vec<_> = self.stacks.iter().filter(|(_, stack)| !stack.frames.is_empty()).collect();
         left.sort_by_key(|(thread, _)| *thread);
@@ -222,7 +238,14 @@ impl Checker {
             }
         }
         for what in violations {
-            self.violation_at(0, &what, &[]);
+            self.violation_at(AT_END, &what, &[]);
+        }
+        let more = std::mem::take(&mut self.unless_cut_off);
+        if !is_cut_off {
+            self.violations.count += more.count;
+            self.violations.shown.extend(more.shown);
+            self.violations.shown.sort_by_key(|(position, _)| *position);
+            self.violations.shown.truncate(self.limit);
         }
     }
 
@@ -230,8 +253,8 @@ impl Checker {
     pub fn report(self) -> Report {
         Report {
             totals: self.totals,
-            violation_count: self.violation_count,
-            violations: self.violations,
+            violation_count: self.violations.count,
+            violations: self.violations.shown.into_iter().map(|(_, line)| line).collect(),
             ..Report::default()
         }
     }

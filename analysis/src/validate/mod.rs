@@ -55,19 +55,19 @@ pub fn bytes(trace: Vec<u8>, limit: usize) -> Result<Report, SourceError> {
 
 fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Result<Report, SourceError> {
     // Tables are looked for while the program runs already: a run that is killed early leaves events that no table is of. And a class may
-    // have no record yet of which there is an object.
-    let has_tables = trace.file.cut_off().is_none();
-    let mut checker = Checker::new(limit).types_may_lack(!has_tables);
+    // have no record yet of which there is an object. Recovering adds nothing to that.
+    let is_cut_off = trace.file.cut_off().is_some() || trace.file.is_recovered();
+    let mut checker = Checker::new(limit);
     let mut unnamed = 0;
     let ending = source.for_each(Reading { deaths, ..Reading::default() }, |record, _| {
         checker.record(record, &trace.types);
         match *record {
             Record::Alloc(Alloc { site, ty, .. })
-                if !has_tables && (ty == TypeId::UNKNOWN || site.0 != 0 && trace.names.site_index(site).is_none()) =>
+                if is_cut_off && (ty == TypeId::UNKNOWN || site.0 != 0 && trace.names.site_index(site).is_none()) =>
             {
                 unnamed += 1;
             }
-            Record::Entry { method, .. } if !has_tables && trace.names.method_index(method).is_none() => unnamed += 1,
+            Record::Entry { method, .. } if is_cut_off && trace.names.method_index(method).is_none() => unnamed += 1,
             Record::Alloc(Alloc { site, .. }) if site.0 != 0 && trace.names.site_index(site).is_none() => {
                 checker.violation(record, &trace.types, "no names table has this site", &[]);
             }
@@ -80,7 +80,7 @@ fn of_trace(source: &Source, trace: &Trace, deaths: Deaths, limit: usize) -> Res
     })?;
     let outcome = &ending.outcome;
     let cut_off: Vec<_> = outcome.cut_off.iter().map(|stack| (stack.thread, stack.frames)).collect();
-    checker.finish(&cut_off);
+    checker.finish(&cut_off, is_cut_off);
     let mut report = checker.report();
     report.notes.extend(ending.warnings.iter().cloned());
     report.notes.extend(outcome.anomalies.iter().map(|(what, count)| format!("{count} {what}")));
@@ -144,7 +144,7 @@ fn of_text(text: &TextTrace, limit: usize) -> Result<Report, SourceError> {
             Line::Hold(_) => {}
         }
     }
-    checker.finish(&claims.cut_off);
+    checker.finish(&claims.cut_off, claims.is_cut_off);
     let mut report = checker.report();
     for (letter, claimed) in claims.totals {
         let found = report.totals.of(letter);
@@ -170,6 +170,8 @@ struct Claims {
     totals: Vec<(char, u64)>,
     cut_off: Vec<(ThreadId, usize)>,
     lost: Option<u64>,
+    /// The trace that it was made of.
+    is_cut_off: bool,
 }
 
 impl Claims {
@@ -187,6 +189,7 @@ impl Claims {
                 }
             }
             ["lost", count] => self.lost = count.parse().ok(),
+            ["trace", "is", "cut", "off", ..] | ["problem", _, "recovered:", ..] => self.is_cut_off = true,
             _ => {}
         }
     }

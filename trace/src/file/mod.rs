@@ -9,4 +9,4 @@ mod stream;
 pub use buffer_file::BufferFile;
 pub(crate) use bytes::Bytes;
 pub use cut_off::CutOff;
-pub use reader::{Block, ReadError, ThreadEvents, TraceFile};
+pub use reader::{Block, RECOVERED, ReadError, ThreadEvents, TraceFile};

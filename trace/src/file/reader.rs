@@ -24,6 +24,9 @@ use super::cut_off::CutOff;
 use super::stream;
 use crate::watch::{Unit, Watcher};
 
+/// What the end of a trace that was cut off and recovered gives as its reason.
+pub const RECOVERED: &str = "Recovered";
+
 /// Why a trace cannot be read at all. A trace that is merely cut off can.
 #[derive(Debug, Error)]
 pub enum ReadError {
@@ -359,6 +362,11 @@ impl TraceFile {
     /// How it ended; `None` if it is cut off.
     pub fn end(&self) -> Option<&End> {
         self.end.as_ref()
+    }
+
+    /// Whether it was cut off and got its end later: what was missing then is missing still.
+    pub fn is_recovered(&self) -> bool {
+        self.end.as_ref().is_some_and(|end| end.reason == RECOVERED)
     }
 
     /// The last that is known of a run whose end is not in the trace.
