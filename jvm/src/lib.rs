@@ -13,6 +13,7 @@
 //!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
 //! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
 //! * [`memory`]: reads addresses that may be none. [`references`]: where words lead that may be none.
+//! * [`standard_files`]: what an agent does before it opens files.
 //!
 //! Sizes and offsets are in bytes.
 
@@ -27,6 +28,7 @@ pub mod mark_word;
 pub mod memory;
 pub mod profiling;
 pub mod references;
+pub mod standard_files;
 pub mod threads;
 
 use std::ffi::CStr;

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 use et_jvm::env::{Env, MethodId, Object, Vm};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::listener::{ClassFile, CompiledCode, Listener, Returned};
+use et_jvm::standard_files;
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, RawMonitorEvent, event};
@@ -316,6 +317,8 @@ pub unsafe extern "system" fn Agent_OnLoad(raw: *mut JavaVM, options: *const c_c
         host::say(host::TRACED);
         return JNI_ERR;
     }
+    // Agents write files as well.
+    standard_files::keep_numbers();
     // SAFETY: as the VM hands it over.
     let Some(vm) = (unsafe { Vm::new(raw) }) else { return JNI_ERR };
     if let Err(error) = load(vm) {

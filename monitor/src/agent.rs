@@ -9,6 +9,7 @@ use et_ddm::ours::{Event, Events as Kinds, Happened};
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti, JvmtiError};
 use et_jvm::listener::Listener;
+use et_jvm::standard_files;
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::filter::Filter;
@@ -147,6 +148,7 @@ fn filter(options: &Options) -> Result<Filter, String> {
 }
 
 fn load(raw: *mut JavaVM, text: &str, is_start: bool) -> Result<&'static Monitor, String> {
+    standard_files::keep_numbers();
     // SAFETY: as the VM hands it over.
     let vm = unsafe { Vm::new(raw) }.ok_or("no VM")?;
     let plain = |error: JvmtiError| error.to_string();

@@ -22,6 +22,7 @@ use crate::tracer::{self, guarded};
 use et_jvm::env::{Env, Object, Vm};
 use et_jvm::jvmti::{Capability, EventKind, Jvmti};
 use et_jvm::listener::Listener;
+use et_jvm::standard_files;
 
 /// What `Agent_OnLoad` leaves for the VM's start, and for an exit before it, of which nobody is told who could be given anything.
 static PREPARED: Mutex<Option<Prepared>> = Mutex::new(None);
@@ -45,6 +46,7 @@ pub unsafe extern "system" fn Agent_OnLoad(vm: *mut JavaVM, options: *const c_ch
     guarded(None, JNI_ERR, || {
         // The message goes out in `guarded`, on one line.
         std::panic::set_hook(Box::new(|_| {}));
+        standard_files::keep_numbers();
         // SAFETY: as the VM hands them over: a string that ends with zero, or null.
         let (vm, agent) = unsafe {
             let agent = if options.is_null() { "".into() } else { CStr::from_ptr(options).to_string_lossy() };

@@ -27,6 +27,7 @@ fn main() -> ExitCode {
                 lab::on_jdk_unless(feature, "full_disk", |_, _| no_small_disk(), full_disk),
                 lab::on_jdk_unless(feature, "buffers_cut_short", |_, _| None, buffers_cut_short),
                 lab::on_jdk_unless(feature, "busy_at_the_end", |_, _| None, busy_at_the_end),
+                lab::on_jdk_unless(feature, "standard_files_closed", |_, _| None, standard_files_closed),
             ]
         })
         .collect();
@@ -152,6 +153,16 @@ impl<'a> Bench<'a> {
         anyhow::bail!("no summary")
     }
 
+    /// A recovered trace is as good as what was cut off.
+    fn recovered(&self) -> Result<PathBuf> {
+        let whole = self.folder.join("whole.ettrace");
+        let output = self.et_trace(&["recover", "--force", "-o", &whole.display().to_string()], &self.trace)?;
+        ensure!(output.status.success(), "{}", text(&output.stderr));
+        let output = self.et_trace(&["validate"], &whole)?;
+        ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+        Ok(whole)
+    }
+
     fn clean(&self) -> Result<()> {
         if !lab::keep_traces() {
             fs::remove_dir_all(&self.folder)?;
@@ -243,14 +254,10 @@ fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let records = text(&bench.et_trace(&["text", "--deaths", "none", "--names", "/dev/null"], &bench.trace)?.stdout);
     ensure!(records.lines().any(|line| line.starts_with("# trace is cut off")), "the text says nothing of it");
 
-    let whole = bench.folder.join("whole.ettrace");
-    let output = bench.et_trace(&["recover", "-o", &whole.display().to_string()], &bench.trace)?;
-    ensure!(output.status.success(), "{}", text(&output.stderr));
+    let whole = bench.recovered()?;
     let again = text(&bench.et_trace(&["text", "--deaths", "none"], &whole)?.stdout);
     let only = |text: &str| text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect::<Vec<_>>();
     ensure!(only(&records) == only(&again), "the recovered trace has other records");
-    let output = bench.et_trace(&["validate"], &whole)?;
-    ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     bench.clean()
 }
 
@@ -292,6 +299,7 @@ fn killed_at_any_moment(lab: &Lab, jdk: &Jdk) -> Result<()> {
         nothing_is_missing(&bench, &fs::read(&counts)?)
             .with_context(|| format!("killed {moment:?} after it was ready"))?;
         bench.readable(&bench.trace, &["killed"])?;
+        bench.recovered()?;
     }
     bench.clean()
 }
@@ -346,6 +354,40 @@ fn out_of_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let output = bench.et_trace(&["validate"], &bench.trace)?;
     ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
     bench.clean()
+}
+
+/// What is closed when the program starts stays closed to it: neither trace nor buffers take those numbers, and nothing that is printed gets into
+/// them.
+fn standard_files_closed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    for (closed, prints) in [("<&-", true), (">&-", false), ("<&- >&- 2>&-", false)] {
+        let bench = Bench::set_up(lab, jdk, "standard_files_closed")?;
+        let output = bench.under(&format!("exec \"$@\" {closed}"), &[FEW])?;
+        let (printed, said) = (text(&output.stdout), text(&output.stderr));
+        ensure!(output.status.code() == Some(CODE) && said.is_empty(), "{closed}: {} {said}", output.status);
+        ensure!(printed == if prints { PRINTED } else { "" }, "{closed}: {printed}");
+        let output = bench.et_trace(&["validate"], &bench.trace)?;
+        ensure!(output.status.success(), "{closed}: {}{}", text(&output.stdout), text(&output.stderr));
+        // The commands as well: each writes the same file as ever.
+        let written = |command: &str, to: &str, closed: &str| -> Result<Vec<u8>> {
+            let mut shell = Command::new("sh");
+            shell.args(["-c", &format!("{command} {closed}")]).current_dir(&bench.folder);
+            shell.env("trace", &bench.trace).env("bin", lab.tools.root.join("bin"));
+            let output = shell.stdin(Stdio::null()).output()?;
+            ensure!(output.status.success(), "{command} {closed}: {}", text(&output.stderr));
+            let file = bench.folder.join(to);
+            let bytes = fs::read(&file)?;
+            fs::remove_file(&file)?;
+            Ok(bytes)
+        };
+        for (command, to) in [
+            ("\"$bin/et-trace\" text \"$trace\" -o text", "text"),
+            ("\"$bin/et-replay\" prepare \"$trace\" -o ops", "ops"),
+        ] {
+            ensure!(written(command, to, "")? == written(command, to, closed)?, "{command} {closed}: another file");
+        }
+        bench.clean()?;
+    }
+    Ok(())
 }
 
 /// How to get a mount of one's own.
