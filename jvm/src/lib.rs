@@ -11,6 +11,7 @@
 //! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and tells debuggers, and where it keeps things. None of it is
 //!   believed before it was compared with what JNI, JVMTI or `Unsafe` say of the same things; each module names its source in
 //!   OpenJDK and the releases that it was tried on. What is not found is `None`, and never an error.
+//! * [`imports`]: functions in place of those that libjvm calls in other libraries.
 //! * [`profiling`]: functions of JVMTI that profilers want: monitors, lines, CPU times, what objects hold.
 //! * [`memory`]: reads addresses that may be none. [`references`]: where words lead that may be none.
 //! * [`standard_files`]: what an agent does before it opens files.
@@ -22,6 +23,7 @@ pub mod field_ids;
 pub mod flags;
 mod handles;
 pub mod hotspot;
+pub mod imports;
 pub mod jvmti;
 pub mod listener;
 pub mod mark_word;

@@ -5,7 +5,7 @@
 //! line of explanation.
 #![allow(unsafe_code, reason = "entry points from C, with raw pointers of the VM")]
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
@@ -20,6 +20,8 @@ use crate::sink::Sink;
 use crate::start;
 use crate::tracer::{self, guarded};
 use et_jvm::env::{Env, Object, Vm};
+use et_jvm::flags::Flags;
+use et_jvm::imports;
 use et_jvm::jvmti::{Capability, EventKind, Jvmti};
 use et_jvm::listener::Listener;
 use et_jvm::standard_files;
@@ -183,11 +185,33 @@ impl Listener for UntilTheVmIsUp {
                 tracer.end(env, "error");
             }
         }
+        notice_exits_without_handlers(env);
     }
 
     fn panicked(&self, env: Option<Env>, why: &str) {
         tracer::panicked(env, why);
     }
+}
+
+/// With `-XX:+ExitOnOutOfMemoryError` newer VMs (21 and 25 do, 11 and 17 do not) end the process by `_exit`, and no handler of exits runs.
+fn notice_exits_without_handlers(env: Env) {
+    let Some(tracer) = tracer::get().filter(|tracer| !tracer.has_ended()) else { return };
+    if Flags::find(env).and_then(|flags| flags.is_on(c"ExitOnOutOfMemoryError")) != Some(true) {
+        return;
+    }
+    let (old, new) = (libc::_exit as *const c_void, exit_at_once as *const c_void);
+    // SAFETY: the C library's function and ours, which never goes away, have the same signature.
+    if !unsafe { imports::replace(env, c"_exit", old, new) } {
+        let line = "if memory runs out (ExitOnOutOfMemoryError) this VM may end without telling anybody: the trace is cut off then";
+        tracer.queue.problem(line, 1);
+    }
+}
+
+/// In place of `_exit`.
+extern "C" fn exit_at_once(code: c_int) -> ! {
+    at_exit();
+    // SAFETY: what the VM has called.
+    unsafe { libc::_exit(code) }
 }
 
 /// Not every process that exits tells its VM before.

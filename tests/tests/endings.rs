@@ -28,8 +28,10 @@ fn main() -> ExitCode {
                 lab::on_jdk_unless(feature, "buffers_cut_short", |_, _| None, buffers_cut_short),
                 lab::on_jdk_unless(feature, "busy_at_the_end", |_, _| None, busy_at_the_end),
                 lab::on_jdk_unless(feature, "standard_files_closed", |_, _| None, standard_files_closed),
+                lab::on_jdk_unless(feature, "crash_without_memory", |_, _| None, crash_without_memory),
             ]
         })
+        .chain(lab::on_each_jdk("exit_without_memory", exit_without_memory))
         .collect();
     let once: [(&str, lab::Case); 12] = [
         ("trace_emptied", trace_emptied),
@@ -353,6 +355,36 @@ fn out_of_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(plain.stdout == traced.stdout && plain.stderr == traced.stderr, "{}", text(&traced.stderr));
     let output = bench.et_trace(&["validate"], &bench.trace)?;
     ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    bench.clean()
+}
+
+/// By an option of the VM's, which from some version on leaves without the handlers of exits.
+fn exit_without_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::of(lab, jdk, "exit_without_memory", "Hungry")?;
+    let options = ["-Xmx24m", "-XX:+ExitOnOutOfMemoryError", "-XX:OnOutOfMemoryError=true"];
+    let class_path = &bench.java[bench.java.len() - 3..];
+    let plain = Command::new(jdk.java()).args(options).args(class_path).output()?;
+    let traced = Command::new(&bench.java[0]).args(options).args(&bench.java[1..]).output()?;
+    ensure!(plain.status.code() == Some(3) && traced.status.code() == Some(3), "{} {}", plain.status, traced.status);
+    let last = |output: &Output| text(&output.stdout).lines().last().unwrap_or_default().to_owned();
+    ensure!(last(&plain) == last(&traced) && traced.stderr.is_empty(), "{}{}", last(&traced), text(&traced.stderr));
+    let output = bench.et_trace(&["validate"], &bench.trace)?;
+    ensure!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    bench.clean()
+}
+
+/// The VM aborts, or a command of the user's kills it: what there was is read, and can be recovered.
+fn crash_without_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let bench = Bench::of(lab, jdk, "crash_without_memory", "Hungry")?;
+    let log = format!("-XX:ErrorFile={}", bench.folder.join("hs_err.log").display());
+    for option in ["-XX:+CrashOnOutOfMemoryError", "-XX:OnOutOfMemoryError=kill -9 %p"] {
+        let mut java = Command::new(&bench.java[0]);
+        java.args(["-Xmx24m", "-XX:-CreateCoredumpOnCrash", &log, option]).args(&bench.java[1..]);
+        let output = java.current_dir(&bench.folder).output()?;
+        ensure!(output.status.code().is_none(), "{option}: {}", output.status);
+        bench.readable(&bench.trace, &["cut off after", "killed"])?;
+        bench.recovered()?;
+    }
     bench.clean()
 }
 
