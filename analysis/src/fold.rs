@@ -2,6 +2,7 @@
 
 use std::io;
 
+use et_threads::Pool;
 use et_trace::population::{Columns, Population, Rows};
 use rayon::prelude::*;
 
@@ -15,16 +16,18 @@ pub fn fold<T: Send>(
     merge: impl Fn(T, T) -> T + Sync + Send,
 ) -> io::Result<T> {
     let groups = population.groups.len();
-    // A few large parts: merging costs as much as what was taken in has kinds.
-    let part = groups.div_ceil(rayon::current_num_threads().max(1)).max(1);
-    (0..groups)
-        .into_par_iter()
-        .with_min_len(part)
-        .try_fold(&new, |mut sum, group| {
-            each(&mut sum, &population.groups.read(group, columns)?);
-            Ok(sum)
-        })
-        .try_reduce(&new, |one, other| Ok(merge(one, other)))
+    Pool::shared().run(|| {
+        // A few large parts: merging costs as much as what was taken in has kinds.
+        let part = groups.div_ceil(rayon::current_num_threads().max(1)).max(1);
+        (0..groups)
+            .into_par_iter()
+            .with_min_len(part)
+            .try_fold(&new, |mut sum, group| {
+                each(&mut sum, &population.groups.read(group, columns)?);
+                Ok(sum)
+            })
+            .try_reduce(&new, |one, other| Ok(merge(one, other)))
+    })
 }
 
 /// As [`fold`], one group after the other: those that died in the order of their deaths.

@@ -10,6 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::timeout;
 
+use crate::aside::aside;
 use crate::connection::{Connection, DebuggerIn, MOST_PACKET};
 use crate::discovery::is_trusted_peer;
 
@@ -38,7 +39,7 @@ pub async fn serve(listener: TcpListener, target: Arc<impl Target>) {
 
 async fn session(stream: TcpStream, peer: SocketAddr, target: Arc<impl Target>) {
     // A debugger can run any code in the VM, and JDWP has no passwords: other users of the machine are turned away.
-    if !tokio::task::spawn_blocking(move || is_trusted_peer(peer)).await.unwrap_or(false) {
+    if !aside(move || is_trusted_peer(peer)).await.unwrap_or(false) {
         return;
     }
     let _ = stream.set_nodelay(true);

@@ -6,6 +6,7 @@
 //! * [`attach`] loads an agent into a VM that runs.
 
 pub mod actions;
+mod aside;
 pub mod attach;
 pub mod cli;
 pub mod connection;

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc};
 
+use crate::aside::aside;
 use crate::connection::{Connection, LinkError};
 use crate::debugger::{self, Target};
 use crate::discovery::{Discovery, Listener, is_plain_debuggee};
@@ -142,7 +143,7 @@ impl Monitor {
 
     async fn scan(self: &Arc<Self>, discovery: &Discovery) -> Vec<tokio::task::JoinHandle<()>> {
         let looking = discovery.clone();
-        let listeners = tokio::task::spawn_blocking(move || looking.listeners()).await.unwrap_or_default();
+        let listeners = aside(move || looking.listeners()).await.unwrap_or_default();
         let new: Vec<Listener> = {
             let mut state = self.lock();
             let now = Instant::now();
@@ -182,7 +183,7 @@ impl Monitor {
     fn meet(self: Arc<Self>, listener: Listener) -> tokio::task::JoinHandle<()> {
         tokio::spawn(async move {
             let looked_at = listener.clone();
-            let is_plain = tokio::task::spawn_blocking(move || is_plain_debuggee(&looked_at)).await.unwrap_or(false);
+            let is_plain = aside(move || is_plain_debuggee(&looked_at)).await.unwrap_or(false);
             if is_plain {
                 return self.refuse(&listener, None);
             }

@@ -33,8 +33,9 @@ impl Bar {
         let watcher = Watcher::watched();
         let (stop, stopped) = channel();
         let watched = watcher.clone();
-        let thread = std::thread::spawn(move || draw(&watched, &stopped));
-        Self { watcher, drawn: Some((stop, thread)) }
+        let thread = et_threads::spawn(move || draw(&watched, &stopped));
+        // A bar that nobody draws is no reason to fail.
+        Self { watcher, drawn: thread.ok().map(|thread| (stop, thread)) }
     }
 
     /// What is to be told of the work.

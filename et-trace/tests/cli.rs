@@ -522,3 +522,30 @@ fn a_life_table_that_cannot_be_kept_is_a_note() {
     assert!(folder.path().join("elsewhere/lives.json").is_file());
     assert!(!folder.path().join("a.ettrace.lives").exists());
 }
+
+/// As where `ulimit -u` or `pids.max` leave no room: stacks so large that no thread can be started.
+const NO_THREADS: (&str, &str) = ("RUST_MIN_STACK", "140737488355328");
+
+#[test]
+fn without_threads_a_command_works_or_says_so_in_one_line() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("t.ettrace"), trace(100)).unwrap();
+    for (command, can) in [
+        (&["info", "t.ettrace"][..], true),
+        (&["summary", "t.ettrace"], false),
+        (&["validate", "t.ettrace", "--deaths", "none"], false),
+        (&["text", "t.ettrace", "-o", "new"], false),
+        (&["escape", "t.ettrace"], false),
+        (&["report", "t.ettrace", "-o", "new"], false),
+        (&["tables", "t.ettrace", "-o", "new"], false),
+    ] {
+        let mut tool = Command::new(env!("CARGO_BIN_EXE_et-trace"));
+        tool.args(command).current_dir(folder.path()).env(NO_THREADS.0, NO_THREADS.1);
+        let output = tool.output().unwrap();
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(i32::from(!can)), "{command:?}: {said}");
+        let line = "et-trace: cannot start a thread: ";
+        assert_eq!((said.lines().count(), said.starts_with(line)), (usize::from(!can), !can), "{command:?}: {said}");
+        assert!(!folder.path().join("new").exists(), "{command:?} leaves something");
+    }
+}

@@ -41,7 +41,8 @@ pub fn install() {
     // Without a handler the default action applies: worse, but no reason to stop.
     let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(caught) else { return };
     let _ = HANDLE.set(signals.handle());
-    std::thread::spawn(move || {
+    let without_thread = giving_up.clone();
+    let waiting = et_threads::spawn(move || {
         let mut requests = Requests::default();
         for origin in signals.forever() {
             match Pid::from_raw(CHILD.load(Ordering::SeqCst)) {
@@ -60,6 +61,10 @@ pub fn install() {
             }
         }
     });
+    if waiting.is_err() {
+        // Nobody looks at what is caught: the first one ends the process.
+        without_thread.store(true, Ordering::SeqCst);
+    }
 }
 
 /// When the user asked to stop.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use et_names::escape::OneLine;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
 /// A bar over the classes, drawn on stderr if that is a terminal.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ const MARK: &str = "progress: ";
 
 /// Time between two lines.
 const BETWEEN: Duration = Duration::from_secs(2);
+/// Time between two turns of the spinner.
+const TURN: Duration = Duration::from_millis(200);
 
 /// Progress for a program to show: lines on stderr, none for what is soon done.
 #[derive(Debug)]
@@ -72,7 +74,7 @@ impl Progress {
         let is_first = self.bar.message().is_empty();
         self.bar.set_message(what.into());
         if is_first && !self.bar.is_hidden() {
-            self.bar.enable_steady_tick(Duration::from_millis(200));
+            turn(self.bar.downgrade());
         }
         self.tell();
     }
@@ -112,6 +114,18 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Shows that something is going on, as long as there is a bar. indicatif's own way needs a thread; if there is none the bar moves
+/// with the work only.
+fn turn(bar: WeakProgressBar) {
+    let _ = et_threads::spawn(move || {
+        while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
+            bar.tick();
+            drop(bar);
+            std::thread::sleep(TURN);
+        }
+    });
 }
 
 #[cfg(test)]

@@ -141,3 +141,23 @@ fn a_folder_without_permission() {
     // A file where a folder should be is refused for every user.
     assert!(failure(folder.path(), &["in.jar", "-o", "in.jar/out.jar"]).contains("in.jar"));
 }
+
+/// As where `ulimit -u` or `pids.max` leave no room: stacks so large that no thread can be started. The work is done all the same.
+#[test]
+fn without_threads_the_output_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let items = ["A", "B", "C"].map(|name| (format!("{name}.class"), class(name)));
+    let items: Vec<_> = items.iter().map(|(name, bytes)| (name.as_str(), bytes.clone(), false)).collect();
+    fs::write(folder.path().join("in.jar"), jar(&items)).unwrap();
+    let written = |output: &str, stack: &str| {
+        let done = std::process::Command::new(env!("CARGO_BIN_EXE_et-instrument"))
+            .args(["-q", "--check", "in.jar", "-o", output])
+            .current_dir(folder.path())
+            .env("RUST_MIN_STACK", stack)
+            .output()
+            .unwrap();
+        assert!(done.status.success() && done.stderr.is_empty(), "{}", String::from_utf8_lossy(&done.stderr));
+        fs::read(folder.path().join(output)).unwrap()
+    };
+    assert_eq!(written("with.jar", "2000000"), written("without.jar", "140737488355328"));
+}

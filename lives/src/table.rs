@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 
 use bytes::Bytes;
 use et_files::Hashed;
+use et_threads::{NoThread, spawn};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 pub use parquet::data_type::ByteArray;
@@ -66,7 +67,7 @@ pub struct Written {
 #[derive(Debug)]
 pub struct TableWriter {
     groups: Option<SyncSender<Vec<Column>>>,
-    thread: JoinHandle<io::Result<Written>>,
+    thread: Result<JoinHandle<io::Result<Written>>, NoThread>,
 }
 
 impl TableWriter {
@@ -75,7 +76,7 @@ impl TableWriter {
         let columns: String = first.iter().map(|(name, values)| values.declaration(name)).collect();
         let schema = format!("message {name} {{ {columns} }}");
         let (groups, receiver) = sync_channel::<Vec<Column>>(1);
-        let thread = std::thread::spawn(move || {
+        let thread = spawn(move || {
             let schema = Arc::new(parse_message_type(&schema).map_err(io::Error::other)?);
             let level = ZstdLevel::try_new(1).map_err(io::Error::other)?;
             let properties = WriterProperties::builder()
@@ -97,10 +98,11 @@ impl TableWriter {
             let (file, bytes, hash) = writer.into_inner().map_err(other)?.finish()?;
             Ok(Written { file, bytes, hash })
         });
-        Self { groups: Some(groups), thread }
+        // Without the thread nothing is taken.
+        Self { groups: thread.is_ok().then_some(groups), thread }
     }
 
-    /// The next rows. `false`: the disk takes no more, and [`finish`](Self::finish) says why.
+    /// The next rows. `false`: the disk takes no more, or there is no thread, and [`finish`](Self::finish) says why.
     pub fn push(&self, columns: Vec<Column>) -> bool {
         self.groups.as_ref().is_some_and(|groups| groups.send(columns).is_ok())
     }
@@ -108,7 +110,7 @@ impl TableWriter {
     /// That was all.
     pub fn finish(mut self) -> io::Result<Written> {
         self.groups = None;
-        match self.thread.join() {
+        match self.thread?.join() {
             Ok(written) => written,
             Err(panic) => std::panic::resume_unwind(panic),
         }

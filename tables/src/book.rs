@@ -6,6 +6,8 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
+use et_threads::{NoThread, spawn};
+
 use crate::row::{Rows, Values};
 use crate::sheet::{Part, Sheet};
 
@@ -30,18 +32,23 @@ pub struct Book {
 
 impl Book {
     /// In a folder, a folder for each table.
-    pub fn new(folder: &Path) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// There is no thread to write them.
+    pub fn new(folder: &Path) -> Result<Self, NoThread> {
         let count = std::thread::available_parallelism().map_or(2, usize::from);
         // Who fills rows waits when the threads do not keep up: memory is bounded.
         let (jobs, receive) = sync_channel(count);
         let receive = Arc::new(Mutex::new(receive));
-        let threads = (0..count)
-            .map(|_| {
-                let receive = Arc::clone(&receive);
-                std::thread::spawn(move || work(&receive))
-            })
-            .collect();
-        Self { folder: folder.to_owned(), sheets: Vec::new(), jobs, threads }
+        let start = || {
+            let receive = Arc::clone(&receive);
+            spawn(move || work(&receive))
+        };
+        // One there must be, more are as many as can be had.
+        let mut threads = vec![start()?];
+        threads.extend((1..count).map_while(|_| start().ok()));
+        Ok(Self { folder: folder.to_owned(), sheets: Vec::new(), jobs, threads })
     }
 
     /// Begins a table.

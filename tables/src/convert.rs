@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use et_names::EventSet;
+use et_threads::NoThread;
 use et_trace::model::Contexts;
 use et_trace::population::{Moment, Population};
 use et_trace::resolve::Lost;
@@ -33,6 +34,9 @@ pub enum ConvertError {
     /// The folder.
     #[error(transparent)]
     Folder(#[from] FolderError),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Thread(#[from] NoThread),
 }
 
 /// What is converted.
@@ -86,7 +90,7 @@ impl Converter {
     ) -> Result<Converted, ConvertError> {
         let Self { options, conversion } = self;
         let mut found = Found::default();
-        let mut book = Book::new(conversion.place());
+        let mut book = Book::new(conversion.place())?;
         let filled = fill(&mut book, conversion.place(), source, population, reading, &options, &mut found);
         // Threads that write are gone before what they wrote is removed.
         let parts = book.finish();

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
+use et_threads::{NoThread, spawn_scoped};
+
 use crate::place::Place;
 use crate::record::{Clock, Record, Tick, Totals};
 use crate::told::Told;
@@ -283,15 +285,19 @@ pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
 
 /// Has batches filled on another thread, and calls `visit` on this one with what they hold, until it breaks off. Says what
 /// filling them came to, and whether `visit` broke off.
+///
+/// # Errors
+///
+/// There is no other thread.
 pub(crate) fn through<R: Send>(
     types: &Arc<Types>,
     clock: Clock,
     fill: impl FnOnce(Filler) -> R + Send,
     mut visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
-) -> (R, bool) {
+) -> Result<(R, bool), NoThread> {
     std::thread::scope(|scope| {
         let (filler, batches) = batches(types, clock);
-        let filling = scope.spawn(move || fill(filler));
+        let filling = spawn_scoped(scope, move || fill(filler))?;
         let mut stopped = false;
         for batch in batches {
             if batch.iter().try_for_each(|(told, at)| visit(told, &at)).is_break() {
@@ -300,7 +306,7 @@ pub(crate) fn through<R: Send>(
             }
         }
         match filling.join() {
-            Ok(result) => (result, stopped),
+            Ok(result) => Ok((result, stopped)),
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })

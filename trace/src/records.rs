@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
+use et_threads::{NoThread, spawn};
+
 use crate::batch::{Batch, Batches, batches};
 use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};
 
@@ -34,9 +36,12 @@ use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};
 pub struct Records {
     /// None when all of it was given.
     batches: Option<Batches>,
-    filling: Option<JoinHandle<Result<Ending, SourceError>>>,
+    filling: Option<Filling>,
     ending: Option<Ending>,
 }
+
+/// The thread that reads, or why there is none.
+type Filling = Result<JoinHandle<Result<Ending, SourceError>>, NoThread>;
 
 impl Source {
     /// What is told, in batches. The trace is read on other threads meanwhile.
@@ -48,7 +53,7 @@ impl Source {
 impl Records {
     fn new(source: Arc<Source>, reading: Reading) -> Self {
         let (filler, batches) = batches(&source.types(), reading.clock);
-        let filling = std::thread::spawn(move || source.fill(reading, filler));
+        let filling = spawn(move || source.fill(reading, filler));
         Self { batches: Some(batches), filling: Some(filling), ending: None }
     }
 
@@ -66,7 +71,7 @@ impl Records {
 
     /// Waits until nothing is filled any more.
     fn finish(&mut self) -> Result<Ending, SourceError> {
-        match self.filling.take().map(JoinHandle::join) {
+        match self.filling.take().transpose()?.map(JoinHandle::join) {
             Some(Ok(ending)) => ending,
             Some(Err(panic)) => std::panic::resume_unwind(panic),
             None => Ok(self.ending.take().unwrap_or_default()),

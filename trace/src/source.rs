@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use et_format::FILE_MAGIC;
 use et_names::EventSet;
+use et_threads::NoThread;
 use thiserror::Error;
 
 use crate::batch::{self, Filler};
@@ -35,6 +36,8 @@ pub enum SourceError {
     Text(TextInputError),
     #[error(transparent)]
     Lifetimes(LifetimesError),
+    #[error(transparent)]
+    Thread(#[from] NoThread),
 }
 
 impl From<TextInputError> for SourceError {
@@ -50,6 +53,7 @@ impl From<LifetimesError> for SourceError {
     fn from(error: LifetimesError) -> Self {
         match error {
             LifetimesError::Read(error) => Self::Trace(error),
+            LifetimesError::Thread(error) => Self::Thread(error),
             error => Self::Lifetimes(error),
         }
     }
@@ -253,7 +257,7 @@ fn through(
     fill: impl FnOnce(Filler) -> Result<Ending, SourceError> + Send,
     visit: impl FnMut(&Told, &At<'_>) -> ControlFlow<()>,
 ) -> Result<Ending, SourceError> {
-    let (ending, stopped) = batch::through(types, reading.clock, fill, visit);
+    let (ending, stopped) = batch::through(types, reading.clock, fill, visit)?;
     if stopped { Ok(ending_of_stopped(ending)) } else { ending }
 }
 

@@ -196,17 +196,25 @@ impl Engine {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(SqlError::Start(error)),
         };
-        if let Some(stdin) = child.stdin.take() {
-            std::thread::spawn(move || feed(stdin, &input));
-        }
+        let stdin = child.stdin.take();
+        let fed = stdin.map(|stdin| et_threads::spawn(move || feed(stdin, &input))).transpose();
         let stderr = child.stderr.take();
-        let said = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            // What was read before an error is said.
-            let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
-            String::from_utf8_lossy(&text).into_owned()
-        });
-        Ok(Some(Self { child, said, is_python }))
+        let listen = || {
+            et_threads::spawn(move || {
+                let mut text = Vec::new();
+                // What was read before an error is said.
+                let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        };
+        match fed.and_then(|_| listen()) {
+            Ok(said) => Ok(Some(Self { child, said, is_python })),
+            Err(no_thread) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(SqlError::Start(no_thread.into()))
+            }
+        }
     }
 
     /// All that it prints.

@@ -241,7 +241,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
         Some(Command::Verify { paths, all, threads, report, quiet }) => {
             let progress = Progress::new(*quiet);
             let options = verify::Options { all: *all, memory: Budget::of_machine(), progress: progress.clone() };
-            let verdict = threads.pool()?.install(|| verify::run(paths, &options));
+            let verdict = threads.pool().run(|| verify::run(paths, &options));
             progress.finish();
             return Ok(print_verdict(&verdict?, *report, *quiet));
         }
@@ -249,7 +249,7 @@ fn execute(cli: &Cli, rules: &[Rule]) -> Result<ExitCode, Error> {
     let progress = Progress::new(common.quiet);
     let settings =
         Settings { strict: common.strict, check: common.check, ..common.hooks.settings(rules, progress.clone())? };
-    let done = common.threads.pool()?.install(|| work(cli, common, &settings));
+    let done = common.threads.pool().run(|| work(cli, common, &settings));
     progress.finish();
     let mut report = done?;
     report.took(start.elapsed());

@@ -33,7 +33,7 @@ impl ProgramArgs {
         job: impl FnOnce(&Settings) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
         let settings = self.hooks.settings(rules, progress.clone())?;
-        let done = self.threads.pool()?.install(|| job(&settings));
+        let done = self.threads.pool().run(|| job(&settings));
         progress.finish();
         Ok(done?)
     }

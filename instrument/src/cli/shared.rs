@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args};
 use et_rewriter::filter::{self, Filter};
 use et_rewriter::rewrite::{EventSet, Witness};
+use et_threads::Pool;
 
 use super::error::Error;
 use crate::artifact::Settings;
@@ -91,9 +92,8 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    /// So many threads.
-    pub(super) fn pool(&self) -> Result<rayon::ThreadPool, Error> {
-        let threads = rayon::ThreadPoolBuilder::new().num_threads(self.jobs.unwrap_or(0)).build();
-        threads.map_err(|error| Error::Usage(format!("cannot start --jobs threads: {error}")))
+    /// So many threads, or as many as the system gives.
+    pub(super) fn pool(&self) -> Pool {
+        Pool::new(self.jobs)
     }
 }

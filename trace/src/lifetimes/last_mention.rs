@@ -4,6 +4,7 @@
 use std::io;
 use std::sync::mpsc::sync_channel;
 
+use et_threads::spawn_scoped;
 use rustc_hash::FxHashSet;
 
 use super::spool::Spool;
@@ -57,7 +58,7 @@ impl LastMentions {
         let mut pieces = Vec::with_capacity(spool.pieces());
         std::thread::scope(|scope| {
             let (send, receive) = sync_channel(1);
-            let reader = scope.spawn(move || {
+            let reader = spawn_scoped(scope, move || {
                 for piece in (0..spool.pieces()).rev() {
                     let mut steps = Vec::new();
                     spool.read(piece, &mut steps)?;
@@ -66,7 +67,7 @@ impl LastMentions {
                     }
                 }
                 io::Result::Ok(())
-            });
+            })?;
             let mut bits = Vec::new();
             for steps in &receive {
                 watcher.add(steps.len() as u64);

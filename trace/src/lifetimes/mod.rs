@@ -26,6 +26,7 @@ mod weak;
 
 use std::io;
 
+use et_threads::NoThread;
 use thiserror::Error;
 
 pub use graph::HeldByStack;
@@ -48,8 +49,20 @@ pub enum LifetimesError {
     Read(#[from] ReadError),
     /// The disk is full, or worse.
     #[error("cannot keep the records in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
-    Spool(#[from] io::Error),
+    Spool(io::Error),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Thread(#[from] NoThread),
     /// What was kept of deaths cannot be read, or is of another trace.
     #[error("cannot read the life table: {0} (--no-lives does without it)")]
     Known(io::Error),
+}
+
+impl From<io::Error> for LifetimesError {
+    fn from(error: io::Error) -> Self {
+        match error.downcast() {
+            Ok(no_thread) => Self::Thread(no_thread),
+            Err(error) => Self::Spool(error),
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::place::Place;
 use crate::record::{ObjectId, Record};
 use crate::watch::{Unit, Watcher};
 use et_format::Nanos;
+use et_threads::spawn_scoped;
 
 /// A trace taken down.
 #[derive(Debug)]
@@ -96,7 +97,7 @@ impl Recording {
         self.watcher.begin("finding deaths", Unit::Records, self.spool.steps());
         std::thread::scope(|scope| {
             let (send, windows) = sync_channel(1);
-            let finder = scope.spawn(move || self.find(&send));
+            let finder = spawn_scoped(scope, move || self.find(&send))?;
             let mut steps = Vec::new();
             let mut result = Ok(());
             let mut times = self.times.iter();

@@ -5,6 +5,8 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
+use et_threads::{NoThread, spawn};
+
 use super::places::{self, PlaceList};
 use super::step::{Damaged, Step, StepEncoder, decode};
 use crate::place::Place;
@@ -43,7 +45,7 @@ pub struct SpoolWriter {
     places: PlaceList,
     keeps_places: bool,
     queue: Option<SyncSender<(Vec<u8>, Vec<u8>)>>,
-    packer: JoinHandle<io::Result<(Store, Vec<Stored>)>>,
+    packer: Result<JoinHandle<io::Result<(Store, Vec<Stored>)>>, NoThread>,
 }
 
 /// A piece of the spool.
@@ -57,7 +59,7 @@ impl SpoolWriter {
     /// An empty spool.
     pub fn new(limits: Limits) -> Self {
         let (queue, pieces) = sync_channel::<(Vec<u8>, Vec<u8>)>(QUEUED);
-        let packer = std::thread::spawn(move || {
+        let packer = spawn(move || {
             let mut store = Store::new(limits.memory_bytes);
             let mut append = |(steps, places): (Vec<u8>, Vec<u8>)| {
                 Ok(Stored { steps: store.append(&steps)?, places: store.append(&places)? })
@@ -73,12 +75,13 @@ impl SpoolWriter {
             firsts: vec![0],
             places: PlaceList::default(),
             keeps_places: false,
-            queue: Some(queue),
+            // Without the thread nothing is taken.
+            queue: packer.is_ok().then_some(queue),
             packer,
         }
     }
 
-    /// One more step. `false`: the disk takes no more, and [`finish`](Self::finish) says why.
+    /// One more step. `false`: the disk takes no more, or there is no thread, and [`finish`](Self::finish) says why.
     #[inline]
     pub fn push(&mut self, step: &Step) -> bool {
         self.encoder.push(&mut self.buffer, step);
@@ -118,7 +121,7 @@ impl SpoolWriter {
             self.hand_over();
         }
         self.queue = None;
-        let (store, pieces) = match self.packer.join() {
+        let (store, pieces) = match self.packer?.join() {
             Ok(done) => done?,
             Err(panic) => std::panic::resume_unwind(panic),
         };

@@ -45,7 +45,7 @@ pub fn record_seen(
         filler.finish();
         outcome
     };
-    let (outcome, _) = batch::through(&trace.types, Clock::default(), fill, |told, at| {
+    let visited = batch::through(&trace.types, Clock::default(), fill, |told, at| {
         if see(told, at.place, recorder.steps()).is_break() {
             is_wanted = false;
             return ControlFlow::Break(());
@@ -57,7 +57,7 @@ pub fn record_seen(
             false => ControlFlow::Break(()),
         }
     });
-    let mut outcome = outcome?;
+    let mut outcome = visited?.0?;
     if !is_wanted {
         outcome.stopped = true;
         return Ok((None, outcome));

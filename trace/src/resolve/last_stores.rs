@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use et_format::event::{self, Event, ObjectHash, Ticket};
+use et_threads::spawn_scoped;
 
 use super::bits::IdSet;
 use super::unpacking::PieceOf;
@@ -156,7 +157,8 @@ fn stores(trace: &Trace, pieces: &[(&ThreadEvents, usize)]) -> io::Result<(Vec<S
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get).min(pieces.len().div_ceil(8));
     let mut all = Vec::with_capacity(pieces.len());
     std::thread::scope(|scope| {
-        let workers: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+        // As many as can be had; this thread does the rest.
+        let workers: Vec<_> = (1..cores).map_while(|_| spawn_scoped(scope, work).ok()).collect();
         all.extend(work()?);
         for worker in workers {
             all.extend(worker.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);

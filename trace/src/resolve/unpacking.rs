@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Scope;
 
 use et_format::FormatError;
+use et_threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::file::{ThreadEvents, TraceFile};
@@ -53,15 +54,15 @@ impl<'a> Unpacking<'a> {
         Self { file, worker: None, missed: FxHashSet::default(), early: FxHashMap::default() }
     }
 
-    /// Unpacks ahead on a thread of that scope, until all is unpacked or this is dropped.
+    /// Unpacks ahead on a thread of that scope, if there is one, until all is unpacked or this is dropped.
     pub fn ahead<'scope>(file: &'a TraceFile, foreseen: Vec<PieceOf>, scope: &'scope Scope<'scope, '_>) -> Self
     where
         'a: 'scope,
     {
         let (send, ready) = sync_channel(READY);
         let (room, rooms) = channel();
-        scope.spawn(move || unpack_all(file, foreseen, &send, &rooms));
-        Self { worker: Some(Worker { ready, room }), ..Self::when_asked(file) }
+        let started = spawn_scoped(scope, move || unpack_all(file, foreseen, &send, &rooms));
+        Self { worker: started.ok().map(|_| Worker { ready, room }), ..Self::when_asked(file) }
     }
 
     /// Puts a piece of a thread's events in place of the old ones.

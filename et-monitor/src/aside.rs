@@ -1,0 +1,37 @@
+//! Work that waits for the system, beside the tasks.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::sync::oneshot;
+
+/// Does it on another thread. If the system has none to give it is done here, and the other tasks wait. None if it panics.
+///
+/// Tokio's `spawn_blocking` panics without a thread.
+pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let work = Arc::new(Mutex::new(Some(work)));
+    let take = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let (done, result) = oneshot::channel();
+    let theirs = work.clone();
+    let started = et_threads::spawn(move || {
+        if let Some(work) = take(&theirs) {
+            // Nobody may want it any more.
+            let _ = done.send(work());
+        }
+    });
+    match started {
+        Ok(_) => result.await.ok(),
+        Err(_) => take(&work).map(|work| work()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_done_aside_comes_back() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        assert_eq!(runtime.block_on(aside(|| 7)), Some(7));
+        assert_eq!(runtime.block_on(aside(|| -> u32 { panic!("as wanted") })), None);
+    }
+}

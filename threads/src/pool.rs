@@ -1,0 +1,86 @@
+//! Rayon's pools, of as many threads as can be had.
+
+use std::sync::OnceLock;
+
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Takes work whose parallel iterators are to be done by several threads.
+#[derive(Debug)]
+pub struct Pool(Option<ThreadPool>);
+
+impl Pool {
+    /// Of so many threads, or of one for each processor; of fewer if the system gives no more.
+    pub fn new(wanted: Option<usize>) -> Self {
+        let wanted = wanted.filter(|&wanted| wanted > 0);
+        let wanted = wanted.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        Self(fewer(wanted, |count| ThreadPoolBuilder::new().num_threads(count).build().ok()))
+    }
+
+    /// The one of this process.
+    pub fn shared() -> &'static Self {
+        static SHARED: OnceLock<Pool> = OnceLock::new();
+        SHARED.get_or_init(|| Self::new(None))
+    }
+
+    /// Does the work in the pool; on this thread if there are no others.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        match &self.0 {
+            Some(pool) => pool.install(work),
+            None => {
+                // From then on this thread is a pool by itself, for good: rayon has no way back. It need not be the first time.
+                if let Ok(pool) = ThreadPoolBuilder::new().num_threads(1).use_current_thread().build() {
+                    std::mem::forget(pool);
+                }
+                work()
+            }
+        }
+    }
+}
+
+/// What can be made of so many, or of half as many, and so on.
+fn fewer<T>(wanted: usize, mut make: impl FnMut(usize) -> Option<T>) -> Option<T> {
+    let mut count = wanted;
+    while count > 0 {
+        if let Some(made) = make(count) {
+            return Some(made);
+        }
+        count /= 2;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+
+    fn squares(pool: &Pool) -> u64 {
+        pool.run(|| (1..=100_u64).into_par_iter().map(|n| n * n).sum())
+    }
+
+    #[test]
+    fn there_are_as_many_as_can_be_had() {
+        let with_limit = |limit| fewer(13, |count| (count <= limit).then_some(count));
+        assert_eq!([20, 13, 12, 5, 1, 0].map(with_limit), [Some(13), Some(13), Some(6), Some(3), Some(1), None]);
+        let pool = Pool::new(Some(3));
+        assert_eq!((squares(&pool), pool.run(rayon::current_num_threads)), (338_350, 3));
+    }
+
+    #[test]
+    fn without_any_this_thread_does_the_work_again_and_again() {
+        let nobody = Pool(None);
+        // On threads of their own: each becomes a pool for good.
+        for _ in 0..2 {
+            std::thread::spawn(|| {
+                let nobody = Pool(None);
+                assert_eq!([squares(&nobody), squares(&nobody)], [338_350; 2]);
+                // Within such work, and in a pool there is.
+                assert_eq!(nobody.run(|| squares(&Pool(None))), 338_350);
+            })
+            .join()
+            .unwrap();
+        }
+        assert_eq!(Pool::new(Some(2)).run(|| squares(&nobody)), 338_350);
+    }
+}
