@@ -25,7 +25,8 @@ pub struct Lab {
 }
 
 impl Lab {
-    /// Finds everything, or says what to do first.
+    /// Finds everything, or says what to do first. From then on the process works outside of the sources: programs that it starts, and
+    /// whoever attaches to them, leave files in the folder that they are started in.
     pub fn open() -> Result<Self> {
         let layout = Layout::find()?;
         let tools = layout.tools();
@@ -34,6 +35,9 @@ impl Lab {
             file.metadata().with_context(|| format!("{} is missing: run cargo xtask build first", file.display()))?;
         }
         let compiler = jdks::compiler(&layout)?;
+        let here = layout.target.join("e2e").join("here");
+        fs::create_dir_all(&here).with_context(|| format!("cannot make {}", here.display()))?;
+        env::set_current_dir(&here).with_context(|| format!("cannot work in {}", here.display()))?;
         Ok(Self { layout, tools, compiler })
     }
 

@@ -35,5 +35,6 @@ pub mod setup;
 pub mod skips;
 pub mod startup;
 pub mod test;
+pub mod tidy;
 pub mod verify_world;
 pub mod workloads;

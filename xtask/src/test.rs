@@ -7,6 +7,7 @@ use anyhow::Result;
 
 use crate::layout::Layout;
 use crate::skips::Skips;
+use crate::tidy::WorkTree;
 use crate::{build, command, jdks, setup};
 
 /// Options of `cargo xtask test`.
@@ -24,7 +25,8 @@ pub struct Options {
 pub const JDKS: [u32; 4] = [11, 17, 21, 25];
 
 /// Programs that tests use if they are there, and what is left out if they are not.
-const OPTIONAL: [(&str, &str); 4] = [
+const OPTIONAL: [(&str, &str); 5] = [
+    ("git", "tidy: whether tests leave files in the work tree"),
     ("zsh", "completions::zsh, dist::packages: completions for zsh"),
     ("bash", "completions::bash"),
     ("fish", "dist::packages: completions for fish"),
@@ -64,10 +66,15 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     } else {
         tests.args(["test", "--no-fail-fast"]);
     }
+    let before = WorkTree::look(&layout.repo);
+    if let Err(error) = &before {
+        skips.note("whether tests leave files in the work tree", &format!("{error:#}"))?;
+    }
     let outcome = command::run(tests.args(["--workspace", "--locked"]).args(&options.runner));
     // Tests that were not chosen are in it, too: the reason is the same.
     eprint!("{}", skips.table()?);
-    outcome
+    let is_tidy = before.map_or(Ok(()), |before| before.ensure_unchanged(&layout.repo));
+    outcome.and(is_tidy)
 }
 
 /// Bytes that `target` has after all tests, and those that single tests have there and in the temporary folder meanwhile.
