@@ -5,6 +5,7 @@ use std::io;
 
 use et_format::Nanos;
 use et_names::{MethodId, SiteId};
+use et_trace::batch::At;
 use et_trace::lifetimes::{Known, Played, Step};
 use et_trace::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_trace::population::Moment;
@@ -308,16 +309,17 @@ impl Maker {
     /// As [`played`](Self::played), from what any source tells. Steps have no numbers then, and so there is no reading deaths
     /// again from what is made.
     #[inline]
-    pub fn told(&mut self, told: &Told, time: Option<Nanos>) {
+    pub fn told(&mut self, told: &Told, at: &At<'_>) {
         // Threads are merged by their tickets: a chunk that comes up later may have been begun before.
-        self.time = self.time.max(time);
-        match told {
-            Told::Record(record @ Record::Death { .. }) => self.found(record),
-            Told::Record(record) => self.step(0, &Step::Record(*record)),
-            Told::Hold(Hold::Until { object, thread }) => {
-                self.step(0, &Step::Held { object: *object, thread: *thread });
+        self.time = self.time.max(at.place.wall().map(|wall| wall.begin));
+        match *told {
+            Told::Record(ref record) if at.is_clearing || matches!(record, Record::Death { .. }) => self.found(record),
+            Told::Record(record) => self.step(0, &Step::Record(record)),
+            Told::Hold(Hold::Until { object, thread }) => self.step(0, &Step::Held { object, thread }),
+            Told::Hold(Hold::Initial { origin, slot, target }) => {
+                self.step(0, &Step::Initial { origin, target, slot, weak: false });
             }
-            Told::Hold(_) => {}
+            Told::Hold(Hold::ToTheEnd { .. }) => {}
         }
     }
 

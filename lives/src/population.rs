@@ -70,7 +70,7 @@ fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationEr
     let mut maker = Maker::new(file()?, file()?);
     let reading = Reading { holders: source.tells_holders(), places: true, ..reading };
     let Ending { outcome, text_types, warnings, .. } = source.for_each_told(reading, |told, at| {
-        maker.told(told, at.place.wall().map(|wall| wall.begin));
+        maker.told(told, at);
         if maker.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     let made = maker.finish().map_err(PopulationError::Temporary)?;
@@ -222,8 +222,15 @@ fn kinds(letters: &[Option<String>]) -> io::Result<Vec<AllocKind>> {
 mod tests {
     use std::fs;
 
+    use et_format::ClassRecord;
+    use et_format::event::{Event, ObjectHash};
+    use et_names::FieldRefId;
     use et_trace::Trace;
+    use et_trace::file::TraceFile;
     use et_trace::source::TraceSource;
+    use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
+    use et_trace::text::{Dialect, Holders, TextNames, TextTrace, write_names};
+    use et_trace::text_writer::write_with;
 
     use super::*;
     use crate::attach;
@@ -292,5 +299,140 @@ mod tests {
         assert!(!population.has_deaths);
         let rows = population.groups.read(0, Columns::DEATH_TICK).unwrap();
         assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
+    }
+
+    /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called twice by `main`, of
+    /// which the second time the program clears the reference. The array dies with the holder, when `g` returns.
+    fn weakly_held() -> Trace {
+        const BASE: u32 = 5_000_000;
+        let mut builder = TraceBuilder::new();
+        let reference = class("java/lang/ref/Reference", "java/lang/Object", &[]).with_fields(&["referent"]);
+        let weak = class("java/lang/ref/WeakReference", "java/lang/ref/Reference", &["<init> ()V"]);
+        builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"]), reference, weak]));
+        let holder = class("shop/Holder", "java/lang/Object", &["static main ()V", "g ()V"])
+            .with_fields(&["o", "static weak"])
+            .with_sites(&[(0, "Lshop/Holder;", 3), (1, "[I", 5), (1, "Ljava/lang/ref/WeakReference;", 6)]);
+        builder.names(&table("shop.jar", BASE, &[holder]));
+        for (mirror, above, signature) in [
+            (0x10, 0, "Ljava/lang/Object;"),
+            (0x11, 0x10, "Ljava/lang/ref/Reference;"),
+            (0x12, 0x11, "Ljava/lang/ref/WeakReference;"),
+            (0x13, 0x10, "Lshop/Holder;"),
+        ] {
+            builder.class(&ClassRecord {
+                class: ObjectHash(mirror),
+                superclass: ObjectHash(above),
+                instance_size: 24,
+                signature: signature.into(),
+                ..ClassRecord::default()
+            });
+        }
+        let new = |site, object, class| Event::New {
+            site: SiteId(BASE + site),
+            object: ObjectHash(object),
+            class: ObjectHash(class),
+            known: false,
+        };
+        let put = |field, origin, target| Event::PutField {
+            field: FieldRefId(field),
+            origin: ObjectHash(origin),
+            target: ObjectHash(target),
+            if_changed: false,
+        };
+        let (main, g) = (MethodId(BASE), MethodId(BASE + 1));
+        let mut events = vec![Event::Entry { method: main }];
+        for (holder, array, weak) in [(0xa0, 0xa1, 0xa2), (0xb0, 0xb1, 0xb2)] {
+            events.extend([
+                new(0, holder, 0x13),
+                Event::EntryOn { method: g, receiver: ObjectHash(holder) },
+                Event::NewArray { depth: 0, site: SiteId(BASE + 1), object: ObjectHash(array), length: 3 },
+                new(2, weak, 0x12),
+                put(1, weak, array),
+                Event::PutStatic { field: FieldRefId(BASE + 1), target: ObjectHash(weak) },
+                put(BASE, holder, array),
+            ]);
+            if weak == 0xb2 {
+                events.push(put(1, weak, 0));
+            }
+            events.extend([Event::Exit { method: g }, Event::Entry { method: main }, Event::Exit { method: main }]);
+        }
+        builder.first_thread(1, "main", Vec::new()).events(1, 1, &events);
+        Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
+    }
+
+    /// What the rows say, in words that do not depend on the source.
+    fn said(source: Source) -> Vec<String> {
+        let population = population(&source, None, Reading::default()).unwrap();
+        assert_eq!(population.warnings, [""; 0]);
+        let rows = population.groups.read(0, Columns::ALL).unwrap();
+        let said = (0..rows.len).map(|row| {
+            format!(
+                "{:x} {} used {} died {:?} by {:?} in {:?} of {:?} escaped {:?} {:?}",
+                rows.object[row].0,
+                population.types.descriptor(rows.class[row]),
+                rows.last_use_tick[row],
+                rows.death_tick[row],
+                rows.death_record[row],
+                rows.death_context[row],
+                rows.death_thread[row],
+                rows.escaped_frame[row],
+                rows.escaped_thread[row],
+            )
+        });
+        said.collect()
+    }
+
+    /// The trace as a text, and its names.
+    fn as_text(trace: Trace, dialect: Dialect, deaths: Deaths, holders: Holders) -> (String, String) {
+        let (source, mut text, mut names) = (Source::from(trace), Vec::new(), Vec::new());
+        let reading = Reading { deaths, ..Reading::default() };
+        let (ending, used) = write_with(&source, dialect, reading, holders, &mut text).unwrap();
+        let trace = source.trace().unwrap();
+        write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        (String::from_utf8(text).unwrap(), String::from_utf8(names).unwrap())
+    }
+
+    #[test]
+    fn weak_references_that_are_cleared_are_no_stores_whatever_tells_of_them() {
+        let expected = said(weakly_held().into());
+        let captured =
+            expected.iter().filter(|row| row.contains(" [I ") && row.ends_with("escaped Some(false) Some(false)"));
+        assert_eq!(captured.count(), 2, "{expected:#?}");
+        for dialect in [Dialect::Et, Dialect::Replayer] {
+            for (deaths, holders) in [
+                (Deaths::Trace, Holders::Always),
+                (Deaths::Trace, Holders::default()),
+                (Deaths::None, Holders::default()),
+            ] {
+                let (text, names) = as_text(weakly_held(), dialect, deaths, holders);
+                let names = TextNames::read(names.as_bytes()).unwrap().unwrap();
+                let named = said(TextTrace::from_text(&text, Some(names)).into());
+                assert_eq!(named, expected, "{dialect:?} {deaths:?} {holders:?}\n{text}");
+                if dialect == Dialect::Et {
+                    // What the field is shows without names, too.
+                    assert_eq!(
+                        said(TextTrace::from_text(&text, None).into()),
+                        expected,
+                        "{deaths:?} {holders:?}\n{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A text that has its deaths, read without them, is the trace without them: what was cleared because it died is not.
+    #[test]
+    fn a_text_without_its_deaths_is_the_trace_without_deaths() {
+        let records = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+        };
+        let (with_deaths, names) = as_text(weakly_held(), Dialect::Et, Deaths::Trace, Holders::default());
+        let (without, _) = as_text(weakly_held(), Dialect::Et, Deaths::None, Holders::default());
+        let names = TextNames::read(names.as_bytes()).unwrap().unwrap();
+        let mut back = Vec::new();
+        let source = Source::from(TextTrace::from_text(&with_deaths, Some(names)));
+        let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+        write_with(&source, Dialect::Et, reading, Holders::default(), &mut back).unwrap();
+        assert_eq!(records(&String::from_utf8(back).unwrap()), records(&without));
     }
 }

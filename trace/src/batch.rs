@@ -27,6 +27,9 @@ pub struct At<'a> {
     /// Between threads and in time; not known in a text, and where deaths are worked out and
     /// [`Reading::places`](crate::source::Reading::places) does not ask for it.
     pub place: Place,
+    /// The record is an update that no hook reported: a weak reference is cleared because its referent dies
+    /// (`docs/semantics.md`, "Weak slots"). Nobody has stored anything, and nobody has used the reference.
+    pub is_clearing: bool,
 }
 
 /// Some of what is told of a trace, in order. Who keeps batches of a text, whose types come as it is read, has a copy of the types
@@ -36,6 +39,8 @@ pub struct Batch {
     told: Vec<Told>,
     /// From which of `told` on which holds, the first from 0 on.
     places: Vec<(u32, Place)>,
+    /// Which of `told` are clearings, in order.
+    clearings: Vec<u32>,
     types: Arc<Types>,
     /// Of the first.
     tick: Tick,
@@ -68,12 +73,14 @@ impl Batch {
     pub fn iter(&self) -> impl Iterator<Item = (&Told, At<'_>)> {
         let mut tick = self.tick;
         let mut places = self.places.iter().peekable();
+        let mut clearings = self.clearings.iter().peekable();
         let mut place = Place::default();
         (0..).zip(&self.told).map(move |(index, told)| {
             while let Some((_, next)) = places.next_if(|(from, _)| *from <= index) {
                 place = *next;
             }
-            let at = At { types: &self.types, tick, place };
+            let is_clearing = clearings.next_if_eq(&&index).is_some();
+            let at = At { types: &self.types, tick, place, is_clearing };
             if let Told::Record(record) = told {
                 tick.0 += u64::from(record.ticks_of(self.clock));
             }
@@ -95,6 +102,7 @@ impl Batch {
 struct Parcel {
     told: Vec<Told>,
     places: Vec<(u32, Place)>,
+    clearings: Vec<u32>,
     tick: Tick,
     /// Those that came up since the last.
     types: Vec<Box<str>>,
@@ -107,6 +115,7 @@ struct Parcel {
 pub(crate) struct Filler {
     told: Vec<Told>,
     places: Vec<(u32, Place)>,
+    clearings: Vec<u32>,
     place: Place,
     new_types: Vec<Box<str>>,
     /// How many types the other side knows, those on their way included.
@@ -150,6 +159,14 @@ impl Filler {
         if self.told.len() < self.most { ControlFlow::Continue(()) } else { self.hand_over() }
     }
 
+    /// As [`push`](Self::push), of a record that was found with the deaths.
+    pub fn push_found(&mut self, record: Record) -> ControlFlow<()> {
+        if matches!(record, Record::Update { .. }) {
+            self.clearings.push(self.told.len() as u32);
+        }
+        self.push(Told::Record(record))
+    }
+
     /// The types so far.
     #[inline]
     pub fn knows(&mut self, types: &Types) {
@@ -169,12 +186,14 @@ impl Filler {
     fn hand_over(&mut self) -> ControlFlow<()> {
         if self.most == 0 {
             self.told.clear();
+            self.clearings.clear();
             return ControlFlow::Break(());
         }
         let room = self.room.try_recv().unwrap_or_else(|_| Vec::with_capacity(MOST));
         let parcel = Parcel {
             told: std::mem::replace(&mut self.told, room),
             places: std::mem::take(&mut self.places),
+            clearings: std::mem::take(&mut self.clearings),
             tick: self.first_tick,
             types: std::mem::take(&mut self.new_types),
             waiting: None,
@@ -201,8 +220,14 @@ impl Filler {
         if !self.told.is_empty() && self.hand_over().is_break() {
             return false;
         }
-        let nothing =
-            Parcel { told: Vec::new(), places: Vec::new(), tick: self.tick, types: Vec::new(), waiting: Some(taken) };
+        let nothing = Parcel {
+            told: Vec::new(),
+            places: Vec::new(),
+            clearings: Vec::new(),
+            tick: self.tick,
+            types: Vec::new(),
+            waiting: Some(taken),
+        };
         self.send(nothing).is_continue() && wait.recv().is_ok()
     }
 
@@ -242,12 +267,12 @@ impl Iterator for Batches {
     type Item = Batch;
 
     fn next(&mut self) -> Option<Batch> {
-        let (told, places, tick, new) = loop {
-            let Parcel { told, places, tick, types, waiting } = self.receive.recv().ok()?;
+        let (told, places, clearings, tick, new) = loop {
+            let Parcel { told, places, clearings, tick, types, waiting } = self.receive.recv().ok()?;
             match waiting {
                 // Who waits may have panicked.
                 Some(waiting) => _ = waiting.send(()),
-                None => break (told, places, tick, types),
+                None => break (told, places, clearings, tick, types),
             }
         };
         if !new.is_empty() {
@@ -256,7 +281,7 @@ impl Iterator for Batches {
             new.iter().for_each(|descriptor| _ = types.intern(descriptor));
         }
         let (types, clock, room) = (Arc::clone(&self.types), self.clock, self.room.clone());
-        Some(Batch { told, places, types, tick, clock, room })
+        Some(Batch { told, places, clearings, types, tick, clock, room })
     }
 }
 
@@ -268,6 +293,7 @@ pub(crate) fn batches(types: &Arc<Types>, clock: Clock) -> (Filler, Batches) {
     let filler = Filler {
         told: Vec::with_capacity(MOST),
         places: Vec::new(),
+        clearings: Vec::new(),
         place: Place::default(),
         new_types: Vec::new(),
         types: types.len(),

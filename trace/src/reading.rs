@@ -80,7 +80,7 @@ pub(crate) fn play(
                 filler.at(place);
                 ControlFlow::Continue(())
             }
-            Played::Found(record) => filler.push(Told::Record(*record)),
+            Played::Found(record) => filler.push_found(*record),
             Played::Step(number, step) => {
                 while let Some((_, hold)) = to_the_end.next_if(|(at, _)| *at <= number) {
                     _ = filler.push(Told::Hold(*hold));

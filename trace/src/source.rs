@@ -13,7 +13,8 @@ use thiserror::Error;
 
 use crate::batch::{self, Filler};
 use crate::file::{CutOff, ReadError, TraceFile};
-use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Lives, Played, WeakFields};
+use crate::lifetimes::{self, AllKnown, Cost, Earlier, Keeper, LifetimesError, Lives, Played, Replay, WeakFields};
+use crate::place::Place;
 use crate::reading::play;
 use crate::record::Record;
 use crate::resolve::{self, Context, Visit};
@@ -280,13 +281,8 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
         };
     } else if let Some((known, cost)) = known(trace) {
         ending.cost = Some(cost);
-        ending.outcome = lifetimes::replay_known(trace, known, |told, place| match told {
-            Told::Hold(_) if !reading.holders => ControlFlow::Continue(()),
-            _ => {
-                filler.at(place);
-                filler.push(told)
-            }
-        })?;
+        let replay = Replayed { filler: &mut filler, holders: reading.holders };
+        ending.outcome = lifetimes::replay_known(trace, known, replay)?;
     } else {
         let mut to_the_end = Vec::new();
         let (recording, outcome) = lifetimes::record_seen(trace, reading.limits, reading.places, |told, _, step| {
@@ -309,6 +305,28 @@ fn fill(trace: &TraceSource, reading: Reading, mut filler: Filler) -> Result<End
     }
     ending.outcome.totals = filler.finish();
     Ok(ending)
+}
+
+/// What was found before, put between what is told.
+struct Replayed<'a> {
+    filler: &'a mut Filler,
+    holders: bool,
+}
+
+impl Replay for Replayed<'_> {
+    #[inline(always)]
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()> {
+        if matches!(told, Told::Hold(_)) && !self.holders {
+            return ControlFlow::Continue(());
+        }
+        self.filler.at(place);
+        self.filler.push(told)
+    }
+
+    fn found(&mut self, record: Record, place: Place) -> ControlFlow<()> {
+        self.filler.at(place);
+        self.filler.push_found(record)
+    }
 }
 
 /// Keeps records, and nothing else.

@@ -79,7 +79,7 @@ pub fn records(source: &Source, reading: Reading, top: usize, known: Option<Summ
         .map_or_else(|| Making::Now(Box::new(Summarizer::new(source, reading))), |known| Making::Done(Box::new(known)));
     let ending = source.for_each(reading, |record, at| {
         if let Making::Now(summarizer) = &mut summary {
-            summarizer.record(record, at.tick);
+            summarizer.record(record, at);
         }
         if has_deaths {
             looked.record(source, at.types, record);

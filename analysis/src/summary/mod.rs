@@ -38,9 +38,9 @@ use rows::KindCounts;
 use tally::{Tally, ThreadTally};
 
 use et_trace::lifetimes::HeldByStack;
-use et_trace::record::{AllocKind, Record, Tick};
+use et_trace::record::{AllocKind, Record};
 use et_trace::resolve::{Anomalies, Lost, Outcome};
-use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_trace::source::{At, Deaths, Ending, Reading, Source, SourceError};
 use et_trace::types::{TypeId, for_people};
 use et_trace::{Thread, Trace};
 
@@ -297,7 +297,7 @@ fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
 pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
     let mut summarizer = Summarizer::new(source, reading);
     let ending = source.for_each(reading, |record, at| {
-        summarizer.record(record, at.tick);
+        summarizer.record(record, at);
         ControlFlow::Continue(())
     })?;
     Ok(summarizer.finish(&ending, top))
@@ -318,8 +318,8 @@ impl<'a> Summarizer<'a> {
     }
 
     /// The next record, in the order of the trace.
-    pub fn record(&mut self, record: &Record, tick: Tick) {
-        self.tally.record(record, tick);
+    pub fn record(&mut self, record: &Record, at: &At<'_>) {
+        self.tally.record(record, at);
     }
 
     /// The trace has ended; lists are cut to `top` entries.

@@ -12,7 +12,7 @@ use super::lives::{Life, LifetimeSum, Lives, Made};
 use super::rows::{KindCounts, Origins, Row};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
-use et_trace::source::Source;
+use et_trace::source::{At, Source};
 
 /// A thread.
 #[derive(Debug, Default)]
@@ -91,11 +91,15 @@ impl<'a> Tally<'a> {
         }
     }
 
-    pub fn record(&mut self, record: &Record, tick: Tick) {
+    pub fn record(&mut self, record: &Record, at: &At<'_>) {
+        let tick = at.tick;
         self.last_tick = tick.0;
         if let Record::Death { object, .. } = *record {
             // Whose the death of an object is does not make it work of that thread.
             self.death(object, tick);
+            return;
+        }
+        if at.is_clearing {
             return;
         }
         let thread = record.thread();

@@ -60,18 +60,26 @@ pub trait Keeper {
     fn finish(self: Box<Self>, trace: &Trace, outcome: &Outcome, held_by_stacks: &[HeldByStack]);
 }
 
-/// Calls `visit` with all that is told and what is known to have been found, until it breaks off or the trace ends.
+/// Takes what is told, and what is known to have been found between.
+pub trait Replay {
+    /// What is told next, and where it stands.
+    fn told(&mut self, told: Told, place: Place) -> ControlFlow<()>;
+    /// A death, or the clearing of a weak reference.
+    fn found(&mut self, record: Record, place: Place) -> ControlFlow<()>;
+}
+
+/// Gives all that is told and what is known to have been found, until `replay` breaks off or the trace ends.
 pub fn replay_known(
     trace: &Trace,
     mut known: AllKnown<'_>,
-    mut visit: impl FnMut(Told, Place) -> ControlFlow<()>,
+    mut replay: impl Replay,
 ) -> Result<Outcome, LifetimesError> {
     let mut next = known.next().transpose().map_err(LifetimesError::Known)?;
     let mut failed = None;
     let mut number = 0;
     let outcome = vm::each(trace, |mut told, place| {
         if matches!(told, Told::Hold(Hold::ToTheEnd { .. })) {
-            return visit(told, place);
+            return replay.told(told, place);
         }
         let mut advance = |next: &mut Option<Known>| match known.next().transpose() {
             Ok(found) => {
@@ -89,11 +97,11 @@ pub fn replay_known(
             *old = ObjectId::NULL;
             advance(&mut next)?;
         }
-        visit(told, place)?;
+        replay.told(told, place)?;
         while let Some(Known::Found { after, record }) = next
             && after == number
         {
-            visit(Told::Record(record), place)?;
+            replay.found(record, place)?;
             advance(&mut next)?;
         }
         number += 1;

@@ -30,7 +30,7 @@ use et_threads::NoThread;
 use thiserror::Error;
 
 pub use graph::HeldByStack;
-pub use known::{AllKnown, Earlier, Keeper, Known, Lives, replay_known};
+pub use known::{AllKnown, Earlier, Keeper, Known, Lives, Replay, replay_known};
 pub use recorder::Recorder;
 pub use recording::{Cost, Played, Recording};
 pub use special::{Special, WeakFields};
@@ -38,6 +38,7 @@ pub use spool::Limits;
 pub use step::Step;
 pub(crate) use vm::{each, special};
 pub use vm::{record, record_seen};
+pub(crate) use weak::WeakSlots;
 
 use crate::file::ReadError;
 

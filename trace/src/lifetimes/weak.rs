@@ -9,7 +9,7 @@ use crate::types::TypeId;
 
 /// Which slots do not keep their targets alive.
 #[derive(Clone, Debug, Default)]
-pub(super) struct WeakSlots {
+pub(crate) struct WeakSlots {
     referent: Option<FieldId>,
     final_types: FxHashSet<TypeId>,
     /// References whose referent is held: until it is cleared, which is once and for all.
@@ -35,6 +35,7 @@ impl WeakSlots {
         matches!((slot, self.referent), (Slot::Field(field), Some(referent)) if field == referent)
             && !self.final_references.contains(&origin)
     }
+
     /// As [`is_weak`](Self::is_weak), of a slot that gets another target.
     #[inline]
     pub fn put(&mut self, origin: ObjectId, slot: Slot, target: ObjectId) -> bool {

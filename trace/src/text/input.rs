@@ -4,24 +4,26 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use et_names::{EventSet, FieldId};
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
+use super::clearings::Clearings;
 use super::error::ParseError;
 use super::line::{self, TypeWord};
 use super::names_reader::TextNames;
 use super::number::Radix;
 use super::reader::{Line, TextForm, TextReader};
+use super::referent;
 use super::starts::{EVENTS, NO_EVENTS, WITH_HOLDERS};
 use super::stream;
 use crate::batch::Filler;
 use crate::file::Bytes;
 use crate::lifetimes::{LifetimesError, Recorder, Special, WeakFields};
 use crate::reading::{Deaths, Ending, Reading, deaths_unknown, play};
-use crate::record::{AllocKind, Record, ThreadId};
+use crate::record::{AllocKind, ObjectId, Record, Slot, ThreadId};
 use crate::resolve::CutOffThread;
 use crate::told::{Hold, Told};
 use crate::types::Types;
@@ -51,6 +53,8 @@ pub struct TextTrace {
     events: EventSet,
     tells_holders: bool,
     names: Option<Arc<TextNames>>,
+    /// `Reference.referent`, as far as the text shows which it is. Looked for when it is asked for.
+    referent: OnceLock<Option<FieldId>>,
     warnings: Vec<String>,
     watcher: Watcher,
 }
@@ -117,6 +121,7 @@ impl TextTrace {
             events,
             tells_holders,
             names: None,
+            referent: OnceLock::new(),
             warnings,
             watcher: Watcher::default(),
         }
@@ -168,13 +173,33 @@ impl TextTrace {
         self.tells_holders
     }
 
-    /// Which slots do not keep what they hold, as far as its names file tells.
+    /// Which slots do not keep what they hold, as far as its names file tells, or the text itself.
     pub(crate) fn weak_fields(&self) -> WeakFields {
-        let Some(names) = self.names.as_deref() else { return WeakFields::default() };
-        let family = names.family("java/lang/ref/FinalReference");
+        const FINAL_REFERENCE: &str = "java/lang/ref/FinalReference";
+        let names = self.names.as_deref();
+        let named = names.and_then(TextNames::referent).map(|field| FieldId(field as u32));
+        // The JDK has no other.
+        let mut family = vec![FINAL_REFERENCE.to_owned(), "java/lang/ref/Finalizer".to_owned()];
+        family.extend(names.into_iter().flat_map(|names| names.family(FINAL_REFERENCE)).map(str::to_owned));
         WeakFields {
-            referent: names.referent().map(|field| FieldId(field as u32)),
+            referent: named.or_else(|| *self.referent.get_or_init(|| self.find_referent())),
             final_references: family.into_iter().map(|class| format!("L{class};")).collect(),
+        }
+    }
+
+    /// A text of dialect replayer has numbers for classes.
+    fn find_referent(&self) -> Option<FieldId> {
+        if self.form.is_replayer { None } else { referent::find(&self.bytes, self.form.radix) }
+    }
+
+    /// Types and fields that are not like others.
+    fn special(&self, types: &mut Types) -> Special {
+        let weak = self.weak_fields();
+        Special {
+            class: Some(types.intern_class("java/lang/Class")),
+            string: (!self.tells_holders).then(|| types.intern_class("java/lang/String")),
+            referent: weak.referent,
+            final_references: weak.final_references.iter().map(|descriptor| types.intern(descriptor)).collect(),
         }
     }
 
@@ -194,9 +219,11 @@ impl TextTrace {
         if reading.deaths == Deaths::Trace && !self.has_deaths && unknown.is_none() {
             return self.with_deaths(reading, filler);
         }
+        if self.has_deaths {
+            return self.with_its_deaths(reading, filler);
+        }
         let mut types = Types::default();
         let mut ending = self.each(&mut types, |told, types| match told {
-            Told::Record(Record::Death { .. }) if reading.deaths == Deaths::None => ControlFlow::Continue(()),
             Told::Hold(_) if !reading.holders => ControlFlow::Continue(()),
             _ => {
                 filler.knows(types);
@@ -209,16 +236,44 @@ impl TextTrace {
         Ok(ending)
     }
 
+    /// The deaths that the text has, and the clearings of weak references before them; or neither.
+    fn with_its_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
+        let mut types = Types::default();
+        let special = self.special(&mut types);
+        let mut clearings = Clearings::new(&special);
+        let mut uncleared = Uncleared { referent: special.referent, referents: FxHashMap::default() };
+        let mut push = |filler: &mut Filler, record: Record, is_clearing| match (reading.deaths, is_clearing) {
+            (Deaths::Trace, true) => filler.push_found(record),
+            (Deaths::Trace, false) => filler.push(Told::Record(record)),
+            (Deaths::None, _) => uncleared
+                .record(record, is_clearing)
+                .map_or(ControlFlow::Continue(()), |record| filler.push(Told::Record(record))),
+        };
+        let mut ending = self.each(&mut types, |told, types| {
+            filler.knows(types);
+            match told {
+                Told::Record(record) => {
+                    clearings.record(record, |record, is_clearing| push(&mut filler, record, is_clearing))
+                }
+                Told::Hold(_) => {
+                    clearings.settle(|record, is_clearing| push(&mut filler, record, is_clearing))?;
+                    if reading.holders { filler.push(*told) } else { ControlFlow::Continue(()) }
+                }
+            }
+        })?;
+        if !ending.outcome.stopped {
+            // Whoever breaks off now has all the same.
+            _ = clearings.settle(|record, is_clearing| push(&mut filler, record, is_clearing));
+        }
+        ending.outcome.totals = filler.finish();
+        ending.text_types = types;
+        Ok(ending)
+    }
+
     fn with_deaths(&self, reading: Reading, mut filler: Filler) -> Result<Ending, TextInputError> {
         let mut types = Types::default();
-        let names = self.names.as_deref();
-        let weak = self.weak_fields();
-        let special = Special {
-            class: Some(types.intern_class("java/lang/Class")),
-            string: (!self.tells_holders).then(|| types.intern_class("java/lang/String")),
-            referent: weak.referent,
-            final_references: weak.final_references.iter().map(|descriptor| types.intern(descriptor)).collect(),
-        };
+        let special = self.special(&mut types);
+        let tells_referent = special.referent.is_some();
         let mut recorder = Recorder::new(special, reading.limits);
         let (mut initial, mut to_the_end) = (0u64, Vec::new());
         recorder.watch(&self.watcher);
@@ -253,7 +308,7 @@ impl TextTrace {
                 "the text has no deaths and does not say what its {initial} I objects held: they are kept to the end, and what only they held may die too early"
             ));
         }
-        if names.and_then(TextNames::referent).is_none() {
+        if !tells_referent {
             ending.warnings.push(
                 "the text has no deaths and no names file tells which field is Reference.referent: weak references keep their targets"
                     .to_owned(),
@@ -323,6 +378,39 @@ impl TextTrace {
             ));
         }
         Ok(ending)
+    }
+}
+
+/// A text with deaths, read without them: what was cleared because it died is not.
+struct Uncleared {
+    referent: Option<FieldId>,
+    /// What references hold that the text clears.
+    referents: FxHashMap<ObjectId, ObjectId>,
+}
+
+impl Uncleared {
+    /// The record as it is without deaths, if there is one then.
+    fn record(&mut self, record: Record, is_clearing: bool) -> Option<Record> {
+        match record {
+            Record::Death { object, .. } => {
+                if !self.referents.is_empty() {
+                    self.referents.remove(&object);
+                }
+                None
+            }
+            Record::Update { old, origin, .. } if is_clearing => {
+                self.referents.insert(origin, old);
+                None
+            }
+            // The collector clears it now.
+            Record::Update { old: ObjectId::NULL, origin, target, slot, thread }
+                if !self.referents.is_empty() && self.referent.map(Slot::Field) == Some(slot) =>
+            {
+                let old = self.referents.remove(&origin).unwrap_or_default();
+                Some(Record::Update { old, origin, target, slot, thread })
+            }
+            _ => Some(record),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Traces as text (`docs/reading-traces.md`): dialects, lines, names files, and the reader.
 //! [`text_writer`](crate::text_writer) writes whole traces.
 
+mod clearings;
 mod dialect;
 mod error;
 pub(crate) mod et;
@@ -12,6 +13,7 @@ mod names_file;
 mod names_reader;
 pub(crate) mod number;
 mod reader;
+mod referent;
 pub mod starts;
 mod stream;
 mod type_number;
