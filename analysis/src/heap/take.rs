@@ -15,7 +15,7 @@ use et_trace::batch::At;
 use et_trace::lifetimes::WeakFields;
 use et_trace::model::{Heap, Node, Stack, Stacks};
 use et_trace::naming::Naming;
-use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unknown};
 use et_trace::told::{Hold, Told};
 use et_trace::types::{TypeId, Types};
@@ -147,13 +147,13 @@ struct Taker<'a> {
     weak_fields: WeakFields,
     heap: Heap<Known>,
     stacks: Stacks,
-    /// Clearings of weak references that may be of a death.
-    clearings: Vec<Record>,
     held: FxHashMap<ObjectId, RootKind>,
     /// Threads by their objects, of a text: whoever is told of twice has ended.
     thread_objects: FxHashMap<ThreadId, ObjectId>,
     loaders: FxHashSet<u32>,
     began: bool,
+    /// Something was told that happened while tracing was on.
+    has_started: bool,
     ticket: u64,
     nanos: Option<u64>,
     tick: u64,
@@ -179,11 +179,11 @@ impl<'a> Taker<'a> {
             weak_fields: source.weak_fields(),
             heap: Heap::default(),
             stacks: Stacks::default(),
-            clearings: Vec::new(),
             held: FxHashMap::default(),
             thread_objects: FxHashMap::default(),
             loaders,
             began: false,
+            has_started: false,
             ticket: 0,
             nanos: None,
             tick: 0,
@@ -197,14 +197,18 @@ impl<'a> Taker<'a> {
         if self.phase == Phase::Over {
             return ControlFlow::Continue(());
         }
-        if self.phase == Phase::Before
-            && let Stop::Tick(tick) = self.stop
-            && at.tick.0 >= tick
-        {
+        let is_of_start = self.is_of_start(told);
+        let is_here = match self.stop {
+            Stop::Tick(tick) => at.tick.0 >= tick,
+            // Nothing need be allocated first.
+            Stop::Bytes(bytes) => self.bytes >= bytes,
+            Stop::Never | Stop::Entry { .. } => false,
+        };
+        if self.phase == Phase::Before && is_here && !is_of_start {
             self.phase = Phase::Reached;
         }
         match told {
-            Told::Record(record) if self.phase == Phase::Reached => return self.behind(record),
+            Told::Record(record) if self.phase == Phase::Reached => return self.behind(record, at.is_clearing),
             Told::Hold(_) if self.phase == Phase::Reached => return self.over(),
             Told::Record(record) => self.record(record, at),
             Told::Hold(hold) => self.hold(*hold),
@@ -212,25 +216,23 @@ impl<'a> Taker<'a> {
         ControlFlow::Continue(())
     }
 
-    /// What died of the last record before the moment is dead.
-    fn behind(&mut self, record: &Record) -> ControlFlow<()> {
-        match *record {
-            Record::Death { .. } => {
-                for clearing in std::mem::take(&mut self.clearings) {
-                    self.apply(&clearing);
-                }
-                self.apply(record);
-                ControlFlow::Continue(())
-            }
-            // Told of right before the death of what it held.
-            Record::Update { target: ObjectId::NULL, slot: Slot::Field(field), .. }
-                if Some(field) == self.weak_fields.referent =>
-            {
-                self.clearings.push(*record);
-                ControlFlow::Continue(())
-            }
-            _ => self.over(),
+    /// Whether it tells of what was there when tracing began, and of what held it: no moment comes before that.
+    fn is_of_start(&mut self, told: &Told) -> bool {
+        self.has_started |= match told {
+            Told::Record(Record::Alloc(alloc)) => alloc.kind != AllocKind::Initial,
+            Told::Record(_) => true,
+            Told::Hold(_) => false,
+        };
+        !self.has_started
+    }
+
+    /// What died of the last record before the moment is dead, and weak references to it are cleared.
+    fn behind(&mut self, record: &Record, is_clearing: bool) -> ControlFlow<()> {
+        if is_clearing || matches!(record, Record::Death { .. }) {
+            self.apply(record);
+            return ControlFlow::Continue(());
         }
+        self.over()
     }
 
     fn over(&mut self) -> ControlFlow<()> {
@@ -248,19 +250,17 @@ impl<'a> Taker<'a> {
         }
         self.tick = at.tick.0 + u64::from(record.ticks_of(self.clock));
         self.apply(record);
-        match (&mut self.stop, record) {
-            (Stop::Bytes(bytes), Record::Alloc(_)) if self.bytes >= *bytes => self.phase = Phase::Reached,
-            (Stop::Entry { method, left, entries, known }, Record::Entry { method: entered, .. }) => {
-                let naming = self.naming;
-                if *known.entry(*entered).or_insert_with(|| naming.method(*entered) == *method) {
-                    *entries += 1;
-                    *left -= 1;
-                    if *left == 0 {
-                        self.phase = Phase::Reached;
-                    }
+        if let (Stop::Entry { method, left, entries, known }, Record::Entry { method: entered, .. }) =
+            (&mut self.stop, record)
+        {
+            let naming = self.naming;
+            if *known.entry(*entered).or_insert_with(|| naming.method(*entered) == *method) {
+                *entries += 1;
+                *left -= 1;
+                if *left == 0 {
+                    self.phase = Phase::Reached;
                 }
             }
-            _ => {}
         }
     }
 
@@ -342,6 +342,7 @@ impl<'a> Taker<'a> {
             Stop::Never => None,
             Stop::Tick(tick) if *tick <= self.tick => None,
             Stop::Tick(_) => Some(HeapError::Beyond { moment, end: format!("tick {}", number(self.tick)) }),
+            Stop::Bytes(bytes) if *bytes <= self.bytes => None,
             Stop::Bytes(_) => {
                 Some(HeapError::Beyond { moment, end: format!("{} bytes allocated", number(self.bytes)) })
             }

@@ -1,5 +1,5 @@
 use et_format::event::{Event, ObjectHash, Ticket};
-use et_format::{ClassRecord, Nanos, ThreadRecord, Wall};
+use et_format::{ClassRecord, InitialObject, Nanos, ThreadRecord, Wall};
 use et_names::{FieldRefId, MethodId, SiteId};
 
 use super::*;
@@ -135,6 +135,34 @@ fn what_is_there_is_what_is_alive() {
     assert_eq!(ids(&half), [0xa, 0xb, 0xc, 0xd]);
     assert_eq!(ids(&at(&source, "100%").unwrap()), [0x20]);
     assert_eq!(ids(&at(&source, "1.0s").unwrap()).len(), 8);
+}
+
+/// At the very start there is what was there when tracing began, and what held it.
+#[test]
+fn the_start_has_what_was_there() {
+    let mut builder = list();
+    let there = |object| InitialObject { object: ObjectHash(object), class: ObjectHash(NODE), size: 24, length: -1 };
+    builder.initial_objects(&[there(0x30), there(0x31)]);
+    let source = open(builder.finish());
+    for moment in ["0%", "0s", "tick:0", "bytes:0"] {
+        assert_eq!(ids(&at(&source, moment).unwrap()), [0x30, 0x31], "{moment}");
+    }
+    assert_eq!(ids(&at(&source, "tick:1").unwrap()), [0x30, 0x31], "an entry makes nothing");
+    let text = "# Elephant Tracks, dialect et\n# with holders\nI a 10 LA; 0 0 0\nI b 18 LB; 0 0 0\n# ref 0 5 a\n# ref a 6 b\n\
+                N c 20 LA; 0 0 1\nU b a 0 6 1\nM 1 c 1\nE 1 c 1\n# deaths none\n# lost 0\n";
+    let text = Source::from_bytes(text.as_bytes().to_vec()).unwrap();
+    for moment in ["0%", "tick:0", "bytes:0"] {
+        let start = at(&text, moment).unwrap();
+        assert_eq!(ids(&start), [0xa, 0xb], "{moment}");
+        let targets: Vec<_> = start.references(node(&start, 0xa)).map(|held| start.object(held.target).id.0).collect();
+        assert_eq!(targets, [0xb], "{moment}");
+    }
+    // Of a program that did nothing it is the end.
+    let nothing = "# Elephant Tracks, dialect et\nI a 10 LA; 0 0 0\n# deaths none\n# lost 0\n";
+    let nothing = Source::from_bytes(nothing.as_bytes().to_vec()).unwrap();
+    for moment in ["0%", "tick:0", "bytes:0", "end"] {
+        assert_eq!(ids(&at(&nothing, moment).unwrap()), [0xa], "{moment}");
+    }
 }
 
 /// What died of the last record before the moment is dead, and its weak references are cleared.
