@@ -10,7 +10,7 @@ select
 from objects o
 join classes c on c.run = o.run and c.class = o.class
 left join sites s on s.run = o.run and s.site = o.site
-where o.death_tick is not null
+where o.kind <> 'I' and o.death_tick is not null
 group by o.run, s.name, c.name
 order by drag desc, bytes desc, allocated_at, class_name, o.run
 limit /*:top*/20

@@ -6,6 +6,7 @@ pub mod connectivity;
 pub mod contention;
 pub mod correlation;
 pub mod diff;
+mod drag;
 pub mod escape;
 mod flame;
 mod fold;

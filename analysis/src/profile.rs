@@ -11,6 +11,7 @@ use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
 
 use crate::amount::Amount;
+use crate::drag;
 use crate::fold::fold;
 
 /// Where objects were allocated, and what they are.
@@ -35,7 +36,7 @@ pub struct Cell {
     pub alive: Amount,
     /// Of those allocated, dead before so many bytes were allocated behind them as the profile was asked for.
     pub young: Amount,
-    /// Bytes times thousands of ticks between the last use and the death, or the end of the trace.
+    /// Bytes times thousands of ticks between the last use and the death of those allocated.
     pub drag: u64,
 }
 
@@ -77,7 +78,7 @@ pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
             let is_initial = rows.kind[row] == AllocKind::Initial;
             let origin =
                 Origin { context: rows.context[row], site: rows.site[row], class: rows.class[row], is_initial };
-            let (cell, drag) = cells.entry(origin).or_default();
+            let (cell, sum) = cells.entry(origin).or_default();
             let size = rows.size[row];
             if !is_initial {
                 cell.allocated.add(size);
@@ -87,8 +88,8 @@ pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
                 Some(died) if !is_initial && died.saturating_sub(rows.birth_bytes[row]) < young => cell.young.add(size),
                 Some(_) => {}
             }
-            let ends = rows.death_tick[row].unwrap_or(population.end.tick);
-            *drag += u128::from(size) * u128::from(ends.saturating_sub(rows.last_use_tick[row]));
+            let ticks = drag::ticks(is_initial, rows.last_use_tick[row], rows.death_tick[row]);
+            *sum += u128::from(size) * u128::from(ticks.unwrap_or(0));
         }
     };
     let merge = |mut one: Cells, other: Cells| {

@@ -161,7 +161,7 @@ fn lives(report: &Report, of_classes: bool) -> Table {
         numbers("Bytes", "Bytes allocated"),
         numbers("Objects", ""),
         numbers("Mean age", "Bytes that the program allocated between birth and death, on average"),
-        numbers("Drag", "Share of the time in memory that is after the last use, weighted by size"),
+        numbers("Drag", "Of those that died: share of the time in memory that is after the last use, weighted by size"),
     ]);
     if report.has_contexts {
         columns.push(numbers("Stack", "Objects that died in the method that allocated them, and that no other thread saw: they could live on the stack"));
@@ -186,7 +186,7 @@ fn lives(report: &Report, of_classes: bool) -> Table {
                 true => Cell::Bytes(line.mean_age_bytes as u64),
                 false => Cell::Text("none died".into()),
             },
-            Cell::Share(Some(line.drag_share)),
+            Cell::Share((line.alive.objects < line.made.objects).then_some(line.drag_share)),
         ]);
         if report.has_contexts {
             row.push(part(line.on_stack, line.with_thread));

@@ -281,9 +281,9 @@ pub struct LifeLine {
     pub died: Histogram,
     /// Bytes allocated between birth and death, on average.
     pub mean_age_bytes: f64,
-    /// Of the time that its bytes were there, how much was after the last use: 0 to 1.
+    /// Of the time that the bytes of the dead were there, how much was after the last use: 0 to 1.
     pub drag_share: f64,
-    /// Bytes times ticks after the last use.
+    /// Bytes times ticks between the last use and the death.
     pub drag_byte_ticks: f64,
     /// Objects that did not outlive the method that allocated them and that no other thread saw: they could be on the stack.
     pub on_stack: Amount,

@@ -11,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::bins::Bins;
 use super::data::{Axis, AxisUnit};
 use super::rows::Object;
+use crate::drag;
 use crate::flame::Parts;
 use crate::summary::Amount;
 
@@ -72,7 +73,7 @@ pub(super) struct Sums {
     pub with_thread: Amount,
     /// Sum of bytes allocated between birth and death.
     pub age_bytes: f64,
-    /// Bytes times ticks between birth and death, or the end.
+    /// Bytes times ticks between birth and death of those that died.
     pub space_time: f64,
     /// Of it what was after the last use.
     pub drag: f64,
@@ -119,23 +120,23 @@ impl Sums {
     fn add(&mut self, object: &Object, end: &Moment) {
         let size = object.size;
         self.made.add(size);
-        let until = match &object.death {
+        match &object.death {
             None => {
                 self.alive.add(size);
                 if object.last_use < end.tick / 2 {
                     self.stale.add(size);
                 }
-                end.tick
             }
             Some(death) => {
                 let age = death.bytes.saturating_sub(object.birth.bytes);
                 self.age_bytes += age as f64;
                 self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
-                death.tick
+                self.space_time += size as f64 * death.tick.saturating_sub(object.birth.tick) as f64;
             }
-        };
-        self.space_time += size as f64 * until.saturating_sub(object.birth.tick) as f64;
-        self.drag += size as f64 * until.saturating_sub(object.last_use.max(object.birth.tick)) as f64;
+        }
+        let death = object.death.as_ref().map(|death| death.tick);
+        let ticks = drag::ticks(object.is_initial, object.last_use, death).unwrap_or(0);
+        self.drag += size as f64 * ticks as f64;
         if let Some(escaped) = object.escaped_thread {
             self.with_thread.add(size);
             if !escaped {

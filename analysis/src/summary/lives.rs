@@ -4,6 +4,7 @@ use std::ops::AddAssign;
 
 use super::Amount;
 use super::code::Callers;
+use crate::drag;
 use et_trace::model::{FrameRef, Objects, Stacks};
 use et_trace::record::ObjectId;
 use et_trace::types::TypeId;
@@ -92,8 +93,9 @@ impl LifetimeSum {
     pub fn died(&mut self, life: &Life, now: u64) {
         self.died.add(life.size);
         self.lifetime += now - life.born;
-        self.drag += now - life.used;
-        self.drag_bytes = self.drag_bytes.saturating_add((now - life.used).saturating_mul(life.size));
+        let drag = drag::ticks(matches!(life.made, Made::Before(_)), life.used, Some(now)).unwrap_or(0);
+        self.drag += drag;
+        self.drag_bytes = self.drag_bytes.saturating_add(drag.saturating_mul(life.size));
     }
 
     pub fn mean(&self, sum: u64) -> f64 {

@@ -42,7 +42,7 @@ enum WeightArg {
     YoungBytes,
     /// Objects that died young (--young)
     YoungObjects,
-    /// Bytes times thousands of ticks between the last use and the death
+    /// Bytes times thousands of ticks between the last use and the death of what died
     Drag,
 }
 
