@@ -266,6 +266,11 @@ impl BlockHeader {
         Ok(Cow::Owned(raw))
     }
 
+    /// Whether the stored bytes are those that were written.
+    pub fn is_whole(&self, stored: &[u8]) -> bool {
+        self.check(stored).is_ok()
+    }
+
     /// The packed bytes, if they are those that were written.
     fn check<'a>(&self, stored: &'a [u8]) -> Result<&'a [u8], FormatError> {
         match crc32fast::hash(stored) {

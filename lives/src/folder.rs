@@ -19,7 +19,7 @@ pub const MANIFEST: &str = "lives.json";
 /// What the folder is, for whoever finds it.
 const FORMAT: &str = "Elephant Tracks life table";
 /// Of the tables' columns and what they mean.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 /// How the names of folders begin that are not in their place.
 const PREFIX: &str = ".et-lives-";
 
@@ -48,6 +48,8 @@ pub struct Manifest {
     pub run: String,
     /// Length of the trace.
     pub trace_bytes: u64,
+    /// XXH3 of the headers of its blocks, the last included, in hexadecimal.
+    pub trace_headers: String,
     /// Rows of the table.
     pub objects: u64,
     /// Calls that stand in their caller's context, because there were too many contexts.
@@ -71,6 +73,7 @@ impl Manifest {
             tool: env!("CARGO_PKG_VERSION").to_owned(),
             run: trace.run().to_string(),
             trace_bytes: trace.size(),
+            trace_headers: format!("{:016x}", headers(trace)),
             objects,
             calls_without_context,
             end_tick: end.tick,
@@ -89,6 +92,13 @@ impl Manifest {
         let like = Self::of(trace, self.objects, self.calls_without_context, self.end(), Vec::new());
         *self == Self { files: self.files.clone(), ..like }
     }
+}
+
+/// A hash of all headers: they have the lengths of blocks, their checksums and their order.
+fn headers(trace: &TraceFile) -> u64 {
+    let mut hash = Xxh3::new();
+    trace.blocks().iter().for_each(|block| hash.update(&block.header.encode()));
+    hash.digest()
 }
 
 /// What is where a life table belongs.
@@ -144,12 +154,15 @@ fn names(folder: &Path) -> Vec<OsString> {
     fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name()).collect()
 }
 
+/// How the names of files begin that commands keep with a table.
+const KEPT: [&str; 4] = ["summary-", "report-", "timeline-", "checked-"];
+
 /// Whether a file of that name is ours to remove with its folder.
 fn is_of_table(name: &OsStr) -> bool {
     let Some(name) = name.to_str() else { return false };
     name == MANIFEST
         || crate::TABLES.contains(&name)
-        || (name.starts_with("summary-") || name.starts_with("report-")) && name.ends_with(".json")
+        || KEPT.iter().any(|kind| name.starts_with(kind)) && name.ends_with(".json")
         || name.starts_with(PREFIX)
 }
 

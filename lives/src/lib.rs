@@ -16,6 +16,7 @@ mod known;
 mod maker;
 mod names;
 mod population;
+mod stamp;
 pub mod table;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,7 @@ use folder::There;
 pub use folder::{MANIFEST, Manifest, TableFile};
 use maker::Maker;
 pub use population::{PopulationError, population};
+use stamp::Stamp;
 
 /// The table of objects.
 pub const OBJECTS: &str = "objects.parquet";
@@ -52,6 +54,8 @@ const TABLES: [&str; 8] = [OBJECTS, CLEARINGS, CONTEXTS, CLASSES, SITES, METHODS
 #[derive(Debug)]
 pub struct LifeTable {
     folder: PathBuf,
+    /// Of the trace, before any of its events were read.
+    stamp: Option<Stamp>,
     /// What there is, once it was looked at.
     manifest: Mutex<Option<Manifest>>,
     /// That of a table whose files are not what it says.
@@ -61,7 +65,7 @@ pub struct LifeTable {
 }
 
 /// Has whoever reads the deaths of the source use the life table of its trace, and make it if there is none: in `folder`, or beside the trace.
-/// `None`: a trace that is cut off, or no file, has none.
+/// `None`: a trace that is cut off, or no file, has none, and one that was damaged since its table was made has one no more.
 pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<LifeTable>> {
     let path = trace.file.path();
     let lacks_events = trace.file.lost_events() > 0 || trace.file.discarded_bytes() > 0;
@@ -70,7 +74,9 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
     }
     let folder = folder.map_or_else(|| et_files::lives_of(path), Path::to_owned);
     let (mut manifest, mut trouble) = (None, None);
+    let stamp = Stamp::of(path);
     match folder::look(&folder, &trace.file) {
+        There::Fits(there) if !stamp::is_whole(&trace.file, stamp.as_ref(), &folder, &there) => return None,
         There::Fits(there) => manifest = Some(there),
         There::Other(what) => trouble = Some(format!("{} {what}: nothing is kept", folder.display())),
         There::Nothing | There::Unfit => {}
@@ -78,7 +84,7 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
     // A link stays one, and what it leads to is replaced.
     let folder = folder.canonicalize().unwrap_or(folder);
     let (manifest, trouble) = (Mutex::new(manifest), Mutex::new(trouble));
-    let table = Arc::new(LifeTable { folder, manifest, damaged: Mutex::default(), trouble });
+    let table = Arc::new(LifeTable { folder, stamp, manifest, damaged: Mutex::default(), trouble });
     trace.lives = Some(table.clone());
     Some(table)
 }
@@ -180,7 +186,13 @@ impl Keeper for Making {
         let Self { table, maker } = *self;
         let damaged = table.damaged.lock().unwrap_or_else(PoisonError::into_inner).take();
         match publish(&table.folder, trace, maker, held_by_stacks, damaged.as_ref()) {
-            Ok(manifest) => *table.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(manifest),
+            Ok(manifest) => {
+                // All of it was read, and nothing was lost.
+                if let Some(stamp) = &table.stamp {
+                    stamp.keep(&table.folder, &manifest);
+                }
+                *table.manifest.lock().unwrap_or_else(PoisonError::into_inner) = Some(manifest);
+            }
             Err(error) => table.complain(&error),
         }
     }

@@ -62,7 +62,8 @@ fn deaths_are_the_same_worked_out_kept_and_read_again() {
     assert_eq!(fs::read(lives.join(MANIFEST)).unwrap(), before, "it was not made again");
     assert_eq!(
         names(&lives),
-        [CLASSES, CLEARINGS, CONTEXTS, HELD, MANIFEST, METHODS, OBJECTS, SITES, THREADS].map(str::to_owned)
+        [stamp::CHECKED, CLASSES, CLEARINGS, CONTEXTS, HELD, MANIFEST, METHODS, OBJECTS, SITES, THREADS]
+            .map(str::to_owned)
     );
 }
 
@@ -167,21 +168,72 @@ fn a_link_stays_and_what_it_leads_to_is_replaced() {
     assert!(told(&trace, Some(&link)).1.unwrap().trouble().unwrap().contains("leads nowhere"));
 }
 
-/// A table is of a whole trace: the steps of one that has lost something since are others.
-#[test]
-fn a_trace_that_was_damaged_since_is_an_error() {
-    let folder = tempfile::tempdir().unwrap();
-    let (path, lives) = (folder.path().join("a.ettrace"), folder.path().join("lives"));
+/// A trace of two blocks of events, with its table, and a byte of the second block.
+fn with_table(folder: &Path) -> (PathBuf, usize) {
+    let path = folder.join("a.ettrace");
     let mut builder = boxes();
     let before = builder.without_end().len();
     builder.events(1, 9, &[Event::Exit { method: MAIN }]);
-    let mut bytes = builder.finish();
-    fs::write(&path, &bytes).unwrap();
-    told(&path, Some(&lives));
-    bytes[before + 40] ^= 0xff;
-    fs::write(&path, &bytes).unwrap();
+    fs::write(&path, builder.finish()).unwrap();
+    told(&path, Some(&lives_of(&path)));
+    (path, before + 40)
+}
+
+/// What was worked out of a trace is not told of one that has lost something since: not of its events, and not of its order.
+#[test]
+fn a_trace_that_was_damaged_since_has_no_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, at) = with_table(folder.path());
+    let whole = fs::read(&path).unwrap();
+    let attached = || attach(&mut TraceSource::open(&path).unwrap(), None).and_then(|table| table.manifest());
+    let manifest = attached();
+    assert!(manifest.is_some());
+    // Its ticket is in the header, which has no checksum: it fits no more.
+    for damaged in [at, at - 8] {
+        let mut bytes = whole.clone();
+        bytes[damaged] ^= 0xff;
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(attached(), None, "byte {damaged}");
+    }
+    // Mended, and copied: it is looked at again, and believed.
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(attached(), manifest);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, &whole).unwrap();
+    assert_eq!(attached(), manifest);
+    assert_eq!(names(folder.path()), ["a.ettrace", "a.ettrace.lives"]);
+}
+
+/// What nobody has touched is not read to be checked.
+#[test]
+fn a_trace_is_checked_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, _) = with_table(folder.path());
+    let lives = lives_of(&path);
+    let checks = || {
+        let mut trace = TraceSource::open(&path).unwrap();
+        let watcher = et_trace::watch::Watcher::watched();
+        trace.file.watch(&watcher);
+        attach(&mut trace, None).unwrap();
+        watcher.stage().is_some_and(|(stage, _)| stage.what == "checking the trace")
+    };
+    assert!(!checks(), "all of it was read when the table was made");
+    fs::remove_file(lives.join(stamp::CHECKED)).unwrap();
+    assert!(checks() && !checks());
+    fs::write(&path, fs::read(&path).unwrap()).unwrap();
+    assert!(checks() && !checks());
+}
+
+/// A table is of a whole trace: the steps of one that loses something now are others.
+#[test]
+fn a_trace_that_is_damaged_while_it_is_read_is_an_error() {
+    use std::os::unix::fs::FileExt;
+    let folder = tempfile::tempdir().unwrap();
+    let (path, at) = with_table(folder.path());
     let mut trace = TraceSource::open(&path).unwrap();
-    attach(&mut trace, Some(&lives)).unwrap();
+    attach(&mut trace, None).unwrap();
+    let byte = fs::read(&path).unwrap()[at] ^ 0xff;
+    File::options().write(true).open(&path).unwrap().write_all_at(&[byte], at as u64).unwrap();
     let read = Source::from(trace).for_each(Reading::default(), |_, _| ControlFlow::Continue(()));
     let error = read.unwrap_err().to_string();
     assert!(

@@ -440,6 +440,18 @@ impl TraceFile {
         block.header.unpack(self.stored(block)).map_err(|source| self.block_error(block, source))
     }
 
+    /// Whether all blocks hold what was written. Reads all of them, and unpacks none.
+    pub fn is_whole(&self) -> bool {
+        self.watcher.begin("checking the trace", Unit::Bytes, self.size());
+        self.blocks.iter().all(|block| {
+            let stored = self.stored(block);
+            let is_whole = block.header.is_whole(stored);
+            self.watcher.add(stored.len() as u64);
+            self.bytes.used(stored.len());
+            is_whole
+        })
+    }
+
     /// Wraps an error in a block's content.
     pub fn block_error(&self, block: &Block, source: FormatError) -> ReadError {
         let header = &block.header;
