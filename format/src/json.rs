@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::FormatError;
 use crate::dynamic::DynamicCounts;
 use crate::event::Ticket;
+use crate::progress::LATE;
 
 /// Which JVM ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -54,6 +55,13 @@ pub struct Meta {
 pub struct Problem {
     pub what: String,
     pub count: u64,
+}
+
+impl Problem {
+    /// Whether something is lost or wrong. Else it is as it has to be, and only worth knowing.
+    pub fn is_serious(&self) -> bool {
+        self.what != LATE
+    }
 }
 
 /// How the blocks of events of a run were packed.

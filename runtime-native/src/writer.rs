@@ -7,7 +7,7 @@
 use std::time::{Duration, Instant};
 
 use et_format::event::Ticket;
-use et_format::progress::{Progress, RunId, Stopped};
+use et_format::progress::{LATE, Progress, RunId, Stopped};
 use et_format::{
     BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, file_header,
 };
@@ -40,10 +40,6 @@ pub trait Host {
     /// Writing failed: stop the hooks.
     fn failed(&self, error: &SinkError);
 }
-
-/// What threads did while the VM went down.
-const LATE: &str =
-    "events of threads that ran on while the VM went down: they are later than the end of the trace, and not in it";
 
 /// Runs on the writer's thread until all is written but the end.
 pub fn run<'a, H: Host>(

@@ -90,7 +90,7 @@ fn lacks(report: &Report) -> Vec<Lack> {
             "et-trace summary --long lists them",
         ));
     }
-    for problem in &summary.problems {
+    for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
         lacks.push(lack(format!("The runtime says: {} ({})", problem.what, number(problem.count)), "", ""));
     }
     lacks.push(lack(
@@ -254,7 +254,7 @@ fn drag(report: &Report) -> Option<Finding> {
     }
     let most = report.lifetimes.classes.iter().max_by(|a, b| a.drag_byte_ticks.total_cmp(&b.drag_byte_ticks))?;
     let says = Words::new()
-        .text("Objects spend ")
+        .text("Objects that died spent ")
         .strong(format!("{:.0} %", all.drag_share * 100.0))
         .text(" of their time in memory after their last use, weighted by size. The most of it is due to ")
         .code(&most.name)

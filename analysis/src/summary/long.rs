@@ -223,6 +223,9 @@ fn not_seen(out: &mut String, summary: &Summary) {
         let _ = write!(out, ", and {} that had no room on the stack", number(overflows));
     }
     out.push('\n');
+    for problem in summary.problems.iter().filter(|problem| !problem.is_serious()) {
+        let _ = writeln!(out, "  {} {}", number(problem.count), problem.what);
+    }
 }
 
 fn records(out: &mut String, summary: &Summary) {

@@ -190,7 +190,7 @@ fn held(out: &mut String, summary: &Summary) {
     }
 }
 
-/// What is not as it should be, or not seen.
+/// What is not as it should be, or not seen. That threads still ran at the end is as it should be; `--long` tells of it.
 fn health(out: &mut String, summary: &Summary) {
     out.push('\n');
     let lost = match (summary.lost, summary.lost_details.discarded_bytes) {
@@ -224,12 +224,7 @@ fn health(out: &mut String, summary: &Summary) {
     if !missing.is_empty() {
         line(out, "", &format!("events: {} only; the classes have no hooks for {missing}", summary.events.join(", ")));
     }
-    let left: Vec<_> = summary.threads.iter().filter(|thread| thread.frames_left > 0).collect();
-    if !left.is_empty() {
-        let methods = counted(left.iter().map(|thread| thread.frames_left as u64).sum(), "method");
-        line(out, "", &format!("{methods} of {} still running at the end", counted(left.len() as u64, "thread")));
-    }
-    for problem in &summary.problems {
+    for problem in summary.problems.iter().filter(|problem| problem.is_serious()) {
         line(out, "", &format!("the runtime says: {} ({})", problem.what, number(problem.count)));
     }
     for overlap in &summary.overlaps {

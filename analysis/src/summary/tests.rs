@@ -5,7 +5,7 @@ use et_format::{
 };
 use et_names::{FieldRefId, MethodId, SiteId};
 
-use super::{render, render_long, summarize};
+use super::{Summary, render, render_long, summarize};
 use et_trace::Trace;
 use et_trace::TraceFile;
 use et_trace::source::{Deaths, Reading, Source};
@@ -128,6 +128,25 @@ fn the_summary_of_a_cut_off_trace_says_so() {
     assert!(!summary.complete);
     let text = render(&summary);
     assert!(text.contains("\n           trace is cut off after 14 blocks"), "{text}");
+}
+
+/// Threads that still ran at the end, and what they did while the VM went down, are in every run.
+#[test]
+fn of_a_healthy_run_nothing_is_lost_and_that_is_all() {
+    let source = open(cache().problem(et_format::progress::LATE, 30).finish());
+    let mut summary = summarize(&source, Reading::default(), 5).unwrap();
+    assert!(summary.threads.iter().any(|thread| thread.frames_left > 0));
+    (summary.not_instrumented.classes, summary.shortfall_count) = (0, 0);
+    let health = |summary: &Summary| {
+        let text = render(summary);
+        text.split_once("\nhealth").unwrap().1.trim_start().to_owned()
+    };
+    assert_eq!(health(&summary), "nothing lost\n");
+    let long = render_long(&summary);
+    assert!(long.contains("  30 events of threads that ran on while the VM went down"), "{long}");
+    assert!(long.contains("1 frame on its stack at the end"), "{long}");
+    summary.problems.push(et_format::Problem { what: "ids were used up".into(), count: 1 });
+    assert_eq!(health(&summary), "nothing lost\n           the runtime says: ids were used up (1)\n");
 }
 
 #[test]
