@@ -44,7 +44,8 @@ pub struct Reach {
     pub escaped_frame: Amount,
     /// Those that another thread mentions.
     pub escaped_thread: Amount,
-    /// Those allocated while no method with hooks was running, or by nobody knows whom.
+    /// Those allocated while no method with hooks was running, or by nobody knows whom; and those that are alive at the end in a method that
+    /// still runs.
     pub unknown: Amount,
 }
 
@@ -137,7 +138,9 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
                 continue;
             }
             let tally = sites.entry((rows.site[row], rows.class[row])).or_default();
-            tally.reach.add(rows.size[row], rows.escaped_frame[row], rows.escaped_thread[row]);
+            // What is alive in a method that still runs may yet outlive it.
+            let frame = rows.escaped_frame[row].filter(|escaped| *escaped || rows.death_thread[row].is_some());
+            tally.reach.add(rows.size[row], frame, rows.escaped_thread[row]);
             let Some(died) = rows.death_context[row].filter(|_| rows.death_thread[row] == Some(rows.thread[row]))
             else {
                 continue;
@@ -197,7 +200,7 @@ pub fn render(found: &Escape) -> String {
     line(escaped_frame, "outlived that method, in their thread");
     line(escaped_thread, "were seen by another thread");
     if unknown.objects > 0 {
-        line(unknown, "were allocated while no method with hooks ran");
+        line(unknown, "were allocated while no method with hooks ran, or are alive in one that still runs");
     }
     out.push('\n');
     let rows: Vec<Vec<String>> = found
