@@ -7,7 +7,7 @@ select
     count(*) filter (where e.ended = 'caught') as caught,
     count(*) filter (where e.ended = 'uncaught') as uncaught,
     sum(e.frames) as frames,
-    sum(coalesce(e.ended_tick - e.tick, 0)) as ticks
+    coalesce(sum(e.ended_tick - e.tick) filter (where e.ended = 'caught'), 0) as ticks
 from exceptions e
 left join objects o on o.run = e.run and o.object = e.exception
 left join classes c on c.run = o.run and c.class = o.class

@@ -3,7 +3,7 @@ with by_holder as (
     -- In two steps: to count distinct holders at once takes a table of its own for each object.
     select run, new_target, object, count(*) as stores
     from updates
-    where new_target is not null
+    where new_target is not null and (object is null or object <> new_target)
     group by run, new_target, object
 ),
 stores as (

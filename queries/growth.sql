@@ -3,7 +3,8 @@ with runs as (
     select
         run,
         row_number() over (order by coalesce(start_unix_millis, 0), run) as nth,
-        count(*) over () as all_runs
+        count(*) over () as all_runs,
+        has_deaths
     from trace
 ),
 sums as (
@@ -34,8 +35,8 @@ both_runs as (
         coalesce(l.objects, 0) as objects_after,
         coalesce(f.bytes, 0) as bytes_before,
         coalesce(l.bytes, 0) as bytes_after,
-        coalesce(f.alive_bytes, 0) as alive_before,
-        coalesce(l.alive_bytes, 0) as alive_after
+        case when (select bool_and(has_deaths) from runs where nth = 1) then coalesce(f.alive_bytes, 0) end as alive_before,
+        case when (select bool_and(has_deaths) from runs where nth = all_runs) then coalesce(l.alive_bytes, 0) end as alive_after
     from first_run f
     full outer join last_run l on l.allocated_at = f.allocated_at and l.class_name = f.class_name
 )

@@ -6,8 +6,9 @@ select
     count(*) as objects,
     sum(o.size) as bytes,
     count(distinct o.thread) as threads,
-    count(*) filter (where o.death_thread <> o.thread) as died_in_another
+    case when bool_or(t.has_deaths) then count(*) filter (where o.death_thread <> o.thread) end as died_in_another
 from objects o
+join trace t on t.run = o.run
 join classes c on c.run = o.run and c.class = o.class
 left join sites s on s.run = o.run and s.site = o.site
 where o.escaped_thread

@@ -4,10 +4,12 @@ select
     f.name as field_name,
     count(*) as stores,
     count(distinct u.object) as objects,
-    count(*) filter (where u.old_target is not null) as replaced,
+    count(*) filter (where u.new_target <> u.old_target) as replaced,
     count(*) filter (where u.new_target is null) as cleared
 from updates u
 join fields f on f.run = u.run and f.field = u.field
+-- Nobody stores what is cleared because it dies.
+where u.thread is not null
 group by u.run, f.name
 order by stores desc, replaced desc, field_name, u.run
 limit /*:top*/20

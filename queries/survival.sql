@@ -1,17 +1,29 @@
 -- Which share of each class's objects is still alive when so many bytes more have been allocated? Classes with the most bytes.
+-- Of objects that were born too late to tell nothing is said: percent_1m is about those behind which 1 MB or more was allocated.
+with judged as (
+    select
+        o.run,
+        o.class,
+        o.size,
+        o.death_tick is null as is_alive,
+        t.end_bytes - o.birth_bytes as room,
+        coalesce(o.death_bytes, t.end_bytes) - o.birth_bytes as age
+    from objects o
+    join trace t on t.run = o.run
+    where o.kind <> 'I' and t.has_deaths
+)
 select
-    o.run,
+    j.run,
     c.name as class_name,
     count(*) as objects,
-    sum(o.size) as bytes,
-    round(cast(count(*) filter (where o.death_tick is null or o.death_bytes - o.birth_bytes >= 65536) as double) * 100 / count(*), 1) as percent_64k,
-    round(cast(count(*) filter (where o.death_tick is null or o.death_bytes - o.birth_bytes >= 1048576) as double) * 100 / count(*), 1) as percent_1m,
-    round(cast(count(*) filter (where o.death_tick is null or o.death_bytes - o.birth_bytes >= 16777216) as double) * 100 / count(*), 1) as percent_16m,
-    round(cast(count(*) filter (where o.death_tick is null or o.death_bytes - o.birth_bytes >= 268435456) as double) * 100 / count(*), 1) as percent_256m,
-    round(cast(count(*) filter (where o.death_tick is null) as double) * 100 / count(*), 1) as percent_at_the_end
-from objects o
-join classes c on c.run = o.run and c.class = o.class
-where o.kind <> 'I'
-group by o.run, c.name
-order by bytes desc, class_name, o.run
+    sum(j.size) as bytes,
+    round(avg(cast(case when j.age >= 65536 then 100 else 0 end as double)) filter (where j.room >= 65536), 1) as percent_64k,
+    round(avg(cast(case when j.age >= 1048576 then 100 else 0 end as double)) filter (where j.room >= 1048576), 1) as percent_1m,
+    round(avg(cast(case when j.age >= 16777216 then 100 else 0 end as double)) filter (where j.room >= 16777216), 1) as percent_16m,
+    round(avg(cast(case when j.age >= 268435456 then 100 else 0 end as double)) filter (where j.room >= 268435456), 1) as percent_256m,
+    round(avg(cast(case when j.is_alive then 100 else 0 end as double)), 1) as percent_at_the_end
+from judged j
+join classes c on c.run = j.run and c.class = j.class
+group by j.run, c.name
+order by bytes desc, class_name, j.run
 limit /*:top*/20

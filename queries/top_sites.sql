@@ -5,9 +5,10 @@ select
     c.name as class_name,
     count(*) as objects,
     sum(o.size) as bytes,
-    count(*) filter (where o.death_tick is null) as alive_objects,
-    coalesce(sum(o.size) filter (where o.death_tick is null), 0) as alive_bytes
+    case when bool_or(t.has_deaths) then count(*) filter (where o.death_tick is null) end as alive_objects,
+    case when bool_or(t.has_deaths) then coalesce(sum(o.size) filter (where o.death_tick is null), 0) end as alive_bytes
 from objects o
+join trace t on t.run = o.run
 join classes c on c.run = o.run and c.class = o.class
 left join sites s on s.run = o.run and s.site = o.site
 where o.kind <> 'I'

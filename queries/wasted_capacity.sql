@@ -24,5 +24,6 @@ left join sites s on s.run = o.run and s.site = o.site
 left join filled f on f.run = o.run and f.object = o.object
 where o.kind = 'A' and o.length > 0 and (c.descriptor like '[L%' or c.descriptor like '[[%')
 group by o.run, s.name, c.name
+having sum(coalesce(f.elements, 0)) * 2 < sum(o.length)
 order by wasted_bytes desc, elements desc, allocated_at, class_name, o.run
 limit /*:top*/20

@@ -1,4 +1,5 @@
--- Which fields are stored into once in each object, and could be final?
+-- Which fields are stored into once in each object, and could be final? What was stored before tracing is not known, so that objects do not
+-- count that were there then.
 with slots as (
     select run, field, object, count(*) as stores
     from updates
@@ -8,6 +9,8 @@ with slots as (
 select s.run, f.name as field_name, f.is_final, count(*) as objects
 from slots s
 join fields f on f.run = s.run and f.field = s.field
+left join objects i on i.run = s.run and i.object = s.object and i.kind = 'I'
+where i.object is null
 group by s.run, f.name, f.is_final
 having max(s.stores) = 1
 order by objects desc, field_name, s.run

@@ -8,6 +8,8 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use et_files::Whole;
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use thiserror::Error;
@@ -327,6 +329,19 @@ impl Tables {
         self.files().any(|(_, file)| file.path.split('/').next() == Some(table))
     }
 
+    /// The runs whose tables do not say when objects died.
+    pub fn without_deaths(&self) -> Result<Vec<&str>, FolderError> {
+        let mut runs = Vec::new();
+        for (run, file) in self.files().filter(|(_, file)| file.path.starts_with("trace/")) {
+            let path = self.folder.join(&file.path);
+            let has_deaths = has_deaths(&path).map_err(|source| FolderError::Read { path, source })?;
+            if !has_deaths {
+                runs.push(run.run.as_str());
+            }
+        }
+        Ok(runs)
+    }
+
     /// Where it is.
     pub fn folder(&self) -> &Path {
         &self.folder
@@ -336,6 +351,14 @@ impl Tables {
     pub fn runs(&self) -> &[Manifest] {
         &self.runs
     }
+}
+
+/// What a row of table `trace` says.
+fn has_deaths(path: &Path) -> io::Result<bool> {
+    let reader = SerializedFileReader::new(File::open(path)?).map_err(io::Error::other)?;
+    let row = reader.get_row_iter(None).map_err(io::Error::other)?.next().transpose().map_err(io::Error::other)?;
+    let mut columns = row.into_iter().flat_map(Row::into_columns);
+    Ok(columns.any(|(name, value)| name == "has_deaths" && value == Field::Bool(true)))
 }
 
 fn hash_of(path: &Path) -> io::Result<u64> {

@@ -84,11 +84,12 @@ pub fn over(population: &Population, mut table: Option<TableWriter<objects::Rows
                 death_tick: signed(rows.death_tick[at]),
                 death_bytes: signed(rows.death_bytes[at]),
                 death_nanos: signed(rows.death_nanos[at]),
-                death_thread: rows.death_thread[at].map(|thread| thread.0.into()),
+                death_thread: rows.death_thread[at].filter(|thread| thread.0 != 0).map(|thread| thread.0.into()),
                 death_context: rows.death_context[at].map(|ContextId(context)| context.into()),
                 death_record: signed(rows.death_record[at]),
                 escaped_thread: rows.escaped_thread[at],
-                escaped_frame: rows.escaped_frame[at],
+                // Without deaths nobody knows which were over when the method returned.
+                escaped_frame: rows.escaped_frame[at].filter(|_| population.has_deaths),
             });
         }
         if table.as_ref().is_some_and(TableWriter::has_failed) {

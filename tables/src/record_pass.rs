@@ -156,6 +156,8 @@ impl Pass {
                 self.stacks.record_with(record, |_| nothing());
             }
             Record::Update { old, origin, target, slot, thread } => {
+                // Nobody stores what is cleared because it dies.
+                let thread = if at.is_clearing { ThreadId(0) } else { thread };
                 self.update((old, origin, target), slot, thread, tick);
             }
             Record::Alloc(alloc) if record.letter() != 'I' => {

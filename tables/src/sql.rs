@@ -32,6 +32,11 @@ impl Query {
         lines.map(str::trim).collect::<Vec<_>>().join(" ")
     }
 
+    /// Whether it says something of deaths, or of what was alive.
+    pub fn needs_deaths(&self) -> bool {
+        ["death_", "has_deaths", "escaped_frame"].iter().any(|word| self.text.contains(word))
+    }
+
     /// What can be set in it: `/*:class*/'…'` stands for `class`, with the text behind it.
     pub fn settings(&self) -> Vec<&'static str> {
         let mut names: Vec<&str> =

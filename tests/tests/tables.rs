@@ -3,7 +3,7 @@
 //! command is asked, too, and with `ET_TABLES=all` about most programs of the tests, not six.
 #![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -119,6 +119,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let limit = tables.ask(&["--memory", "1GB", "select current_setting('memory_limit') as it"])?;
     ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("953.")), "{limit:?}");
     if jdk.feature == JDKS[0] {
+        by_heart(&tables)?;
         pictures(&tables, &duckdb, &folder)?;
     }
     if env::var_os("ET_SPARK").is_some() {
@@ -232,6 +233,70 @@ fn answers(tables: &Tables<'_>) -> Result<()> {
     }
     let keeps = tables.ask(&["--query", "who_keeps", "--set", "class=Lives$Kept"])?;
     ensure!(keeps.len() == 1 && keeps[0]["held_by"] == "elements of java.lang.Object[]", "{keeps:?}");
+    Ok(())
+}
+
+/// Queries that say something of deaths, or of what was alive.
+const OF_DEATHS: [&str; 12] = [
+    "captured",
+    "classes",
+    "die_together",
+    "drag_sites",
+    "growth",
+    "handed_over",
+    "leaks",
+    "live_bytes",
+    "survival",
+    "tenured_garbage",
+    "top_sites",
+    "who_keeps",
+];
+
+/// Each query about a run of which all is known; and what it says of the same run without deaths.
+fn by_heart(tables: &Tables<'_>) -> Result<()> {
+    let place = tables.lab.layout.repo.join("tests/tables/by-heart");
+    let convert = |name: &str, more: &[&str]| -> Result<PathBuf> {
+        let folder = tables.folder.with_file_name(name);
+        let mut convert = tables.et_trace(&["tables", "--run", "heart"]);
+        convert.args(more).arg(place.join("trace.txt")).arg("--with-names").arg(place.join("names.txt"));
+        command::quiet(convert.arg("-o").arg(&folder))?;
+        Ok(folder)
+    };
+    let ask = |folder: &Path, arguments: &[&str]| -> Result<(String, String)> {
+        let said = command::quiet(tables.et_trace(&["sql", "--csv"]).arg(folder).args(arguments))?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
+        Ok((text(&said.stdout), text(&said.stderr)))
+    };
+    let (with, without) = (convert("heart.tables", &[])?, convert("deathless.tables", &["--deaths", "none"])?);
+    let answers = std::fs::read_to_string(place.join("answers.txt"))?;
+    let mut asked = BTreeSet::new();
+    for section in answers.split("\n== ").skip(1) {
+        let (head, expected) = section.split_once('\n').context("no answer")?;
+        let (query, set) = head.split_once(' ').map_or((head, None), |(query, set)| (query, Some(set)));
+        let arguments: Vec<&str> =
+            ["--query", query].into_iter().chain(set.into_iter().flat_map(|set| ["--set", set])).collect();
+        let (found, notes) = ask(&with, &arguments)?;
+        ensure!(found == expected.trim_end(), "{query} answers\n{found}\ninstead of\n{expected}");
+        ensure!(!notes.contains("deaths"), "{query}: {notes}");
+        let (found, notes) = ask(&without, &arguments)?;
+        let is_said = notes.contains("note: deaths are not known in run heart: ");
+        ensure!(is_said == OF_DEATHS.contains(&query), "{query}: {notes}");
+        // What needs deaths is empty: lines that are about nothing else, or their columns.
+        let lines = expected.trim_end().lines().count();
+        match query {
+            "captured" | "die_together" | "drag_sites" | "live_bytes" | "survival" | "tenured_garbage"
+            | "who_keeps" => {
+                ensure!(found.lines().count() == 1, "{query} without deaths: {found}");
+            }
+            "classes" => ensure!(found.contains("\nheart,app.Box,3,48,,,,"), "{found}"),
+            "top_sites" => ensure!(found.contains("\nheart,app.Main.main:3,app.Box,3,48,,"), "{found}"),
+            "handed_over" => ensure!(found.ends_with(",1,16,1,"), "{found}"),
+            "mutated_fields" => ensure!(found.lines().count() == lines, "{found}"),
+            _ => ensure!(found == expected.trim_end(), "{query} without deaths: {found}"),
+        }
+        asked.insert(query.to_owned());
+    }
+    ensure!(asked == et_trace_queries(tables)?.into_iter().collect(), "{asked:?}");
     Ok(())
 }
 

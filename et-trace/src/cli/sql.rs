@@ -105,6 +105,9 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
         print(&format!("{}: {}, nothing damaged\n", folder.display(), counted(tables.runs().len() as u64, "run")))?;
     }
     let Some(statement) = statement else { return Ok(OK) };
+    if let Some(query) = args.query.as_deref().and_then(Query::named).filter(Query::needs_deaths) {
+        warn_of_deaths(&tables, &query)?;
+    }
     let format = if args.json { "json" } else { "csv" };
     // By itself DuckDB writes what has no room in memory to the current folder.
     let spill = std::env::temp_dir().join(format!("et-sql-{}", std::process::id()));
@@ -128,6 +131,20 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
         print(&table(&text))?
     }
     Ok(OK)
+}
+
+/// Tells of runs that the query cannot answer for: it must not look as if all of their objects lived.
+fn warn_of_deaths(tables: &Tables, query: &Query) -> Result<(), CliError> {
+    let runs = tables.without_deaths()?;
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let which = if runs.len() == 1 { "run" } else { "runs" };
+    let (runs, query) = (runs.join(", "), query.name);
+    PROGRAM.say(format_args!(
+        "note: deaths are not known in {which} {runs}: {query} leaves out what it would say of them"
+    ));
+    Ok(())
 }
 
 fn list() -> String {

@@ -40,7 +40,7 @@ table! {
         death_bytes: Option<i64> as Delta,
         /// Time of its death.
         death_nanos: Option<i64> as Delta,
-        /// The thread whose action made it unreachable.
+        /// The thread whose action made it unreachable; null if none did.
         death_thread: Option<i64> as Delta,
         /// Methods on the stack of that thread then.
         death_context: Option<i64> as Dictionary,
@@ -48,7 +48,7 @@ table! {
         death_record: Option<i64> as Delta,
         /// Whether another thread than its own mentioned it; null if its own is not known.
         escaped_thread: Option<bool> as Dictionary,
-        /// Whether it outlived the method that allocated it; null if no method was running.
+        /// Whether it outlived the method that allocated it; null if no method was running, or deaths are not known.
         escaped_frame: Option<bool> as Dictionary,
     }
 }

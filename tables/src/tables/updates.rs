@@ -3,7 +3,7 @@
 use crate::row::table;
 
 table! {
-    /// One row per `U` record: a reference was stored into a field or an array element.
+    /// One row per `U` record: a reference was stored into a field or an array element. A weak reference that is cleared because its referent dies has a row as well, without a thread.
     "updates",
     "the order of the trace",
     Some("number"),
