@@ -496,16 +496,43 @@ fn a_summary_from_the_life_table_is_the_same() {
     }
     let lives = folder.path().join("a.ettrace.lives");
     assert!(lives.join("summary-et.json").is_file() && lives.join("summary-et1.json").is_file());
-    // What is kept is shown without a look at the events.
-    let mut bytes = fs::read(&path).unwrap();
-    let middle = bytes.len() / 2;
+    // A summary that is damaged is worked out again.
+    fs::write(lives.join("summary-et.json"), "0123456789abcdef\n{}").unwrap();
+    assert!(summary(&[]) == plain[0]);
+}
+
+#[test]
+fn nothing_is_answered_from_the_life_table_of_a_trace_that_was_damaged_since() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.ettrace");
+    fs::copy(concat!(env!("CARGO_MANIFEST_DIR"), "/../trace/tests/traces/version-1.trace"), &path).unwrap();
+    let ways: [&[&str]; 5] = [
+        &["summary", "a.ettrace"],
+        &["report", "a.ettrace", "--json"],
+        &["validate", "a.ettrace"],
+        &["escape", "a.ettrace"],
+        &["heap", "a.ettrace", "--at", "50%"],
+    ];
+    for way in ways {
+        assert_eq!(tool(way, folder.path()).status.code(), Some(0), "{way:?}");
+    }
+    assert!(folder.path().join("a.ettrace.lives/report-1.json").is_file());
+    // In the middle of a block of events: length, headers and the last block are as they were.
+    let whole = fs::read(&path).unwrap();
+    let middle = whole.len() / 2;
+    let mut bytes = whole.clone();
     bytes[middle..middle + 1000].fill(0x55);
     fs::write(&path, bytes).unwrap();
-    assert!(summary(&[]) == plain[0]);
-    // A summary that is damaged is worked out again, of what there is.
-    let kept = lives.join("summary-et.json");
-    fs::write(&kept, "0123456789abcdef\n{}").unwrap();
-    assert_ne!(tool(&["summary", "a.ettrace"], folder.path()).status.code(), Some(0));
+    for way in ways {
+        let (plain, with_table) = (tool(&[way, &["--no-lives"]].concat(), folder.path()), tool(way, folder.path()));
+        assert_ne!(with_table.status.code(), Some(0), "{way:?}");
+        assert_eq!(with_table.status.code(), plain.status.code(), "{way:?}");
+        assert_eq!(text(&with_table.stderr), text(&plain.stderr), "{way:?}");
+    }
+    fs::write(&path, whole).unwrap();
+    for way in ways {
+        assert_eq!(tool(way, folder.path()).status.code(), Some(0), "{way:?}");
+    }
 }
 
 #[test]
