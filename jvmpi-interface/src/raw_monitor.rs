@@ -147,7 +147,7 @@ impl RawMonitor {
         if state.count > 0 {
             return;
         }
-        state.owner = 0;
+        (state.owner, state.owner_env) = (0, 0);
         let is_wanted = !state.entering.is_empty();
         drop(state);
         self.entry.notify_one();
@@ -169,7 +169,7 @@ impl RawMonitor {
             Instant::now().checked_add(Duration::from_millis(ms.min(1 << 40)))
         });
         let (count, seen) = (state.count, state.notifications);
-        (state.count, state.owner) = (0, 0);
+        (state.count, state.owner, state.owner_env) = (0, 0, 0);
         state.waiting.push(env);
         self.entry.notify_one();
         while state.notifications == seen {
@@ -274,6 +274,36 @@ mod tests {
         assert!(!other.is_finished(), "still entered once");
         monitor.exit();
         other.join().unwrap();
+    }
+
+    #[test]
+    fn nobody_owns_a_monitor_that_is_free() {
+        const ENV: usize = 0x5000;
+        are_in(Around { current_env: || ENV, tell: |_, _| {} });
+        let monitor = RawMonitor::create(c"_free".to_owned());
+        let owner = || snapshots().iter().find(|one| one.name == monitor.name).map(|one| (one.owner, one.count));
+        assert_eq!(owner(), Some((0, 0)));
+        monitor.enter();
+        monitor.enter();
+        assert_eq!(owner(), Some((ENV, 2)));
+        monitor.exit();
+        assert_eq!(owner(), Some((ENV, 1)));
+        let waiting = thread::spawn(move || {
+            monitor.enter();
+            monitor.wait(0);
+            monitor.exit();
+        });
+        monitor.exit();
+        let is_waiting = || snapshots().iter().any(|one| one.name == monitor.name && !one.waiting.is_empty());
+        while !is_waiting() {
+            thread::sleep(Duration::from_millis(1));
+        }
+        assert_eq!(owner(), Some((0, 0)), "whoever waits has left it");
+        monitor.enter();
+        monitor.notify_all();
+        monitor.exit();
+        waiting.join().unwrap();
+        assert_eq!(owner(), Some((0, 0)));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 #![allow(unsafe_code, reason = "pointers of the interface into what is kept here")]
 
 use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -75,10 +76,14 @@ pub struct Class {
     /// In JVMTI's order.
     pub fields: Vec<Field>,
     pub methods: Vec<Arc<Method>>,
+    /// Of an array: its mirror was told of, which the VM makes without a word.
+    pub is_mirror_told: AtomicBool,
     told: Told,
 }
 
 static CLASSES: RwLock<Option<FxHashMap<ObjectId, Arc<Class>>>> = RwLock::new(None);
+/// The agent was told of all classes when the VM went down. Those that came since it cannot know, and asks for none.
+static WERE_ALL_TOLD: AtomicBool = AtomicBool::new(false);
 static METHODS: RwLock<Option<FxHashMap<usize, Arc<Method>>>> = RwLock::new(None);
 
 /// A class that is known.
@@ -209,12 +214,16 @@ fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape
 
 /// The class of an array's elements.
 fn component(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
+    // It is told of before its arrays' elements are.
+    of(host, env, mirror_of_component(env, class)?).map(|class| class.id)
+}
+
+/// The same as an object.
+pub fn mirror_of_component<'a>(env: Env<'a>, class: Object) -> Option<Object<'a>> {
     let class_of_classes = env.class_of(class)?;
     // A field and no method: no Java code is to run here.
     let field = env.field(class_of_classes, c"componentType", c"Ljava/lang/Class;")?;
-    let component = env.get_object(class, field)?;
-    // It is told of before its arrays' elements are.
-    of(host, env, component).map(|class| class.id)
+    env.get_object(class, field)
 }
 
 impl Class {
@@ -262,6 +271,7 @@ impl Class {
             interfaces: Vec::new(),
             fields: Vec::new(),
             methods: Vec::new(),
+            is_mirror_told: AtomicBool::new(false),
             told: Told::default(),
         }
     }
@@ -300,13 +310,13 @@ pub fn tell_of_method(host: &Host, env: Env, id: jmethodID) -> Option<Arc<Method
 }
 
 /// Tells of a class that the agent asks for. Without an id: `java.lang.Class` as the class of itself.
-pub fn tell_requested(env: Env, id: ObjectId) -> bool {
+pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     if id == 0 {
         let nothing = Class { source: c"Class.java".to_owned(), ..Class::bare(c"java.lang.Class".to_owned(), id) };
         nothing.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
         return true;
     }
-    let Some(class) = known(id) else { return false };
+    let Some(class) = known(id).or_else(|| loaded(host, env, id)) else { return false };
     // What was told now need not be told again.
     let first = class.told.claim();
     class.with_event(|details| deliver::tell_requested(env.raw(), event::CLASS_LOAD, details));
@@ -314,6 +324,16 @@ pub fn tell_requested(env: Env, id: ObjectId) -> bool {
         class.told.done();
     }
     true
+}
+
+/// A class that has an id, for its mirror was told of, but was not asked about: it is not linked yet.
+fn loaded(host: &Host, env: Env, id: ObjectId) -> Option<Arc<Class>> {
+    env.frame(et_jvm::jvmti::CLASSES, |env| {
+        let mut classes = host.jvmti.loaded_classes(env).ok()?.into_iter();
+        classes
+            .find(|class| ids::of_class(host, *class).unwrap_or_else(|| ids::of(host, env, *class)) == id)
+            .and_then(|class| of(host, env, class))
+    })
 }
 
 /// Finds out about all classes that there are.
@@ -328,6 +348,29 @@ pub fn find_all(host: &Host, env: Env, tell_them: bool) {
             env.delete_local(class);
         }
     });
+}
+
+/// The VM is about to go down: tells of all classes that the agent has not heard of.
+pub fn tell_last(host: &Host, env: Env) {
+    if host.wants(event::CLASS_LOAD) {
+        find_all(host, env, true);
+        WERE_ALL_TOLD.store(true, Ordering::Release);
+    }
+}
+
+/// Those that a dump may name, found out about and told of first.
+pub fn for_dump(host: &Host, env: Env) -> FxHashMap<ObjectId, Arc<Class>> {
+    let tells_no_more = WERE_ALL_TOLD.load(Ordering::Acquire) && !host.wants(event::CLASS_LOAD);
+    if !tells_no_more {
+        find_all(host, env, true);
+    }
+    let may_be_named = |class: &Arc<Class>| !tells_no_more || class.shape != Shape::Instance || class.is_told();
+    all().into_iter().filter(may_be_named).map(|class| (class.id, class)).collect()
+}
+
+/// The id of `java.lang.Class`.
+pub fn of_classes(host: &Host, env: Env) -> ObjectId {
+    env.frame(4, |env| env.find_class(c"java/lang/Class").map_or(0, |class| id_of(host, env, class)))
 }
 
 /// Has a class told of by name, of those that the agent must know first.

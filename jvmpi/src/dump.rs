@@ -24,6 +24,7 @@ use crate::ids;
 use crate::layout::{self, Layout, bytes_of, is_reference};
 use crate::records;
 use crate::refs;
+use crate::sizes;
 use crate::trace;
 use crate::values::{self, Bytes};
 
@@ -101,7 +102,10 @@ struct Walk<'a> {
     class_of_classes: u32,
     /// By thread's id.
     envs: FxHashMap<u32, usize>,
-    globals: FxHashMap<ObjectId, usize>,
+    /// Those that were not named yet: an object may have several.
+    globals: FxHashMap<ObjectId, Vec<usize>>,
+    /// How many frames the dump shows of each thread, by its `JNIEnv`.
+    frames: FxHashMap<usize, usize>,
     met: FxHashMap<usize, Met>,
     /// Their ids.
     used: FxHashSet<u32>,
@@ -169,18 +173,17 @@ impl Walk<'_> {
                 let (thread, depth) = edge.frame.unwrap_or((0, -1));
                 let is_local = edge.kind == reference::STACK_LOCAL;
                 out.byte(if is_local { record::ROOT_JAVA_FRAME } else { record::ROOT_JNI_LOCAL });
+                let thread = env(thread);
                 out.pointer(id);
-                out.pointer(env(thread));
-                out.u4(depth as u32);
-            }
-            reference_kind::JNI_GLOBAL if self.globals.contains_key(&id) => {
-                out.byte(record::ROOT_JNI_GLOBAL);
-                out.pointer(id);
-                out.pointer(self.globals[&id]);
+                out.pointer(thread);
+                out.u4(shown(depth, self.frames.get(&thread).copied().unwrap_or(0)));
             }
             _ => {
-                out.byte(record::ROOT_UNKNOWN);
+                let is_global = edge.kind == reference_kind::JNI_GLOBAL;
+                let reference = if is_global { self.globals.get_mut(&id).and_then(Vec::pop) } else { None };
+                out.byte(if reference.is_some() { record::ROOT_JNI_GLOBAL } else { record::ROOT_UNKNOWN });
                 out.pointer(id);
+                reference.into_iter().for_each(|reference| out.pointer(reference));
             }
         }
     }
@@ -243,6 +246,11 @@ impl Walk<'_> {
         }
         self.last.1.as_ref()?.places.get(index as usize).copied().flatten()
     }
+}
+
+/// Which frame of a stack trace with so many: -1 if it has no such frame.
+fn shown(depth: jint, frames: usize) -> u32 {
+    u32::try_from(depth).ok().filter(|depth| (*depth as usize) < frames).unwrap_or(u32::MAX)
 }
 
 /// What an instance's record has before the values.
@@ -319,11 +327,9 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     }
     // All that links or loads classes, or tells of them, comes before others stand still; and before we are alone, for the agent may
     // hold a lock that it takes in these events while it requests a dump on another thread.
-    classes::find_all(host, env, true);
-    let known: FxHashMap<ObjectId, Arc<Class>> = classes::all().into_iter().map(|class| (class.id, class)).collect();
+    let known = classes::for_dump(host, env);
     let layouts = layout::of_all(&known, level > 1);
-    let class_of_classes =
-        env.frame(4, |env| env.find_class(c"java/lang/Class").map_or(0, |c| classes::id_of(host, env, c)));
+    let class_of_classes = classes::of_classes(host, env);
     let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
     let stopped = Stopped::others(host, env);
     let mut envs = FxHashMap::default();
@@ -340,7 +346,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         }
     }
     // Gives those a tag as well whose mark words are locks'.
-    if ids::part_twins(host, env).is_err() {
+    if ids::part_twins(host, env, class_of_classes).is_err() {
         return false;
     }
     let mut walk = Walk {
@@ -351,6 +357,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         class_of_classes: class_of_classes as u32,
         envs,
         globals: refs::by_object(),
+        frames: stacks.iter().map(|(there, frames)| (*there, frames.len())).collect(),
         met: FxHashMap::default(),
         used: FxHashSet::default(),
         order: Vec::new(),
@@ -422,10 +429,12 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
 }
 
 fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<ObjectId, Arc<Class>>, primitives: bool) {
+    // Where HotSpot does not say it, what JVMTI says of instances that there are.
     let mut sizes: FxHashMap<u32, u32> = FxHashMap::default();
     for met in walk.met.values().filter(|met| met.class != walk.class_of_classes) {
         sizes.insert(met.class, met.size);
     }
+    sizes.extend(sizes::of_all(host));
     let by_id: FxHashMap<u32, usize> = walk.met.iter().map(|(address, met)| (met.id, *address)).collect();
     env.frame(et_jvm::jvmti::CLASSES, |env| {
         for mirror in host.jvmti.loaded_classes(env).unwrap_or_default() {
@@ -433,8 +442,7 @@ fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<Objec
                 .and_then(|id| known.get(&id))
                 .filter(|class| class.shape == Shape::Instance);
             if let Some(class) = class {
-                let bytes = walk.layouts.get(&(class.id as u32)).map_or(0, |layout| layout.bytes as u32);
-                let size = sizes.get(&(class.id as u32)).copied().unwrap_or((bytes + 12).next_multiple_of(8));
+                let size = sizes.get(&(class.id as u32)).copied().unwrap_or(0);
                 let start = walk.out.0.len();
                 values::class_record(host, env, mirror, class, size, primitives, &mut walk.out);
                 if let Some(met) = by_id.get(&(class.id as u32)).and_then(|address| walk.met.get_mut(address)) {
@@ -461,7 +469,8 @@ pub fn object(host: &Host, env: Env, id: ObjectId) -> bool {
     env.frame(16, |env| {
         let Some(object) = ids::find(host, env, id) else { return };
         if let Some(class) = classes::known(id).filter(|class| class.shape == Shape::Instance) {
-            values::class_record(host, env, object, &class, 0, true, &mut out);
+            let size = sizes::of_instances(host, id).unwrap_or(0);
+            values::class_record(host, env, object, &class, size, true, &mut out);
             return;
         }
         let Some(class) = env.class_of(object).and_then(|class| classes::of(host, env, class)) else { return };
@@ -479,4 +488,17 @@ pub fn object(host: &Host, env: Env, id: ObjectId) -> bool {
 fn tell_object(env: Env, bytes: &[u8]) {
     let object_dump = abi::ObjectDump { data_len: bytes.len() as jint, data: bytes.as_ptr() };
     deliver::tell_requested(env.raw(), abi::event::OBJECT_DUMP, Details { object_dump });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_name_frames_that_the_traces_have() {
+        assert_eq!(
+            [shown(0, 2), shown(1, 2), shown(2, 2), shown(-1, 2), shown(0, 0)],
+            [0, 1, u32::MAX, u32::MAX, u32::MAX]
+        );
+    }
 }

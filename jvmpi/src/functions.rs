@@ -97,7 +97,7 @@ extern "C" fn request_event(kind: jint, argument: *mut c_void) -> jint {
     let id = argument as ObjectId;
     let told = |told: bool| if told { outcome::SUCCESS } else { outcome::FAIL };
     with_env(outcome::FAIL, |host, env| match kind {
-        event::CLASS_LOAD => told(classes::tell_requested(env, id)),
+        event::CLASS_LOAD => told(classes::tell_requested(host, env, id)),
         event::THREAD_START => told(starts::tell_requested(host, env, id)),
         event::OBJECT_ALLOC => told(objects::tell_requested(host, env, id)),
         event::HEAP_DUMP => {

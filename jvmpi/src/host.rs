@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use et_jvm::env::{Env, Vm};
-use et_jvm::hotspot::HotSpot;
+use et_jvm::hotspot::{HotSpot, Layout};
 use et_jvm::jvmti::Jvmti;
 pub use et_jvmpi_interface::session::Phase;
 use et_jvmpi_interface::session::Session;
@@ -45,6 +45,8 @@ pub struct Host {
     pub hotspot: OnceLock<HotSpot>,
     /// Where mark words hold hashes; none where they cannot be read.
     pub shift: OnceLock<Option<u32>>,
+    /// Where the sizes of instances are; none where they cannot be read.
+    pub layout: OnceLock<Option<Layout>>,
     /// What is known of the agent.
     pub session: Session,
     /// Threads that the agent holds suspended: nothing must be waited for.
@@ -68,6 +70,7 @@ impl Host {
             jvmti,
             hotspot: OnceLock::new(),
             shift: OnceLock::new(),
+            layout: OnceLock::new(),
             session: Session::default(),
             suspended: AtomicI32::new(0),
             gc_disabled: AtomicI32::new(0),
@@ -87,6 +90,11 @@ impl Host {
     /// Whether an event is to be told now.
     pub fn wants(&self, kind: jint) -> bool {
         self.session.is_enabled(kind) && self.session.phase() == Phase::Live
+    }
+
+    /// Where the sizes of instances are.
+    pub fn layout(&self) -> Option<Layout> {
+        self.layout.get().copied().flatten()
     }
 
     /// The environment of the current thread; none if the VM does not know it.

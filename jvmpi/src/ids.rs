@@ -23,8 +23,10 @@ pub const CLASS: i64 = 1 << 41;
 /// For the moment: a number and no id.
 const PASSING: i64 = 1 << 42;
 
+/// The largest hash.
+const HASHES: u32 = 0x7fff_ffff;
 /// Ids that are no hashes.
-static BEYOND: AtomicU32 = AtomicU32::new(0x8000_0000);
+static BEYOND: AtomicU32 = AtomicU32::new(HASHES + 1);
 /// Hashes that are not enough to know an object by.
 static TWINS: RwLock<Option<FxHashMap<u32, Twin>>> = RwLock::new(None);
 
@@ -33,8 +35,27 @@ static TWINS: RwLock<Option<FxHashMap<u32, Twin>>> = RwLock::new(None);
 enum Twin {
     /// A class's, which has it in its tag. Whoever has it as well and no tag gets an id of its own.
     Class,
+    /// As above, and that has happened. Of two classes with that hash it does not say which is meant.
+    ClassAndOthers,
     /// Of several, of which one has no tag.
     Several,
+}
+
+impl Twin {
+    /// Whether it is the id of a class.
+    fn is_class(self) -> bool {
+        self != Self::Several
+    }
+
+    /// One more has that hash, and an id of its own.
+    fn with_another(known: Option<Self>) -> Self {
+        if known.is_some_and(Self::is_class) { Self::ClassAndOthers } else { Self::Several }
+    }
+
+    /// It becomes the id of a class.
+    fn with_class(known: Option<Self>) -> Self {
+        if matches!(known, None | Some(Self::Class)) { Self::Class } else { Self::ClassAndOthers }
+    }
 }
 
 const SHARDS: usize = 64;
@@ -86,11 +107,6 @@ pub fn known(id: ObjectId) -> Known {
     }
 }
 
-/// How many there are.
-pub fn count() -> usize {
-    LIVE.iter().map(|shard| lock(shard).as_ref().map_or(0, |ids| ids.len())).sum()
-}
-
 /// A sweep begins; its number.
 pub fn begin_sweep() -> u32 {
     SWEEP.fetch_add(1, Ordering::SeqCst) + 1
@@ -120,6 +136,15 @@ pub fn remove(dead: &[u32]) {
     }
 }
 
+/// What the hash was before.
+fn change_twin(hash: u32, change: impl FnOnce(Option<Twin>) -> Twin) -> Option<Twin> {
+    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
+    let twins = twins.get_or_insert_default();
+    let before = twins.get(&hash).copied();
+    twins.insert(hash, change(before));
+    before
+}
+
 fn twin(hash: u32) -> Option<Twin> {
     TWINS.read().unwrap_or_else(PoisonError::into_inner).as_ref()?.get(&hash).copied()
 }
@@ -133,7 +158,7 @@ pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
     match (in_tag(tag), twin) {
         (Some(id), _) => id as ObjectId,
         (None, Twin::Several) => hash as ObjectId,
-        (None, Twin::Class) => {
+        (None, Twin::Class | Twin::ClassAndOthers) => {
             let (id, tag) = apart(hash);
             let _ = host.jvmti.set_tag(object, tag);
             id as ObjectId
@@ -141,7 +166,7 @@ pub fn of(host: &Host, env: Env, object: Object) -> ObjectId {
     }
 }
 
-/// The hash of a class, if no other class has it.
+/// The hash of a class, if nobody else has it.
 pub fn unshared(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
     let hash = host.hotspot.get()?.identity_hash(env, class);
     (twin(hash) == Some(Twin::Class)).then_some(hash as ObjectId)
@@ -150,8 +175,14 @@ pub fn unshared(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
 /// Notes an object that was just made. Its id, or nothing if it was told of already.
 pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
     let hash = host.hotspot.get()?.identity_hash(env, object);
-    if twin(hash) != Some(Twin::Class) && insert(hash as ObjectId) {
+    // In this order: a class that is about to take it says so first, and then looks who has it.
+    let is_first = insert(hash as ObjectId);
+    let is_class = twin(hash).is_some_and(Twin::is_class);
+    if is_first && !is_class {
         return Some(hash as ObjectId);
+    }
+    if is_first {
+        remove(&[hash]);
     }
     if host.jvmti.tag(object).unwrap_or(0) & KNOWN != 0 {
         return None;
@@ -164,9 +195,7 @@ pub fn born(host: &Host, env: Env, object: Object) -> Option<ObjectId> {
 
 /// An id for an object whose hash is another's.
 fn beyond(hash: u32) -> ObjectId {
-    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
-    twins.get_or_insert_default().entry(hash).or_insert(Twin::Several);
-    drop(twins);
+    change_twin(hash, Twin::with_another);
     BEYOND.fetch_add(1, Ordering::Relaxed) as ObjectId
 }
 
@@ -188,7 +217,8 @@ pub fn define(host: &Host, id: ObjectId, object: Object) -> bool {
 
 /// The id that a class was given; none if it has none yet.
 pub fn of_class(host: &Host, class: Object) -> Option<ObjectId> {
-    host.jvmti.tag(class).ok().and_then(in_tag).map(|id| id as ObjectId)
+    let tag = host.jvmti.tag(class).ok().filter(|tag| tag & CLASS != 0)?;
+    in_tag(tag).map(|id| id as ObjectId)
 }
 
 /// Gives a class an id, which its tag holds from now on so that walks know it. `is_taken` says whether another class has a hash for its
@@ -196,13 +226,37 @@ pub fn of_class(host: &Host, class: Object) -> Option<ObjectId> {
 pub fn give_class(host: &Host, env: Env, class: Object, is_taken: impl Fn(ObjectId) -> bool) -> ObjectId {
     let Some(hotspot) = host.hotspot.get() else { return 0 };
     let hash = hotspot.identity_hash(env, class);
-    let is_taken = is_taken(hash as ObjectId) || known(hash as ObjectId) != Known::No;
-    let id = if is_taken { beyond(hash) } else { hash as ObjectId };
-    let mut twins = TWINS.write().unwrap_or_else(PoisonError::into_inner);
-    twins.get_or_insert_default().insert(hash, if is_taken { Twin::Several } else { Twin::Class });
-    drop(twins);
+    let id = match host.jvmti.tag(class).ok().and_then(in_tag) {
+        // It was told of as an object before it was a class that could be asked about.
+        Some(id) => {
+            is_class(id);
+            id as ObjectId
+        }
+        None => {
+            let is_anothers = || is_taken(hash as ObjectId) || known(hash as ObjectId) != Known::No;
+            if is_anothers() {
+                beyond(hash)
+            } else {
+                let before = change_twin(hash, Twin::with_class);
+                if is_anothers() {
+                    // An object that was made in this moment has it.
+                    change_twin(hash, |_| before.unwrap_or(Twin::Several));
+                    beyond(hash)
+                } else {
+                    hash as ObjectId
+                }
+            }
+        }
+    };
     let _ = host.jvmti.set_tag(class, CLASS | KNOWN | id as i64);
     id
+}
+
+/// That id is in the tag of a class, and nobody's hash if it is one.
+fn is_class(id: u32) {
+    if id <= HASHES {
+        change_twin(id, Twin::with_class);
+    }
 }
 
 /// The id in a tag, if it holds one.
@@ -235,7 +289,7 @@ fn probe(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
 fn fresh_hash() -> u32 {
     static NEXT: AtomicU32 = AtomicU32::new(1);
     loop {
-        let hash = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x2545_f491) & 0x7fff_ffff;
+        let hash = NEXT.fetch_add(1, Ordering::Relaxed).wrapping_mul(0x2545_f491) & HASHES;
         if hash != 0 {
             return hash;
         }
@@ -255,11 +309,13 @@ pub struct Met {
 }
 
 /// Visits all objects of the heap that have an id; with `all`, those without get one. The visitor must not call the VM. Objects that are
-/// locked come at the end.
-pub fn walk(host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Result<(), JvmtiError> {
+/// locked come at the end. How many objects there are, those without an id among them.
+pub fn walk(host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Result<u64, JvmtiError> {
     let shift = host.shift.get().copied().flatten();
     let mut passing: Vec<Met> = Vec::new();
+    let mut count = 0;
     host.jvmti.heap_objects(|object| {
+        count += 1;
         let size = object.size;
         let class = in_tag(object.class_tag).unwrap_or(0);
         if let Some(id) = in_tag(*object.tag) {
@@ -293,7 +349,7 @@ pub fn walk(host: &Host, env: Env, all: bool, mut visit: impl FnMut(Met)) -> Res
             Ok::<(), JvmtiError>(())
         })?;
     }
-    Ok(())
+    Ok(count)
 }
 
 /// The hash of an untagged object of a walk, given if it has none. Nothing if its mark word is a lock's.
@@ -308,6 +364,14 @@ pub fn in_walk(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
 fn read_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
     // SAFETY: called by a visitor, with what it was given, where mark words were found to be.
     unsafe { mark_word::hash(tag, size, shift) }
+}
+
+/// Tags the mirror of a class with the id that it was told of by: the class, once it has one, gets the same.
+pub fn tag_mirror(host: &Host, mirror: Object, id: ObjectId) {
+    if host.jvmti.tag(mirror).unwrap_or(0) == 0 {
+        is_class(id as u32);
+        let _ = host.jvmti.set_tag(mirror, KNOWN | id as i64);
+    }
 }
 
 /// Tags an object with its id, for walks to know it by.
@@ -325,8 +389,9 @@ fn give_hash(tag: *const i64, size: u64, shift: u32) -> Option<u32> {
 }
 
 /// Gives objects ids of their own that share their hash with another, and a hash to those that have none. To be done before all are told
-/// of: archives of classes bring objects along that no walk shows before their class is used.
-pub fn part_twins(host: &Host, env: Env) -> Result<(), JvmtiError> {
+/// of: archives of classes bring objects along that no walk shows before their class is used. Mirrors of classes that are not loaded yet,
+/// of which archives bring hundreds, have their ids in their tags from then on: their classes get the same. `mirrors` is the id of their class.
+pub fn part_twins(host: &Host, env: Env, mirrors: ObjectId) -> Result<(), JvmtiError> {
     let shift = host.shift.get().copied().flatten();
     let (mut once, mut twice, mut kept) = (FxHashSet::default(), FxHashSet::default(), FxHashSet::default());
     walk(host, env, true, |met| {
@@ -337,18 +402,21 @@ pub fn part_twins(host: &Host, env: Env) -> Result<(), JvmtiError> {
             kept.insert(met.id);
         }
     })?;
-    if twice.is_empty() {
-        return Ok(());
-    }
     let mut count = 0_i64;
+    let mut tagged = Vec::new();
     host.jvmti.heap_objects(|object| {
         let hash = shift.filter(|_| *object.tag == 0).and_then(|shift| object.hash(shift));
+        let Some(hash) = hash.filter(|hash| *hash != 0) else { return };
         // One of them keeps it, unless another has it in its tag.
-        if hash.is_some_and(|hash| twice.contains(&hash) && !kept.insert(hash)) {
+        if twice.contains(&hash) && !kept.insert(hash) {
             *object.tag = PASSING | count;
             count += 1;
+        } else if in_tag(object.class_tag).is_some_and(|class| class as ObjectId == mirrors) {
+            *object.tag = KNOWN | i64::from(hash);
+            tagged.push(hash);
         }
     })?;
+    tagged.into_iter().for_each(is_class);
     for first in (0..count).step_by(1000) {
         let tags: Vec<i64> = (first..count.min(first + 1000)).map(|number| PASSING | number).collect();
         env.frame(2000, |env| {
@@ -432,6 +500,21 @@ mod tests {
     fn fresh_hashes_are_not_given_twice() {
         let hashes: FxHashSet<u32> = (0..100_000).map(|_| fresh_hash()).collect();
         assert_eq!(hashes.len(), 100_000);
+    }
+
+    #[test]
+    fn a_hash_of_two_classes_says_of_neither_which_it_is() {
+        use Twin::{Class, ClassAndOthers, Several};
+        let change =
+            |changes: &[fn(Option<Twin>) -> Twin]| changes.iter().fold(None, |known, change| Some(change(known)));
+        let (class, other): (fn(_) -> _, fn(_) -> _) = (Twin::with_class, Twin::with_another);
+        assert_eq!(change(&[class]), Some(Class));
+        assert_eq!(change(&[class, class]), Some(Class), "the first was unloaded");
+        assert_eq!(change(&[other, other]), Some(Several));
+        for shared in [&[class, other][..], &[other, class], &[class, other, class], &[class, other, other]] {
+            assert_eq!(change(shared), Some(ClassAndOthers));
+        }
+        assert!([Class, ClassAndOthers].iter().all(|twin| twin.is_class()) && !Several.is_class());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jni_sys::{JNIEnv, jint};
 
 use crate::abi::{Details, Monitor, MonitorWait, event};
 use crate::deliver;
-use crate::host::{Host, lock};
+use crate::host::Host;
 use crate::ids;
 use crate::objects;
 use crate::records;
@@ -28,11 +28,12 @@ pub fn contended_enter(host: &Host, env: Env, object: Object) {
     }
     let object_id = objects::define(host, env, object);
     if host.wants(event::MONITOR_CONTENDED_EXIT) {
-        let owner = env.frame(8, |env| {
-            let owner = host.jvmti.monitor_usage(env, object).ok()?.owner?;
-            Some(records::of_env(starts::env_of(env, owner))?.name())
+        record.wants(object_id, || {
+            env.frame(8, |env| {
+                let owner = host.jvmti.monitor_usage(env, object).ok()?.owner?;
+                Some(records::of_env(starts::env_of(env, owner))?.name())
+            })
         });
-        *lock(&record.owner) = owner;
     }
     tell(env.raw(), event::MONITOR_CONTENDED_ENTER, object_id);
 }
@@ -44,9 +45,10 @@ pub fn contended_entered(host: &Host, env: Env, object: Object) {
         return;
     }
     let object_id = objects::define(host, env, object);
-    let owner = lock(&record.owner).take();
+    // A thread that is handed the monitor leaves it as well, and those that still wait are to hear of that in its name.
+    let before = if host.wants(event::MONITOR_CONTENDED_EXIT) { record.has(object_id) } else { None };
     let tells_starts = host.session.is_enabled(event::THREAD_START);
-    if let Some(owner) = owner.and_then(|owner| records::speak_for(owner, tells_starts)) {
+    if let Some(owner) = before.and_then(|owner| records::speak_for(owner, tells_starts)) {
         deliver::tell_for(
             env.raw(),
             owner.env(),
@@ -74,9 +76,12 @@ pub fn wait(host: &Host, env: Env, object: Object, timeout: i64) {
     deliver::tell(env.raw(), event::MONITOR_WAIT, Details { monitor_wait: MonitorWait { object, timeout } });
 }
 
-/// It has waited.
+/// It has waited, and has the monitor again.
 pub fn waited(host: &Host, env: Env, object: Object) {
     let record = starts::announce(host, env);
+    if host.wants(event::MONITOR_CONTENDED_EXIT) {
+        record.has(ids::of(host, env, object));
+    }
     let (before, since) = (record.waits_on.swap(0, Ordering::Relaxed), record.waits_since.load(Ordering::Relaxed));
     if record.is_inside() || !host.wants(event::MONITOR_WAITED) || before == 0 {
         return;

@@ -25,6 +25,7 @@ mod monitor_dump;
 mod objects;
 mod records;
 mod refs;
+mod sizes;
 mod sleep;
 mod start;
 mod starts;

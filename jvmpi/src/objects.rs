@@ -1,12 +1,13 @@
 //! Allocations, and the objects that other events name.
 
 use std::cell::RefCell;
+use std::sync::atomic::Ordering;
 
 use et_jvm::env::{Env, Object};
 use jni_sys::JNIEnv;
 
 use crate::abi::{Details, ObjAlloc, ObjectId, event};
-use crate::classes::{self, Class};
+use crate::classes::{self, Class, Shape};
 use crate::deliver;
 use crate::host::Host;
 use crate::ids::{self, Known, Met};
@@ -42,15 +43,34 @@ fn under_way(id: ObjectId) -> Option<ObjAlloc> {
 }
 
 /// The current thread has made an object.
-pub fn made(host: &Host, env: Env, object: Object, class: Object, size: u64) {
+pub fn made(host: &Host, env: Env, object: Object, mirror: Object, size: u64) {
     if let Some(id) = ids::born(host, env, object) {
-        let class = classes::of_made(host, env, class);
+        let class = classes::of_made(host, env, mirror);
         if class.as_ref().is_some_and(|class| class.name.as_c_str() == c"java.lang.Class") {
             // Its id as a class is to be the same.
-            ids::tag(host, object, id);
+            ids::tag_mirror(host, object, id);
+        }
+        if let Some(class) = &class {
+            tell_mirrors(host, env, mirror, class);
         }
         tell(host, env.raw(), class.as_deref(), id, size);
     }
+}
+
+/// Tells of the mirrors of an array's class and of those of its elements.
+fn tell_mirrors(host: &Host, env: Env, mirror: Object, class: &Class) {
+    if class.shape == Shape::Instance || class.is_mirror_told.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    env.frame(8, |env| {
+        define(host, env, mirror);
+        if let Shape::Objects(element) = class.shape
+            && let Some(element) = classes::known(element)
+            && let Some(mirror) = classes::mirror_of_component(env, mirror)
+        {
+            tell_mirrors(host, env, mirror, &element);
+        }
+    });
 }
 
 /// The id of an object that an event is about to name; it is told of before if that was not done.
@@ -64,7 +84,11 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
         Known::No if ids::define(host, id, object) => {
             let size = host.jvmti.object_size(object).unwrap_or(0);
             env.frame(4, |env| {
-                let class = env.class_of(object).and_then(|class| classes::of(host, env, class));
+                let mirror = env.class_of(object);
+                let class = mirror.and_then(|mirror| classes::of(host, env, mirror));
+                if let (Some(mirror), Some(class)) = (mirror, &class) {
+                    tell_mirrors(host, env, mirror, class);
+                }
                 tell(host, env.raw(), class.as_deref(), id, size);
             });
         }
@@ -81,7 +105,8 @@ pub fn define(host: &Host, env: Env, object: Object) -> ObjectId {
 /// Tells of all objects that there are and were not told of.
 pub fn tell_all(host: &Host, env: Env) {
     let mut found: Vec<Met> = Vec::new();
-    if ids::part_twins(host, env).and_then(|()| ids::walk(host, env, true, |met| found.push(met))).is_err() {
+    let mirrors = classes::of_classes(host, env);
+    if ids::part_twins(host, env, mirrors).and_then(|()| ids::walk(host, env, true, |met| found.push(met))).is_err() {
         return;
     }
     for met in found {
@@ -100,7 +125,8 @@ pub fn tell_requested(host: &Host, env: Env, id: ObjectId) -> bool {
     }
     let mut found = None;
     let walked = ids::walk(host, env, false, |met| {
-        if met.id as ObjectId == id {
+        // An object without a tag may have the hash of one that has its id in it.
+        if met.id as ObjectId == id && (met.is_tagged || found.is_none()) {
             found = Some(met);
         }
     });

@@ -48,8 +48,8 @@ pub struct Record {
     /// The object that it waits on, since when.
     pub waits_on: AtomicUsize,
     pub waits_since: AtomicU64,
-    /// Who had the monitor that it wants, if that is known.
-    pub owner: Mutex<Option<Name>>,
+    /// The monitor that it waits to enter.
+    wanted: Mutex<Option<Wanted>>,
     thread: Mutex<Option<Global>>,
     /// The methods whose entries were told.
     pub methods: Mutex<Vec<usize>>,
@@ -63,6 +63,15 @@ pub struct Branch {
     /// Its method, and where it is.
     pub method: usize,
     pub offset: i32,
+}
+
+/// A monitor that a thread waits to enter.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    /// The id of its object.
+    object: usize,
+    /// Who has it, if that is known.
+    owner: Option<Name>,
 }
 
 /// A thread, whatever became of it since.
@@ -126,6 +135,27 @@ impl Record {
     /// Waits until the agent has come back from the `THREAD_START` that another thread is telling.
     pub fn wait_until_told(&self) {
         wait_for_another(self, || self.told.is_told());
+    }
+
+    /// It waits to enter the monitor of that object. `find_owner` asks the VM who has it.
+    pub fn wants(&self, object: usize, find_owner: impl FnOnce() -> Option<Name>) {
+        *lock(&self.wanted) = Some(Wanted { object, owner: None });
+        let found = find_owner();
+        // Another may have got it since the VM was asked, and knows better.
+        if let Some(wanted) = lock(&self.wanted).as_mut() {
+            wanted.owner = wanted.owner.or(found);
+        }
+    }
+
+    /// It has got the monitor of that object. Those that wait for it now wait for this thread. Who had it before, if it was waited for.
+    pub fn has(&self, object: usize) -> Option<Name> {
+        let before = lock(&self.wanted).take_if(|wanted| wanted.object == object).and_then(|wanted| wanted.owner);
+        for other in all() {
+            if let Some(wanted) = lock(&other.wanted).as_mut().filter(|wanted| wanted.object == object) {
+                wanted.owner = Some(self.name());
+            }
+        }
+        before
     }
 
     /// Its `THREAD_END` is next: waits until nothing more is told in its name by others.
@@ -224,7 +254,7 @@ pub fn end(env: Env) {
     }
     record.cpu_time.store(0, Ordering::Relaxed);
     record.waits_on.store(0, Ordering::Relaxed);
-    *lock(&record.owner) = None;
+    *lock(&record.wanted) = None;
     lock(&record.methods).clear();
     *lock(&record.branch) = None;
     let thread = lock(&record.thread).take();
@@ -277,6 +307,26 @@ mod tests {
             assert!(is_over.load(Ordering::SeqCst));
         });
         assert!(speak_for(name, true).is_none(), "it is ending");
+    }
+
+    #[test]
+    fn each_that_gets_a_monitor_is_the_owner_for_those_that_still_wait() {
+        const LOCK: usize = 77;
+        let [first, second, third, fourth] = [0x4000, 0x4100, 0x4200, 0x4300].map(thread);
+        second.wants(LOCK, || Some(first.name()));
+        third.wants(LOCK, || Some(first.name()));
+        // The VM was asked before the second had got it.
+        let mut had = None;
+        fourth.wants(LOCK, || {
+            had = second.has(LOCK);
+            Some(first.name())
+        });
+        assert_eq!(had, Some(first.name()));
+        assert_eq!(third.has(LOCK), Some(second.name()));
+        assert_eq!(fourth.has(LOCK), Some(third.name()));
+        assert_eq!(fourth.has(LOCK), None, "it was not waited for");
+        second.wants(LOCK + 1, || Some(first.name()));
+        assert_eq!((first.has(LOCK), second.has(LOCK + 1)), (None, Some(first.name())));
     }
 
     #[test]

@@ -22,8 +22,14 @@ pub const EVENTS: [jint; 4] = [
     event::JNI_WEAK_GLOBALREF_FREE,
 ];
 
-/// References that were seen being made, with the ids of their objects.
-static KNOWN: Mutex<Option<FxHashMap<usize, ObjectId>>> = Mutex::new(None);
+/// A reference that was seen being made.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    object: ObjectId,
+    is_weak: bool,
+}
+
+static KNOWN: Mutex<Option<FxHashMap<usize, Seen>>> = Mutex::new(None);
 
 /// Puts the functions into the table, once.
 pub fn install(host: &Host) {
@@ -43,9 +49,13 @@ pub fn install(host: &Host) {
     }
 }
 
-/// The references to objects that were seen being made.
-pub fn by_object() -> FxHashMap<ObjectId, usize> {
-    lock(&KNOWN).iter().flatten().map(|(reference, id)| (*id, *reference)).collect()
+/// The global references to objects that were seen being made. Weak ones hold nothing.
+pub fn by_object() -> FxHashMap<ObjectId, Vec<usize>> {
+    let mut all: FxHashMap<ObjectId, Vec<usize>> = FxHashMap::default();
+    for (reference, seen) in lock(&KNOWN).iter().flatten().filter(|(_, seen)| !seen.is_weak) {
+        all.entry(seen.object).or_default().push(*reference);
+    }
+    all
 }
 
 fn original(env: *mut JNIEnv) -> &'static JniFunctions {
@@ -64,7 +74,8 @@ fn made(raw: *mut JNIEnv, reference: jobject, kind: jint) {
         // SAFETY: the reference that was just made.
         let Some(object) = (unsafe { Object::new(reference) }) else { return };
         let obj_id = objects::define(host, env, object);
-        lock(&KNOWN).get_or_insert_default().insert(reference as usize, obj_id);
+        let seen = Seen { object: obj_id, is_weak: kind == event::JNI_WEAK_GLOBALREF_ALLOC };
+        lock(&KNOWN).get_or_insert_default().insert(reference as usize, seen);
         deliver::tell(raw, kind, Details { jni_globalref_alloc: GlobalRefAlloc { obj_id, ref_id: reference } });
     };
     guarded(|| env.without_exception(tell));

@@ -14,6 +14,7 @@ use crate::hooks;
 use crate::host::{self, Host, Phase};
 use crate::ids;
 use crate::objects;
+use crate::sizes;
 use crate::sleep;
 use crate::starts;
 use crate::sweep;
@@ -57,6 +58,8 @@ pub fn begin(host: &'static Host, env: Env) {
             "mark words are not where they are in Java 11 to 25: heap dumps are refused, and deaths take longer to find",
         );
     }
+    let layout = if shift.is_some() { sizes::probe(host, env) } else { None };
+    let _ = host.layout.set(layout);
     starts::find_distance(host, env);
     hooks::find(host, env);
     host.session.enter(Phase::Live);
@@ -105,6 +108,8 @@ pub fn end(host: &'static Host, env: Env) {
     if host.session.phase() != Phase::Live {
         return;
     }
+    // Agents switch all events off when the VM goes down, and ask for dumps then: what is in those must be known.
+    classes::tell_last(host, env);
     sweep::vm_ends(host, env);
     starts::announce(host, env);
     deliver::tell(env.raw(), event::JVM_SHUT_DOWN, NOTHING);

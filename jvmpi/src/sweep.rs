@@ -14,7 +14,7 @@ use et_jvm::threads::agent_thread_in;
 use rustc_hash::FxHashSet;
 
 use crate::abi::{ClassUnload, Details, GcInfo, ObjFree, ObjectId, event};
-use crate::classes;
+use crate::classes::{self, Class, Shape};
 use crate::deliver;
 use crate::host::{self, Host, Phase};
 use crate::ids;
@@ -98,10 +98,12 @@ pub fn batch(host: &Host, env: Env) {
     // It is held while the heap is walked. Nobody waits for it without an end, and no event does.
     let Some(_alone) = host::in_time(&BATCH, PATIENCE) else { return };
     let collections = PENDING.swap(0, Ordering::AcqRel);
-    let (unloaded, dead) = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
+    let Dead { unloaded, dead, left } = if host.is_any_enabled(&[event::OBJECT_FREE, event::CLASS_UNLOAD]) {
         dead(host, env).unwrap_or_default()
+    } else if host.wants(event::GC_FINISH) && collections > 0 {
+        Dead { left: count(host), ..Dead::default() }
     } else {
-        Default::default()
+        Dead::default()
     };
     if collections == 0 && unloaded.is_empty() && dead.is_empty() {
         return;
@@ -109,15 +111,15 @@ pub fn batch(host: &Host, env: Env) {
     starts::announce(host, env);
     let heap = host.hotspot.get().map(|hotspot| hotspot.heap_use()).unwrap_or_default();
     let gc_info = GcInfo {
-        used_objects: ids::count() as i64,
+        used_objects: left as i64,
         used_object_space: heap.used as i64,
         total_object_space: heap.committed as i64,
     };
     // From here on the VM is not called: an agent may hold its lock from GC_START to GC_FINISH.
     deliver::with_gate_closed(host, env.raw(), || {
         let tell = |kind, details| deliver::tell_in_batch(env.raw(), kind, details);
-        for class_id in &unloaded {
-            tell(event::CLASS_UNLOAD, Details { class_unload: ClassUnload { class_id: *class_id } });
+        for class_id in unloaded.iter().filter(|(_, is_meant)| *is_meant).map(|(class, _)| *class) {
+            tell(event::CLASS_UNLOAD, Details { class_unload: ClassUnload { class_id } });
         }
         // Collections whose deaths are told with those of the last are told of before, empty.
         for _ in 1..collections.min(1000) {
@@ -131,19 +133,36 @@ pub fn batch(host: &Host, env: Env) {
         tell(event::GC_FINISH, Details { gc_info });
         ids::remove(&dead);
     });
-    for class in unloaded {
+    for (class, _) in unloaded {
         classes::forget(class);
     }
 }
 
-/// Classes and objects that are gone.
-fn dead(host: &Host, env: Env) -> Result<(Vec<ObjectId>, Vec<u32>), JvmtiError> {
-    let before: Vec<ObjectId> = classes::all().iter().map(|class| class.id).collect();
+/// What is gone, and what is left.
+#[derive(Debug, Default)]
+struct Dead {
+    /// Classes, and whether `CLASS_UNLOAD` tells of them.
+    unloaded: Vec<(ObjectId, bool)>,
+    dead: Vec<u32>,
+    /// How many objects.
+    left: u64,
+}
+
+fn count(host: &Host) -> u64 {
+    let mut count = 0;
+    let _ = host.jvmti.heap_objects(|_| count += 1);
+    count
+}
+
+fn dead(host: &Host, env: Env) -> Result<Dead, JvmtiError> {
+    // No event has defined arrays' classes, nor those that an agent which is told of classes was not told of.
+    let is_meant = |class: &Class| class.is_told() || class.shape == Shape::Instance && !host.wants(event::CLASS_LOAD);
+    let before: Vec<(ObjectId, bool)> = classes::all().iter().map(|class| (class.id, is_meant(class))).collect();
     let sweep = ids::begin_sweep();
     let mut seen: Vec<u32> = Vec::new();
-    ids::walk(host, env, false, |met| seen.push(met.id))?;
+    let left = ids::walk(host, env, false, |met| seen.push(met.id))?;
     let dead = ids::dead(sweep, &seen);
     let seen: FxHashSet<u32> = seen.into_iter().collect();
-    let is_gone = |class: &ObjectId| !seen.contains(&(*class as u32));
-    Ok((before.into_iter().filter(is_gone).collect(), dead))
+    let is_gone = |(class, _): &(ObjectId, bool)| !seen.contains(&(*class as u32));
+    Ok(Dead { unloaded: before.into_iter().filter(is_gone).collect(), dead, left })
 }

@@ -13,6 +13,12 @@ static char said[20][300];
 static JNIEnv *collecting;
 static long dumps[3], monitor_dumps, object_dumps, traces, suspensions, branches, roots, records;
 static int is_over, starting = 1;
+/* Nothing is told any more but what is requested, and classes are not: what was not told is unknown. */
+static int is_silent;
+static struct {
+    char name[64];
+    long exits;
+} leavers[32];
 static jobjectID class_of_classes, newcomer;
 static long sleeps;
 static jlong longest_sleep, longest_slept;
@@ -30,7 +36,15 @@ typedef struct {
     int interfaces, statics, instances;
     char *static_types, *instance_types;
     long allocated;
+    /* Of an instance; 0 as long as none was seen, or if they differ. */
+    jint size;
 } Class;
+
+/* What OBJECT_ALLOC says of an object. */
+typedef struct {
+    jint arena, is_array;
+    jobjectID class_id;
+} Object;
 
 typedef struct {
     char name[300];
@@ -89,6 +103,10 @@ static void class_load(JVMPI_Event *event, int is_requested) {
 
 static Class *class_of(jobjectID id, const char *where) {
     void **there = find(&classes, (uintptr_t)id);
+    if (!there && is_silent) {
+        complain("%s: class %p was not told of in time", where, (void *)id);
+        return NULL;
+    }
     if (!there && vm->RequestEvent(JVMPI_EVENT_CLASS_LOAD, id) != JVMPI_SUCCESS) {
         complain("%s: class %p is unknown", where, (void *)id);
         return NULL;
@@ -209,9 +227,25 @@ static size_t bytes_of_all(const char *all, int level) {
 /* One record of a dump. Superclasses are known by what is dumped of them. */
 static Table supers;
 
+/* An object is of the class that it was told of with. */
+static void check_class(void *id, jint is_array, void *class_id) {
+    void **there = find(&objects, (uintptr_t)id);
+    Object *object = there ? *there : NULL;
+    void **of_mirror = find(&classes, (uintptr_t)id);
+    if (!object) return;
+    if (object->is_array != is_array) complain("dump: %p is an array of type %d and was told as %d", id, is_array, object->is_array);
+    else if (class_id && object->class_id != class_id && id != (void *)class_of_classes) {
+        void **told = find(&classes, (uintptr_t)object->class_id), **now = find(&classes, (uintptr_t)class_id);
+        complain("dump: object %p is of class %s (%p), and was told as of %s (%p)", id, now ? ((Class *)*now)->name : "?", class_id,
+                 told ? ((Class *)*told)->name : "?", (void *)object->class_id);
+    }
+    if (of_mirror && is_array == JVMPI_NORMAL_OBJECT && class_id && class_id != (void *)class_of_classes)
+        complain("dump: %p has the id of class %s", id, ((Class *)*of_mirror)->name);
+}
+
 static void record(Reader *reader, int level, Table *seen) {
     int type = (int)number(reader, 1);
-    void *id = pointer(reader);
+    void *id = pointer(reader), *class_id;
     Class *class;
     unsigned long count;
     records++;
@@ -236,13 +270,19 @@ static void record(Reader *reader, int level, Table *seen) {
     case JVMPI_GC_CLASS_DUMP:
         class = class_of(id, "dump of a class");
         *place(&supers, (uintptr_t)id) = pointer(reader);
-        skip(reader, 5 * 8 + 4);
+        skip(reader, 5 * 8);
+        count = number(reader, 4);
+        if (class && class->size && count != (unsigned long)class->size)
+            complain("dump: instances of %s have %ld bytes, not %ld", class->name, (long)class->size, (long)count);
+        if (class && !count) complain("dump: instances of %s have no size", class->name);
         if (class) skip(reader, 8 * (size_t)class->interfaces);
         if (number(reader, 2) != 0) complain("dump: a constant pool");
         if (class) skip(reader, bytes_of_all(class->static_types, level));
         break;
     case JVMPI_GC_INSTANCE_DUMP:
-        class = class_of(pointer(reader), "dump of an instance");
+        class_id = pointer(reader);
+        check_class(id, JVMPI_NORMAL_OBJECT, class_id);
+        class = class_of(class_id, "dump of an instance");
         count = number(reader, 4);
         if (class && count < bytes_of_all(class->instance_types, level))
             complain("dump: %lu bytes of a %s with fields %s", count, class->name, class->instance_types);
@@ -250,12 +290,16 @@ static void record(Reader *reader, int level, Table *seen) {
         break;
     case JVMPI_GC_OBJ_ARRAY_DUMP:
         count = number(reader, 4);
-        class_of(pointer(reader), "dump of an array");
+        class_id = pointer(reader);
+        check_class(id, JVMPI_CLASS, class_id);
+        /* Classes of arrays are told of on request only. */
+        if (!is_silent) class_of(class_id, "dump of an array");
         skip(reader, 8 * count);
         break;
     case JVMPI_GC_PRIM_ARRAY_DUMP:
         count = number(reader, 4);
         type = (int)number(reader, 1);
+        check_class(id, type, NULL);
         skip(reader, level == 2 ? of_kind(type) * count : 0);
         break;
     default:
@@ -342,6 +386,50 @@ static void check_arena(jint arena) {
     if (!find(&arenas, ARENA(arena))) complain("arena %d is unknown", arena);
 }
 
+static Object *object_of(JVMPI_Event *event) {
+    Object *object = malloc(sizeof *object);
+    object->arena = event->u.obj_alloc.arena_id;
+    object->is_array = event->u.obj_alloc.is_array;
+    object->class_id = event->u.obj_alloc.class_id;
+    return object;
+}
+
+/* In whose name a monitor is left. */
+static void monitor_left(JNIEnv *env) {
+    void **name = find(&threads, (uintptr_t)env);
+    size_t at;
+    if (!name) return;
+    for (at = 0; at < sizeof leavers / sizeof *leavers; at++)
+        if (!leavers[at].exits || strcmp(leavers[at].name, *name) == 0) {
+            snprintf(leavers[at].name, sizeof leavers[at].name, "%s", (char *)*name);
+            leavers[at].exits++;
+            return;
+        }
+}
+
+/* As some agents do at the end: nothing is to be told any more, and then they ask. */
+static void silence(void) {
+    int type;
+    for (type = 1; type <= JVMPI_MAX_EVENT_TYPE_VAL; type++) vm->DisableEvent(type, NULL);
+    is_silent = 1;
+}
+
+static void last_dumps(void) {
+    int level, left = 20;
+    size_t at;
+    for (level = 0; level <= 2; level++) {
+        JVMPI_HeapDumpArg argument = {level};
+        if (vm->RequestEvent(JVMPI_EVENT_HEAP_DUMP, &argument) != JVMPI_SUCCESS) complain("no dump of level %d", level);
+    }
+    if (vm->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) != JVMPI_SUCCESS) complain("no dump of monitors");
+    for (at = 0; at < classes.room && left > 0; at++)
+        if (classes.keys[at] > GONE && ((Class *)classes.values[at])->size) {
+            if (vm->RequestEvent(JVMPI_EVENT_OBJECT_DUMP, (jobjectID)classes.keys[at]) != JVMPI_SUCCESS)
+                complain("no dump of class %s", ((Class *)classes.values[at])->name);
+            left--;
+        }
+}
+
 static void finish(void);
 
 static void notify(JVMPI_Event *event) {
@@ -349,6 +437,7 @@ static void notify(JVMPI_Event *event) {
     int type = event->event_type & ~JVMPI_REQUESTED_EVENT;
     void **there;
     Class *class;
+    Object *object;
     if (type == JVMPI_EVENT_CLASS_LOAD_HOOK) {
         event->u.class_load_hook.new_class_data = event->u.class_load_hook.class_data;
         event->u.class_load_hook.new_class_data_len = event->u.class_load_hook.class_data_len;
@@ -386,7 +475,7 @@ static void notify(JVMPI_Event *event) {
             complain("a thread without names");
         there = place(&threads, (uintptr_t)event->u.thread_start.thread_env_id);
         if (*there && !is_requested) complain("thread %s is told of twice", event->u.thread_start.thread_name);
-        *there = event;
+        *there = strdup(event->u.thread_start.thread_name);
         if (newcomer && newcomer != event->u.thread_start.thread_id) complain("an object of an unknown thread");
         newcomer = NULL;
         if (HAS("alloc") && !find(&objects, (uintptr_t)event->u.thread_start.thread_id))
@@ -401,7 +490,7 @@ static void notify(JVMPI_Event *event) {
         check_arena(event->u.obj_alloc.arena_id);
         there = place(&objects, (uintptr_t)event->u.obj_alloc.obj_id);
         if (*there && !is_requested) complain("object %p is made twice", (void *)event->u.obj_alloc.obj_id);
-        *there = (void *)(intptr_t)event->u.obj_alloc.arena_id;
+        *there = object_of(event);
         class = NULL;
         if (event->u.obj_alloc.class_id) {
             there = find(&classes, (uintptr_t)event->u.obj_alloc.class_id);
@@ -409,7 +498,10 @@ static void notify(JVMPI_Event *event) {
             else class = *there;
         } else if (event->u.obj_alloc.is_array == JVMPI_NORMAL_OBJECT && event->u.obj_alloc.obj_id != class_of_classes)
             complain("an object without a class");
-        if (class && event->u.obj_alloc.is_array == JVMPI_NORMAL_OBJECT) class->allocated++;
+        if (class && event->u.obj_alloc.is_array == JVMPI_NORMAL_OBJECT) {
+            class->allocated++;
+            if (event->u.obj_alloc.class_id != class_of_classes) class->size = event->u.obj_alloc.size;
+        }
         if (HAS("trace")) call_trace(event->env_id, "allocation");
         break;
     case JVMPI_EVENT_OBJECT_FREE:
@@ -424,11 +516,13 @@ static void notify(JVMPI_Event *event) {
         check_arena(event->u.obj_move.new_arena_id);
         there = find(&objects, (uintptr_t)event->u.obj_move.obj_id);
         if (!there) complain("an unknown object is moved");
-        else if ((intptr_t)*there != from) complain("an object of arena %ld is moved out of %d", (long)(intptr_t)*there, from);
+        else if (((Object *)*there)->arena != from) complain("an object of arena %d is moved out of %d", ((Object *)*there)->arena, from);
+        object = there ? *there : NULL;
+        if (object) object->arena = event->u.obj_move.new_arena_id;
         take(&objects, (uintptr_t)event->u.obj_move.obj_id);
         there = place(&objects, (uintptr_t)event->u.obj_move.new_obj_id);
         if (*there) complain("an object is moved to where another is");
-        *there = (void *)(intptr_t)event->u.obj_move.new_arena_id;
+        *there = object;
         moves++;
         break;
     }
@@ -444,7 +538,7 @@ static void notify(JVMPI_Event *event) {
         if (!collecting) complain("arena %d is deleted outside collections", arena);
         if (!take(&arenas, ARENA(arena))) complain("an unknown arena is deleted");
         for (at = 0; at < objects.room; at++)
-            if (objects.keys[at] > GONE && (intptr_t)objects.values[at] == arena) {
+            if (objects.keys[at] > GONE && objects.values[at] && ((Object *)objects.values[at])->arena == arena) {
                 take(&objects, objects.keys[at]);
                 gone_with_arenas++;
             }
@@ -497,6 +591,9 @@ static void notify(JVMPI_Event *event) {
             if (event->u.monitor_wait.timeout > *longest) *longest = event->u.monitor_wait.timeout;
         }
         break;
+    case JVMPI_EVENT_MONITOR_CONTENDED_EXIT:
+        monitor_left(event->env_id);
+        break;
     case JVMPI_EVENT_HEAP_DUMP:
         heap_dump(event);
         break;
@@ -514,14 +611,8 @@ static void notify(JVMPI_Event *event) {
         starting = 0;
         break;
     case JVMPI_EVENT_JVM_SHUT_DOWN:
-        if (HAS("dump")) {
-            int level;
-            for (level = 0; level <= 2; level++) {
-                JVMPI_HeapDumpArg argument = {level};
-                if (vm->RequestEvent(JVMPI_EVENT_HEAP_DUMP, &argument) != JVMPI_SUCCESS) complain("no dump of level %d", level);
-            }
-            if (vm->RequestEvent(JVMPI_EVENT_MONITOR_DUMP, NULL) != JVMPI_SUCCESS) complain("no dump of monitors");
-        }
+        if (HAS("silent")) silence();
+        if (HAS("dump") || HAS("silent")) last_dumps();
         is_over = 1;
         finish();
         break;
@@ -582,6 +673,18 @@ static void after_start(JVMPI_Event *event) {
         complain("no system thread");
 }
 
+/* Classes that were told of and not as objects. */
+static long lonely_classes(FILE *file) {
+    long count = 0;
+    size_t at;
+    for (at = 0; at < classes.room; at++)
+        if (HAS("alloc") && classes.keys[at] > GONE && !find(&objects, classes.keys[at])) {
+            if (!count) fprintf(file, "no object %s\n", ((Class *)classes.values[at])->name);
+            count++;
+        }
+    return count;
+}
+
 static void finish(void) {
     FILE *file = fopen(out_name, "w");
     size_t at;
@@ -600,8 +703,11 @@ static void finish(void) {
         Method *method = methods.keys[at] > GONE ? methods.values[at] : NULL;
         if (method && method->entries) fprintf(file, "method %s %ld %ld\n", method->name, method->entries, method->exits);
     }
+    for (at = 0; at < sizeof leavers / sizeof *leavers && leavers[at].exits; at++)
+        fprintf(file, "left by %s %ld\n", leavers[at].name, leavers[at].exits);
     fprintf(file, "moves %ld\narenas %ld deleted %ld gone %ld\nobjects %ld\n", moves, (long)arenas.live, deleted_arenas, gone_with_arenas,
             (long)objects.live);
+    fprintf(file, "classes without objects %ld\n", lonely_classes(file));
     fprintf(file, "early files %ld\n", early_files);
     fprintf(file, "sleeps %ld longest %ld %ld\n", sleeps, (long)longest_sleep, (long)longest_slept);
     fprintf(file, "dumps %ld %ld %ld records %ld roots %ld\n", dumps[0], dumps[1], dumps[2], records, roots);

@@ -38,6 +38,16 @@ fn main() -> ExitCode {
             }
         }
     }
+    for feature in [17, 25] {
+        trials.push(lab::on_jdk_unless(feature, "dumps_when_all_is_switched_off", |_, _| None, silent));
+        trials.push(lab::on_jdk_unless(
+            feature,
+            "objects_are_of_the_classes_that_jni_says",
+            |_, _| None,
+            classes_by_jni,
+        ));
+        trials.push(lab::on_jdk_unless(feature, "monitors_that_are_handed_on", |_, _| None, handed));
+    }
     for feature in [21, 25] {
         trials.push(lab::on_jdk_unless(feature, "virtual_threads", |_, _| None, virtual_threads));
         let name = "virtual_threads_are_left_out_by_hooks";
@@ -154,6 +164,35 @@ fn waits(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for (kind, least) in [(54, 5), (55, 5), (56, 1)] {
         ensure!(report.number(&format!("event {kind}"))? >= least, "event {kind}: {}", report.0);
     }
+    Ok(())
+}
+
+/// Two threads wait for one monitor: who gets it first leaves it as well.
+fn handed(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, Tier::Jvmti, "handed", "monitors", &[], "Handed")?;
+    let left = |name: &str| report.number(&format!("left by {name}"));
+    ensure!((left("main")?, left("guest")?) == (10, 10), "{}", report.0);
+    Ok(())
+}
+
+/// As hprof does it: in `JVM_SHUT_DOWN` it switches all events off, and asks for dumps then. What stands in them it must know by then, classes
+/// that were never linked among it.
+fn silent(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let report = conform(lab, jdk, Tier::Jvmti, "silent", "alloc,silent", &["-Xmx48m"], "Unlinked")?;
+    ensure!((report.number("requested 37")?, report.number("requested 59")?) == (3, 1), "{}", report.0);
+    ensure!(report.number("requested 50")? > 20 && report.number("classes without objects")? == 0, "{}", report.0);
+    Ok(())
+}
+
+fn classes_by_jni(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let file = lab.folder(jdk, "jvmpi_classes")?.join("classes.txt");
+    let library = agent(lab, "tests/jvmpi/classes.c")?;
+    let source = lab.layout.repo.join("tests/java/jvmpi/Twins.java");
+    let mut java = Command::new(jdk.java());
+    java.arg(format!("{}={}:file={}", host()?, library.display(), file.display())).arg("-XX:+UseG1GC");
+    java.arg("-cp").arg(compiled::classes(lab, &source, 11)?).arg("Twins").arg(&library);
+    command::quiet(&mut java)?;
+    ensure!(Report::read(&file)?.number("checked")? == 600, "not all were checked");
     Ok(())
 }
 
