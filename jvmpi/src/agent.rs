@@ -12,6 +12,7 @@ use jni_sys::{JNI_ERR, JNI_OK, JavaVM, jint};
 
 use crate::abi::{ClassLoadHook, CompiledMethodLoad, CompiledMethodUnload, Details, Lineno, RawMonitorEvent, event};
 use crate::classes;
+use crate::clones;
 use crate::deliver;
 use crate::hooks;
 use crate::host::{self, Host, Phase};
@@ -147,7 +148,7 @@ impl Listener for Events {
     }
 
     fn native_method_bind(&self, address: *const c_void) -> Option<*const c_void> {
-        sleep::bound(address)
+        sleep::bound(address).or_else(|| clones::bound(address))
     }
 
     fn method_entry(&self, env: Env, thread: Object, method: MethodId) {
@@ -232,7 +233,8 @@ impl Listener for Events {
     }
 
     fn sampled_object_alloc(&self, env: Env, object: Object, class: Object, size: u64) {
-        if self.is_live_in(env) && !starts::announce(self.host, env).is_inside() {
+        let is_told = self.is_live_in(env) && !starts::announce(self.host, env).is_inside();
+        if is_told && !clones::is_unfinished(env, class, size) {
             objects::made(self.host, env, object, class, size);
         }
     }

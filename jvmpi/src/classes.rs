@@ -206,19 +206,21 @@ fn dotted(signature: &CStr) -> CString {
 
 fn shape(host: &Host, env: Env, class: Object, signature: &[u8]) -> Option<Shape> {
     Some(match signature {
-        [b'[', b'L' | b'[', ..] => Shape::Objects(component(host, env, class)?),
+        [b'[', b'L' | b'[', ..] => {
+            let component = mirror_of_component(env, class)?;
+            match host.jvmti.class_signature_c(component).ok()?.to_bytes() {
+                // What HotSpot fills gaps with is called an array of objects, and is one of numbers.
+                [letter] => Shape::Primitives(*letter),
+                // It is told of before its arrays' elements are.
+                _ => Shape::Objects(of(host, env, component)?.id),
+            }
+        }
         [b'[', letter] => Shape::Primitives(*letter),
         _ => Shape::Instance,
     })
 }
 
-/// The class of an array's elements.
-fn component(host: &Host, env: Env, class: Object) -> Option<ObjectId> {
-    // It is told of before its arrays' elements are.
-    of(host, env, mirror_of_component(env, class)?).map(|class| class.id)
-}
-
-/// The same as an object.
+/// The mirror of the class of an array's elements.
 pub fn mirror_of_component<'a>(env: Env<'a>, class: Object) -> Option<Object<'a>> {
     let class_of_classes = env.class_of(class)?;
     // A field and no method: no Java code is to run here.

@@ -441,13 +441,13 @@ fn class_records(host: &Host, env: Env, walk: &mut Walk, known: &FxHashMap<Objec
             let class = ids::of_class(host, mirror)
                 .and_then(|id| known.get(&id))
                 .filter(|class| class.shape == Shape::Instance);
-            if let Some(class) = class {
+            // Those that nothing leads to are about to be unloaded, with what they refer to.
+            if let Some(class) = class
+                && let Some(met) = by_id.get(&(class.id as u32)).and_then(|address| walk.met.get_mut(address))
+            {
                 let size = sizes.get(&(class.id as u32)).copied().unwrap_or(0);
-                let start = walk.out.0.len();
+                met.record = walk.out.0.len();
                 values::class_record(host, env, mirror, class, size, primitives, &mut walk.out);
-                if let Some(met) = by_id.get(&(class.id as u32)).and_then(|address| walk.met.get_mut(address)) {
-                    met.record = start;
-                }
             }
             env.delete_local(mirror);
         }

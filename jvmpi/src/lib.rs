@@ -11,6 +11,7 @@ use et_jvmpi_interface::{library, monitor_functions, raw_monitor};
 
 mod agent;
 mod classes;
+mod clones;
 mod deliver;
 mod dump;
 mod functions;

@@ -103,6 +103,23 @@ JNIEXPORT void JNICALL Java_Twins_check(JNIEnv *env, jclass of_program, jobjectA
     }
 }
 
+JNIEXPORT void JNICALL Java_Twins_checkObjects(JNIEnv *env, jclass of_program, jobjectArray all) {
+    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
+    jmethodID get_name = (*env)->GetMethodID(env, of_classes, "getName", "()Ljava/lang/String;");
+    jsize count = (*env)->GetArrayLength(env, all), at;
+    (void)of_program;
+    for (at = 0; at < count; at++) {
+        jobject object = (*env)->GetObjectArrayElement(env, all, at);
+        jclass class = (*env)->GetObjectClass(env, object);
+        char known[256], told[256];
+        name_by_jni(env, class, get_name, known, sizeof known);
+        name_as_told(object, told, sizeof told);
+        compare(known[0] == '[' ? "an array" : known, told, "a clone");
+        (*env)->DeleteLocalRef(env, class);
+        (*env)->DeleteLocalRef(env, object);
+    }
+}
+
 JNIEXPORT jint JNICALL JVM_OnLoad(JavaVM *jvm, char *given, void *reserved) {
     (void)reserved;
     if ((*jvm)->GetEnv(jvm, (void **)&vm, JVMPI_VERSION_1_1) != JNI_OK) return JNI_ERR;

@@ -44,6 +44,8 @@ typedef struct {
 typedef struct {
     jint arena, is_array;
     jobjectID class_id;
+    /* It was asked for, before or while it is told of by itself. */
+    int is_asked;
 } Object;
 
 typedef struct {
@@ -308,6 +310,67 @@ static void record(Reader *reader, int level, Table *seen) {
     }
 }
 
+/* A reference in a dump: to an object that has a record there, and that was told of or can be asked for: the VM makes some without a word. */
+static void reference(Reader *reader, Table *seen, void *from, const char *what) {
+    void *to = pointer(reader), **class;
+    if (!to) return;
+    class = find(&classes, (uintptr_t)to);
+    if (!find(seen, (uintptr_t)to))
+        complain("dump: %s of %p names %p (%s), which has no record", what, from, to, class ? ((Class *)*class)->name : "an object");
+    else if (HAS("alloc") && !find(&objects, (uintptr_t)to) && vm->RequestEvent(JVMPI_EVENT_OBJECT_ALLOC, to) != JVMPI_SUCCESS)
+        complain("dump: %s of %p names %p, which is unknown", what, from, to);
+}
+
+static void values(Reader *reader, int level, Table *seen, const char *all, void *from, const char *what) {
+    for (; *all; all++) {
+        if (*all == 'L' || *all == '[') reference(reader, seen, from, what);
+        else if (level == 2) skip(reader, bytes_of(*all));
+    }
+}
+
+/* The references of one record, once all records are known. */
+static void references(Reader *reader, int level, Table *seen) {
+    int type = (int)number(reader, 1), at;
+    void *id = NULL, **there;
+    unsigned long count;
+    if (type != JVMPI_GC_CLASS_DUMP && (type < JVMPI_GC_INSTANCE_DUMP || type > JVMPI_GC_PRIM_ARRAY_DUMP)) {
+        reference(reader, seen, NULL, "a root");
+        if (type == JVMPI_GC_ROOT_JNI_LOCAL || type == JVMPI_GC_ROOT_JAVA_FRAME) skip(reader, 12);
+        else if (type == JVMPI_GC_ROOT_JNI_GLOBAL || type == JVMPI_GC_ROOT_NATIVE_STACK || type == JVMPI_GC_ROOT_THREAD_BLOCK)
+            skip(reader, 8);
+        return;
+    }
+    id = pointer(reader);
+    if (type == JVMPI_GC_CLASS_DUMP) {
+        there = find(&classes, (uintptr_t)id);
+        for (at = 0; at < 4; at++) reference(reader, seen, id, "a class");
+        skip(reader, 2 * 8 + 4);
+        for (at = 0; there && at < ((Class *)*there)->interfaces; at++) reference(reader, seen, id, "an interface");
+        skip(reader, 2);
+        if (there) values(reader, level, seen, ((Class *)*there)->static_types, id, ((Class *)*there)->name);
+    } else if (type == JVMPI_GC_INSTANCE_DUMP) {
+        void *class_id = pointer(reader);
+        char *end;
+        count = number(reader, 4);
+        end = reader->at + count;
+        for (at = 0; class_id && at < 1000 && (there = find(&classes, (uintptr_t)class_id)); at++) {
+            void **super = find(&supers, (uintptr_t)class_id);
+            values(reader, level, seen, ((Class *)*there)->instance_types, id, ((Class *)*there)->name);
+            class_id = super ? *super : NULL;
+        }
+        if (reader->at != end) complain("dump: the fields of %p have %ld bytes more than its classes say", id, (long)(end - reader->at));
+        reader->at = end;
+    } else if (type == JVMPI_GC_OBJ_ARRAY_DUMP) {
+        count = number(reader, 4);
+        reference(reader, seen, id, "the class of an array");
+        while (count-- > 0 && !reader->is_broken) reference(reader, seen, id, "an element");
+    } else {
+        count = number(reader, 4);
+        type = (int)number(reader, 1);
+        skip(reader, level == 2 ? of_kind(type) * count : 0);
+    }
+}
+
 static void heap_dump(JVMPI_Event *event) {
     Reader reader = {event->u.heap_dump.begin, event->u.heap_dump.end, 0};
     int level = event->u.heap_dump.dump_level, at;
@@ -321,6 +384,10 @@ static void heap_dump(JVMPI_Event *event) {
         } else record(&reader, level, &seen);
     }
     if (reader.is_broken) complain("dump of level %d: the last record is cut", level);
+    else if (level > 0) {
+        reader.at = event->u.heap_dump.begin;
+        while (reader.at < reader.end) references(&reader, level, &seen);
+    }
     if (level == 0 && event->u.heap_dump.num_traces) complain("dump of level 0: traces");
     for (at = 0; at < event->u.heap_dump.num_traces; at++) check_trace(&event->u.heap_dump.traces[at], "dump");
     if (level == 2) {
@@ -391,6 +458,7 @@ static Object *object_of(JVMPI_Event *event) {
     object->arena = event->u.obj_alloc.arena_id;
     object->is_array = event->u.obj_alloc.is_array;
     object->class_id = event->u.obj_alloc.class_id;
+    object->is_asked = (event->event_type & JVMPI_REQUESTED_EVENT) != 0;
     return object;
 }
 
@@ -489,7 +557,8 @@ static void notify(JVMPI_Event *event) {
     case JVMPI_EVENT_OBJECT_ALLOC:
         check_arena(event->u.obj_alloc.arena_id);
         there = place(&objects, (uintptr_t)event->u.obj_alloc.obj_id);
-        if (*there && !is_requested) complain("object %p is made twice", (void *)event->u.obj_alloc.obj_id);
+        if (*there && !is_requested && !((Object *)*there)->is_asked)
+            complain("object %p is made twice", (void *)event->u.obj_alloc.obj_id);
         *there = object_of(event);
         class = NULL;
         if (event->u.obj_alloc.class_id) {

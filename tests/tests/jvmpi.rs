@@ -192,7 +192,7 @@ fn classes_by_jni(lab: &Lab, jdk: &Jdk) -> Result<()> {
     java.arg(format!("{}={}:file={}", host()?, library.display(), file.display())).arg("-XX:+UseG1GC");
     java.arg("-cp").arg(compiled::classes(lab, &source, 11)?).arg("Twins").arg(&library);
     command::quiet(&mut java)?;
-    ensure!(Report::read(&file)?.number("checked")? == 600, "not all were checked");
+    ensure!(Report::read(&file)?.number("checked")? == 900, "not all were checked");
     Ok(())
 }
 

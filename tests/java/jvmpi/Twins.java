@@ -1,7 +1,7 @@
 /**
  * Makes classes whose identity hashes are those of other classes. The main thread's hashes come in the same order in every run, also in the one
  * that made the archive of classes, whose mirrors keep theirs: so the first classes that it makes are twins of archived ones, some of which are
- * loaded. The agent makes an object of each, and checks what it was told.
+ * loaded. The agent makes an object of each, and checks what it was told; and of clones as well.
  */
 public class Twins extends ClassLoader {
     /** `public class N000 {}`, without constructors. */
@@ -11,7 +11,18 @@ public class Twins extends ClassLoader {
     };
     static final int DIGITS = 17;
 
+    static class Copied implements Cloneable {
+        int number = 3;
+
+        @Override
+        public Copied clone() throws CloneNotSupportedException {
+            return (Copied) super.clone();
+        }
+    }
+
     static native void check(Class<?>[] all);
+
+    static native void checkObjects(Object[] all);
 
     public static void main(String[] arguments) throws Exception {
         Twins loader = new Twins();
@@ -25,6 +36,14 @@ public class Twins extends ClassLoader {
         }
         System.load(arguments[0]);
         check(all);
+        // The VM copies an object over its clone, once that is made.
+        Object[] clones = new Object[300];
+        for (int number = 0; number < clones.length; number += 3) {
+            clones[number] = new Copied().clone();
+            clones[number + 1] = new int[number].clone();
+            clones[number + 2] = new Object[number].clone();
+        }
+        checkObjects(clones);
         System.out.println("done");
     }
 }
