@@ -409,6 +409,7 @@ static void env_list(Reader *reader) {
 static void monitor_dump(JVMPI_Event *event) {
     Reader reader = {event->u.monitor_dump.begin, event->u.monitor_dump.end, 0};
     int at, status;
+    void *owner;
     monitor_dumps++;
     while (reader.at < reader.end) {
         int type = (int)number(&reader, 1);
@@ -422,8 +423,8 @@ static void monitor_dump(JVMPI_Event *event) {
             complain("monitor dump: type %x", type);
             return;
         }
-        pointer(&reader);
-        number(&reader, 4);
+        owner = pointer(&reader);
+        if (!number(&reader, 4) && owner) complain("monitor dump: a monitor that is free has an owner");
         env_list(&reader);
         env_list(&reader);
     }
@@ -624,6 +625,7 @@ static void notify(JVMPI_Event *event) {
         else vm->RawMonitorExit(lock);
         collecting = NULL;
         if (event->u.gc_info.used_object_space > event->u.gc_info.total_object_space) complain("more is used than there is");
+        if (event->u.gc_info.used_object_space && event->u.gc_info.used_objects <= 0) complain("space is used by no objects");
         break;
     case JVMPI_EVENT_METHOD_ENTRY:
         if (!HAS("entry2")) entered(event, event->u.method.method_id);
@@ -660,8 +662,9 @@ static void notify(JVMPI_Event *event) {
             if (event->u.monitor_wait.timeout > *longest) *longest = event->u.monitor_wait.timeout;
         }
         break;
-    case JVMPI_EVENT_MONITOR_CONTENDED_EXIT:
-        monitor_left(event->env_id);
+    case JVMPI_EVENT_MONITOR_CONTENDED_ENTER: case JVMPI_EVENT_MONITOR_CONTENDED_ENTERED: case JVMPI_EVENT_MONITOR_CONTENDED_EXIT:
+        if (HAS("alloc") && !find(&objects, (uintptr_t)event->u.monitor.object)) complain("a monitor of an unknown object");
+        if (type == JVMPI_EVENT_MONITOR_CONTENDED_EXIT) monitor_left(event->env_id);
         break;
     case JVMPI_EVENT_HEAP_DUMP:
         heap_dump(event);
