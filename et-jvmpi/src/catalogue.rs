@@ -1,14 +1,15 @@
 //! The classes of the trace as the agent is told of them: names, methods, fields, from the names tables.
 //!
 //! A class's id is a number that no other object has, and it stays: an arena of their own holds the objects of classes, and no collector
-//! looks after it. Mirrors of the trace are objects besides: the simulated collector knows their places only once they are born, while
-//! classes are told of before their first object.
+//! looks after it. A class is told of before its first object, while a simulated collector knows the place of its mirror only once that is
+//! born: so the object that the agent knows is this one, and the mirror is none besides.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use et_jvmpi_interface::abi::{self, ClassLoad, Details, kind};
+use et_format::event::{ObjectHash, Ticket};
+use et_jvmpi_interface::abi::{self, ClassLoad, Details, ObjAlloc, kind};
 use et_names::MethodId;
 use et_trace::Trace;
 use et_trace::names::ClassRef;
@@ -16,6 +17,9 @@ use et_trace::source::Source;
 use et_trace::types::TypeId;
 use jni_sys::{jint, jmethodID};
 use rustc_hash::FxHashMap;
+
+/// The arena of the objects that stand for classes.
+pub const ARENA: jint = 3;
 
 /// Ids of classes begin there. No object is so far up.
 const FIRST: usize = 1 << 63;
@@ -56,32 +60,65 @@ pub struct Class {
     methods: Vec<Method>,
     statics: Vec<Member>,
     instances: Vec<Member>,
+    /// Of its mirror; 0 if that is not known.
+    size: u32,
     is_told: AtomicBool,
+    is_object_told: AtomicBool,
+    has_mirror: AtomicBool,
 }
 
 impl Class {
-    /// Of which only the name is known.
-    fn named(id: usize, name: CString) -> Self {
+    /// Of which only the name is known, and the size of its mirror.
+    fn named(id: usize, name: CString, size: u32) -> Self {
         Self {
             id,
             name,
+            size,
             source: CString::default(),
             interfaces: 0,
             methods: Vec::new(),
             statics: Vec::new(),
             instances: Vec::new(),
             is_told: AtomicBool::new(false),
+            is_object_told: AtomicBool::new(false),
+            has_mirror: AtomicBool::new(false),
         }
     }
 
     /// `java.lang.Class` for those who ask for the class of its mirror, which has no id.
     pub fn of_classes() -> Self {
-        Self::named(0, c"java.lang.Class".to_owned())
+        Self::named(0, c"java.lang.Class".to_owned(), 0)
     }
 
     /// Whether nobody has asked before.
     pub fn is_first_time(&self) -> bool {
-        !self.is_told.load(Ordering::Relaxed) && !self.is_told.swap(true, Ordering::AcqRel)
+        is_first(&self.is_told)
+    }
+
+    /// Whether nobody has heard of its object before.
+    pub fn is_new_object(&self) -> bool {
+        is_first(&self.is_object_told)
+    }
+
+    /// Whether this mirror is the first. Classes of that name in other loaders have more.
+    pub fn takes_mirror(&self) -> bool {
+        is_first(&self.has_mirror)
+    }
+
+    /// Whether it is the class of arrays.
+    pub fn is_array(&self) -> bool {
+        self.name.as_bytes().starts_with(b"[")
+    }
+
+    /// What `OBJECT_ALLOC` says of its object. `of_classes` is the id of `java.lang.Class`, whose own object has no class.
+    pub fn object(&self, of_classes: usize) -> ObjAlloc {
+        ObjAlloc {
+            arena_id: ARENA,
+            class_id: if of_classes == self.id { 0 } else { of_classes },
+            is_array: kind::NORMAL_OBJECT,
+            size: jint::try_from(self.size).unwrap_or(jint::MAX),
+            obj_id: self.id,
+        }
     }
 
     /// Calls `tell` with all that `CLASS_LOAD` says.
@@ -101,6 +138,10 @@ impl Class {
         let class_load = ClassLoad::new(names, self.interfaces, &methods, &statics, &instances, self.id);
         tell(Details { class_load });
     }
+}
+
+fn is_first(flag: &AtomicBool) -> bool {
+    !flag.load(Ordering::Relaxed) && !flag.swap(true, Ordering::AcqRel)
 }
 
 /// What `OBJECT_ALLOC` says of objects of a type.
@@ -182,6 +223,26 @@ impl Catalogue {
         self.shape(ty).class
     }
 
+    /// `java.lang.Class`.
+    pub fn of_classes(&self) -> Option<Arc<Class>> {
+        self.get(self.by_name("java/lang/Class")?)
+    }
+
+    /// The class whose mirror this is at that time.
+    pub fn of_mirror(&self, mirror: ObjectHash, ticket: Ticket) -> Option<Arc<Class>> {
+        let trace = self.trace()?;
+        let class = trace.classes.get(trace.classes.at(mirror, ticket)?);
+        let mut inner = self.inner();
+        let index = self.of_descriptor(&mut inner, trace.types.descriptor(class.ty));
+        inner.classes.get(index as usize).cloned()
+    }
+
+    /// Bytes of the mirror of a type's class; 0 if they are not known.
+    fn mirror_size(&self, ty: Option<TypeId>) -> u32 {
+        let of = |trace: &Trace| Some(trace.classes.get(trace.classes.of_type(ty?)?).record.mirror_size);
+        self.trace().and_then(of).unwrap_or(0)
+    }
+
     /// The class that declares a method; `None` if no names table has it.
     pub fn of_method(&self, method: MethodId) -> Option<Arc<Class>> {
         let class = self.trace()?.names.class_of_method(method)?;
@@ -222,7 +283,8 @@ impl Catalogue {
         let name = descriptor.strip_prefix('L').and_then(|rest| rest.strip_suffix(';')).unwrap_or(descriptor);
         let index = inner.classes.len() as u32;
         inner.by_descriptor.insert(descriptor.into(), index);
-        inner.classes.push(Arc::new(Class::named(id_of(index), dotted(name))));
+        let size = self.mirror_size(self.trace().and_then(|trace| trace.types.get(descriptor)));
+        inner.classes.push(Arc::new(Class::named(id_of(index), dotted(name), size)));
         index
     }
 
@@ -254,15 +316,14 @@ impl Catalogue {
         let members = |fields: Vec<&et_names::Field>| {
             fields.into_iter().map(|field| member(field.name, field.descriptor)).collect()
         };
+        let size = self.mirror_size(trace.types.get_class(table.str(entry.name)));
         Class {
-            id,
-            name: dotted(table.str(entry.name)),
             source: c_string(table.str(entry.source_file)),
             interfaces: entry.interfaces.len(),
             methods: methods.collect(),
             statics: members(statics),
             instances: members(instances),
-            is_told: AtomicBool::new(false),
+            ..Class::named(id, dotted(table.str(entry.name)), size)
         }
     }
 }
@@ -302,6 +363,11 @@ mod tests {
         }
         assert!(catalogue.of_method(MethodId(77)).is_none());
         assert!(class.is_first_time() && !class.is_first_time());
+        let of_classes = FIRST | 0x7770;
+        let object = class.object(of_classes);
+        assert_eq!((object.obj_id, object.class_id, object.arena_id), (class.id, of_classes, ARENA));
+        assert_eq!(class.object(class.id).class_id, 0, "java.lang.Class is its own class");
+        assert!(class.is_new_object() && !class.is_new_object() && class.takes_mirror() && !class.takes_mirror());
     }
 
     #[test]

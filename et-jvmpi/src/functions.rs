@@ -6,14 +6,14 @@ use std::ffi::{CStr, c_char, c_void};
 use std::sync::atomic::Ordering;
 
 use et_jvmpi_interface::abi::{
-    CallFrame, CallTrace, Details, Interface, ObjAlloc, ObjectId, VERSIONS, event, kind, outcome, status,
+    CallFrame, CallTrace, Details, Interface, ObjAlloc, ObjectId, VERSIONS, event, outcome, status,
 };
 use et_jvmpi_interface::monitor_functions;
 use jni_sys::{JNI_ERR, JNI_OK, JNIEnv, jint, jlong, jmethodID, jobject};
 
 use crate::catalogue::{Class, method_id, method_of};
 use crate::host::{self, Host, Phase};
-use crate::teller::{CLASSES, start_of};
+use crate::teller::start_of;
 use crate::vm;
 
 thread_local! {
@@ -134,10 +134,9 @@ fn thread_start(host: &Host, id: ObjectId) -> Option<()> {
 
 fn object_alloc(host: &Host, id: ObjectId) -> Option<()> {
     if let Some(class) = host.catalogue.of_id(id) {
-        let of_classes = host.catalogue.by_name("java/lang/Class").and_then(|class| host.catalogue.get(class));
-        let class_id = of_classes.filter(|of_classes| of_classes.id != class.id).map_or(0, |of_classes| of_classes.id);
-        let obj_alloc =
-            ObjAlloc { arena_id: CLASSES, class_id, is_array: kind::NORMAL_OBJECT, size: 0, obj_id: class.id };
+        // What was told now need not be told again.
+        class.is_new_object();
+        let obj_alloc = class.object(host.catalogue.of_classes().map_or(0, |of_classes| of_classes.id));
         host.tell_requested(event::OBJECT_ALLOC, Details { obj_alloc });
         return Some(());
     }

@@ -20,8 +20,9 @@ pub struct Object {
 #[derive(Debug, Default)]
 pub struct Heap {
     objects: FxHashMap<usize, Object>,
-    /// Where objects are that move.
-    places: Option<FxHashMap<ObjectId, usize>>,
+    objects_move: bool,
+    /// Where objects are whose ids are not their own numbers.
+    places: FxHashMap<ObjectId, usize>,
     bytes: u64,
     most: u64,
 }
@@ -29,12 +30,12 @@ pub struct Heap {
 impl Heap {
     /// An empty one, in which objects move or stay.
     pub fn new(objects_move: bool) -> Self {
-        Self { places: objects_move.then(FxHashMap::default), ..Self::default() }
+        Self { objects_move, ..Self::default() }
     }
 
     pub fn insert(&mut self, id: usize, object: Object) {
-        if let Some(places) = &mut self.places {
-            places.insert(object.object, id);
+        if self.objects_move || id != object.object.0 as usize {
+            self.places.insert(object.object, id);
         }
         self.bytes += object.size;
         self.most = self.most.max(self.bytes);
@@ -49,18 +50,15 @@ impl Heap {
 
     fn gone(&mut self, object: &Object) {
         self.bytes -= object.size;
-        if let Some(places) = &mut self.places {
-            places.remove(&object.object);
-        }
+        self.places.remove(&object.object);
     }
 
-    pub fn move_to(&mut self, id: usize, new_id: usize, arena: jint) {
-        if let Some(object) = self.objects.remove(&id) {
-            if let Some(places) = &mut self.places {
-                places.insert(object.object, new_id);
-            }
-            self.objects.insert(new_id, Object { arena, ..object });
-        }
+    /// False if there is no such object.
+    pub fn move_to(&mut self, id: usize, new_id: usize, arena: jint) -> bool {
+        let Some(object) = self.objects.remove(&id) else { return false };
+        self.places.insert(object.object, new_id);
+        self.objects.insert(new_id, Object { arena, ..object });
+        true
     }
 
     /// All that is left in an arena goes.
@@ -76,13 +74,8 @@ impl Heap {
 
     /// The id that an object has now; 0 if the agent does not know it.
     pub fn id_of(&self, object: ObjectId) -> usize {
-        match &self.places {
-            Some(places) => places.get(&object).copied().unwrap_or(0),
-            None => {
-                let id = object.0 as usize;
-                if self.objects.contains_key(&id) { id } else { 0 }
-            }
-        }
+        let own = Some(object.0 as usize).filter(|id| !self.objects_move && self.objects.contains_key(id));
+        self.places.get(&object).copied().or(own).unwrap_or(0)
     }
 
     pub fn objects(&self) -> u64 {
@@ -112,7 +105,7 @@ mod tests {
         let mut heap = Heap::new(true);
         heap.insert(0x1000, object(1, 1));
         heap.insert(0x1010, object(2, 1));
-        heap.move_to(0x1010, 0x2000, 2);
+        assert!(heap.move_to(0x1010, 0x2000, 2));
         assert_eq!((heap.id_of(ObjectId(1)), heap.id_of(ObjectId(2))), (0x1000, 0x2000));
         heap.delete_arena(1);
         assert_eq!((heap.id_of(ObjectId(1)), heap.id_of(ObjectId(2))), (0, 0x2000));
@@ -126,5 +119,9 @@ mod tests {
         let mut heap = Heap::new(false);
         heap.insert(7, object(7, 1));
         assert_eq!((heap.id_of(ObjectId(7)), heap.id_of(ObjectId(8))), (7, 0));
+        // But for mirrors, which have those of their classes.
+        heap.insert(0x9000, object(9, 3));
+        assert_eq!((heap.id_of(ObjectId(9)), heap.get(9)), (0x9000, None));
+        assert!(!heap.move_to(9, 10, 1));
     }
 }

@@ -102,11 +102,25 @@ impl Host {
         self.session.notify(vm::current(), kind | event::REQUESTED, details);
     }
 
-    /// Tells of a class, unless that was done or nobody wants it.
+    /// Tells of a class and of its object, unless that was done or nobody wants it.
     pub fn tell_class(&self, env: *mut JNIEnv, class: &Class) {
         if self.wants(event::CLASS_LOAD) && class.is_first_time() {
             class.with_event(|details| self.tell(env, event::CLASS_LOAD, details));
         }
+        self.tell_class_object(env, class);
+    }
+
+    /// Tells of a class as of an object, in the same way.
+    pub fn tell_class_object(&self, env: *mut JNIEnv, class: &Class) {
+        if !self.wants(event::OBJECT_ALLOC) || !class.is_new_object() {
+            return;
+        }
+        let of_classes = self.catalogue.of_classes();
+        if let Some(of_classes) = of_classes.as_ref().filter(|of_classes| of_classes.id != class.id) {
+            self.tell_class(env, of_classes);
+        }
+        let obj_alloc = class.object(of_classes.map_or(0, |of_classes| of_classes.id));
+        self.tell(env, event::OBJECT_ALLOC, Details { obj_alloc });
     }
 
     /// As above, by its index.

@@ -4,7 +4,7 @@ use std::ffi::CString;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use et_format::event::Ticket;
+use et_format::event::{ObjectHash, Ticket};
 use et_jvmpi_interface::abi::{
     DeleteArena, Details, GcInfo, MethodCall, MethodEntry2, NewArena, ObjAlloc, ObjFree, ObjMove, ThreadStart, event,
 };
@@ -14,7 +14,7 @@ use et_trace::source::Source;
 use jni_sys::{JNIEnv, jint};
 use rustc_hash::FxHashMap;
 
-use crate::catalogue::{Class, method_id};
+use crate::catalogue::{self, Class, method_id};
 use crate::heap::Object;
 use crate::host::{Host, Phase};
 use crate::threads::ThreadIndex;
@@ -23,9 +23,6 @@ const NOTHING: Details = Details { nothing: () };
 
 /// Classes that agents must know before all others.
 const FIRST: [&str; 4] = ["java/lang/Object", "java/lang/Class", "java/lang/Thread", "java/lang/String"];
-
-/// The arena of the objects that stand for classes.
-pub const CLASSES: jint = 3;
 
 /// Continuations of virtual threads count from there.
 const FIRST_VIRTUAL: u32 = 1 << 31;
@@ -78,7 +75,7 @@ impl Teller {
     /// The first events.
     pub fn begin(&mut self) {
         self.host.session.enter(Phase::Live);
-        self.arena(CLASSES, "classes");
+        self.arena(catalogue::ARENA, "classes");
         for class in FIRST.into_iter().filter_map(|name| self.host.catalogue.by_name(name)) {
             self.host.tell_class_at(self.env(), class);
         }
@@ -232,6 +229,17 @@ impl Teller {
         if self.has_begun && !is_own {
             self.announce(thread);
         }
+        if let Some(class) = self.mirrored(alloc, ticket) {
+            let object = Object { object: alloc.object, ty: alloc.ty, size: alloc.size, arena: catalogue::ARENA };
+            self.host.heap().insert(class.id, object);
+            // Of classes of arrays agents hear when they ask.
+            if class.is_array() {
+                self.host.tell_class_object(env, &class);
+            } else {
+                self.host.tell_class(env, &class);
+            }
+            return;
+        }
         let shape = self.host.catalogue.shape(alloc.ty);
         let mut class_id = 0;
         if let Some(class) = shape.class.and_then(|class| self.host.catalogue.get(class)) {
@@ -251,11 +259,20 @@ impl Teller {
         }
     }
 
+    /// The class whose object in the agent's eyes is this mirror.
+    fn mirrored(&self, alloc: &Alloc, ticket: Option<Ticket>) -> Option<Arc<Class>> {
+        let trace = self.source.trace()?;
+        if trace.types.get_class("java/lang/Class") != Some(alloc.ty) {
+            return None;
+        }
+        let hash = ObjectHash(hash_of(alloc.object)?);
+        let class = self.host.catalogue.of_mirror(hash, ticket.unwrap_or(Ticket(u64::MAX)))?;
+        class.takes_mirror().then_some(class)
+    }
+
     /// The threads whose `java.lang.Thread` an object may be.
     fn threads_with(&self, object: ObjectId) -> Vec<ThreadId> {
-        // Those that are made up have no id that threads could name.
-        let hash = Some(object.0).filter(|id| *id < 1 << 62).map(|id| id & 0x7fff_ffff);
-        hash.and_then(|hash| self.objects_of_threads.get(&hash)).cloned().unwrap_or_default()
+        hash_of(object).and_then(|hash| self.objects_of_threads.get(&hash.into())).cloned().unwrap_or_default()
     }
 
     /// Where an object is made.
@@ -338,7 +355,10 @@ impl Teller {
 
     /// An object goes elsewhere.
     pub fn moved(&mut self, id: usize, arena: jint, new_id: usize, new_arena: jint) {
-        self.host.heap().move_to(id, new_id, new_arena);
+        let is_known = self.host.heap().move_to(id, new_id, new_arena);
+        if !is_known {
+            return;
+        }
         let obj_move = ObjMove { arena_id: arena, obj_id: id, new_arena_id: new_arena, new_obj_id: new_id };
         self.host.tell(self.env(), event::OBJECT_MOVE, Details { obj_move });
     }
@@ -366,6 +386,11 @@ impl Teller {
         self.host.tell(self.env(), event::JVM_SHUT_DOWN, NOTHING);
         self.host.session.enter(Phase::Ended);
     }
+}
+
+/// The hash that records name an object by. Those that are made up have none.
+fn hash_of(object: ObjectId) -> Option<u32> {
+    (object.0 < 1 << 62).then_some((object.0 & 0x7fff_ffff) as u32)
 }
 
 fn name_of(source: &Source, thread: ThreadId) -> CString {

@@ -59,10 +59,15 @@ fn of_program<'a>(report: &'a Report, program: &str) -> Vec<&'a str> {
 /// Allocations by class, entries and exits by method.
 fn counts(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "jvmpi_replayed_counts", "jvmpi/Counted")?;
-    let replay = replayed(lab, &run, ALL, &[])?;
+    let report = replayed(lab, &run, ALL, &[])?;
     let live = conform(lab, jdk, Tier::Jvmti, "beside_replay", ALL, &[], "Counted")?;
-    let (replay, live) = (of_program(&replay, "Counted"), of_program(&live, "Counted"));
+    ensure!(live.number("classes without objects")? == 0, "{}", live.0);
+    let (replay, live) = (of_program(&report, "Counted"), of_program(&live, "Counted"));
     ensure!(replay.len() > 8 && replay == live, "replayed {replay:#?}, live {live:#?}");
+    // Classes are objects: each that was told of is one, and has no mirror besides.
+    let (told, made) = (report.number("event 42")?, report.number("allocated java.lang.Class")?);
+    ensure!(told > 300 && made >= told - 1, "{told} classes are {made} objects");
+    ensure!(report.number("classes without objects")? == 0 && report.number("event 4")? > made, "{}", report.0);
     run.clean()
 }
 
