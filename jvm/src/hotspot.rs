@@ -164,6 +164,11 @@ impl HotSpot {
         self.heap_place?.reserved()
     }
 
+    /// How many collections there have been, whatever pauses each of them took. Shenandoah says 0; None if this VM does not say.
+    pub fn collections(&self) -> Option<u32> {
+        self.heap_place?.collections()
+    }
+
     /// Bytes of the heap. To be called on a thread that the VM knows.
     pub fn heap_use(&self) -> HeapUse {
         // SAFETY: both take nothing and only read counters.
@@ -222,25 +227,36 @@ struct HeapPlace {
     /// In that: of the address, and of the number of words.
     start: u64,
     words: u64,
+    /// Of the number of collections so far.
+    collections: Option<u64>,
 }
 
 impl HeapPlace {
     /// Reads the table. An entry counts only if it has the type that is expected.
     fn read(table: *const VmStruct) -> Option<Self> {
         let (mut heap_at, mut reserved, mut start, mut words) = (None, None, None, None);
+        let mut collections = None;
         // SAFETY: the caller's array; names are C strings.
         unsafe {
             for here in entries(table) {
                 match ((text(here.type_name), text(here.field_name)), text(here.type_string), here.is_static != 0) {
                     ((b"Universe", b"_collectedHeap"), b"CollectedHeap*", true) => heap_at = Some(here.address as u64),
                     ((b"CollectedHeap", b"_reserved"), b"MemRegion", false) => reserved = Some(here.offset),
+                    ((b"CollectedHeap", b"_total_collections"), b"unsigned int", false) => {
+                        collections = Some(here.offset);
+                    }
                     ((b"MemRegion", b"_start"), b"HeapWord*", false) => start = Some(here.offset),
                     ((b"MemRegion", b"_word_size"), b"size_t", false) => words = Some(here.offset),
                     _ => {}
                 }
             }
         }
-        Some(Self { heap_at: heap_at?, reserved: reserved?, start: start?, words: words? })
+        Some(Self { heap_at: heap_at?, reserved: reserved?, start: start?, words: words?, collections })
+    }
+
+    fn collections(self) -> Option<u32> {
+        let heap = memory::copy::<8>(self.heap_at).map(u64::from_ne_bytes).filter(|heap| *heap != 0)?;
+        memory::copy::<4>(heap + self.collections?).map(u32::from_ne_bytes)
     }
 
     fn reserved(self) -> Option<Range<u64>> {

@@ -37,6 +37,7 @@ fn try_begin(monitor: &'static Monitor, env: Env) -> Result<(), String> {
     let release = jvmti.system_property(c"java.specification.version").unwrap_or_default();
     if let Some(hotspot) = HotSpot::find(env, &release) {
         let _ = monitor.hotspot.set(hotspot);
+        monitor.look_at_collector(env);
     }
     let [name, version] =
         [c"java.vm.name", c"java.vm.version"].map(|name| jvmti.system_property(name).unwrap_or_default());

@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 use std::sync::{Mutex, PoisonError};
 
 use et_jvm::env::{Env, Global, Object, Vm};
+use et_jvm::flags::Flags;
 use et_jvm::hotspot::HotSpot;
 use et_jvm::jvmti::Jvmti;
 use et_names::escape;
@@ -33,6 +34,8 @@ pub struct Monitor {
     pub jdwp: Option<Jdwp>,
     /// Found when the VM is up.
     pub hotspot: OnceLock<HotSpot>,
+    /// Its collector works while the program runs; known at the same time.
+    collects_concurrently: OnceLock<bool>,
     /// The VM's name and version, found at the same time: the thread that tells them must not ask.
     pub vm_name: OnceLock<String>,
     /// `java.lang.Class`.
@@ -63,6 +66,7 @@ impl Monitor {
             xml,
             jdwp,
             hotspot: OnceLock::new(),
+            collects_concurrently: OnceLock::new(),
             vm_name: OnceLock::new(),
             classes: OnceLock::new(),
             is_live: AtomicBool::new(false),
@@ -79,6 +83,18 @@ impl Monitor {
     /// It has started, or ended.
     pub fn set_live(&self, is_live: bool) {
         self.is_live.store(is_live, Ordering::Release);
+    }
+
+    /// Whether objects move while the program runs. Not known before the VM is up.
+    pub fn collects_concurrently(&self) -> bool {
+        self.collects_concurrently.get().copied().unwrap_or(false)
+    }
+
+    /// Finds that out.
+    pub fn look_at_collector(&self, env: Env) {
+        let flags = Flags::find(env);
+        let is_on = |name| flags.and_then(|flags| flags.is_on(name)) == Some(true);
+        let _ = self.collects_concurrently.set(is_on(c"UseZGC") || is_on(c"UseShenandoahGC"));
     }
 
     /// Where tasks go.

@@ -14,6 +14,8 @@ pub enum Task {
     States,
     /// What has a reply.
     Ask(Asker, Request),
+    /// The collector works beside the program: what comes next is to show what it leaves.
+    AwaitPauses,
     /// The size of the heap, for those connections, which asked for it at collections.
     HeapInfos(Vec<(Ticket, When)>),
     /// The heap, for those connections (with objects' ends or without), and the native heap.

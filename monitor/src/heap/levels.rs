@@ -23,15 +23,15 @@ impl Levels {
         self.pages.get(&page).map_or(0, |page| page[byte] >> shift & 15)
     }
 
-    /// Sets it, if it is 0. False if it was not.
-    pub fn claim(&mut self, address: u64, level: u8) -> bool {
+    /// Sets it, if it is 0 or greater. What it was.
+    pub fn lower(&mut self, address: u64, level: u8) -> u8 {
         let (page, byte, shift) = Self::place(address);
         let page = self.pages.entry(page).or_insert_with(|| vec![0; (PAGE / UNIT / 2) as usize].into());
-        let is_free = page[byte] >> shift & 15 == 0;
-        if is_free {
-            page[byte] |= (level & 15) << shift;
+        let before = page[byte] >> shift & 15;
+        if before == 0 || level < before {
+            page[byte] = page[byte] & !(15 << shift) | (level & 15) << shift;
         }
-        is_free
+        before
     }
 }
 
@@ -49,8 +49,9 @@ mod tests {
             let (mut levels, mut map) = (Levels::default(), HashMap::new());
             for (unit, level) in claims {
                 let address = 0x7_0000_0000 + unit * 8;
-                prop_assert_eq!(levels.claim(address, level), !map.contains_key(&address));
-                map.entry(address).or_insert(level);
+                prop_assert_eq!(levels.lower(address, level), map.get(&address).copied().unwrap_or(0));
+                let there = map.entry(address).or_insert(level);
+                *there = level.min(*there);
             }
             for (address, level) in map {
                 prop_assert_eq!(levels.get(address), level);

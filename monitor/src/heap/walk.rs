@@ -3,9 +3,11 @@
 //! An environment of JVMTI's of their own, for a moment: its only tags are those of classes that a walk must tell apart. Objects get none.
 #![allow(unsafe_code, reason = "addresses of objects in structures of the VM")]
 
+use std::sync::atomic::Ordering;
+
 use et_ddm::segment::{Kind, Solidity, State};
 use et_jvm::env::{Env, Object};
-use et_jvm::jvmti::{Capability, Jvmti, JvmtiError, reference};
+use et_jvm::jvmti::{Capability, HeapObject, Jvmti, JvmtiError, reference};
 use et_jvm::mark_word;
 
 use super::levels::Levels;
@@ -161,69 +163,178 @@ fn can_read_addresses(monitor: &Monitor, env: Env, walker: &Walker) -> bool {
     })
 }
 
+/// So often it is tried to see the whole heap between two collections.
+const ATTEMPTS: u32 = 3;
+
 /// All objects, in the order of their addresses; whether these are known.
+///
+/// What holds objects comes out of one walk: between two of them objects move, and addresses mean nothing any more. What nothing holds is
+/// shown by another walk, just before, and is left out if a collection came between, or may have: collectors that work while the program
+/// runs do not show it anyway.
 pub fn objects(monitor: &Monitor, env: Env) -> Result<(Vec<Found>, bool), JvmtiError> {
     static CAN_READ: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
     let walker = Walker::new(monitor, env)?;
     let has_addresses = *CAN_READ.get_or_init(|| can_read_addresses(monitor, env, &walker));
-    let mut levels = Levels::default();
-    if has_addresses {
-        find_levels(&walker, &mut levels)?;
+    if !has_addresses {
+        return Ok((walker.all(|_| Some(0), Solidity::Hard)?, false));
     }
-    let mut objects = Vec::new();
-    let mut lost = 0_u64;
-    walker.jvmti.heap_objects(|here| {
+    for _ in 0..ATTEMPTS {
+        if monitor.collects_concurrently() {
+            break;
+        }
+        let collections = || monitor.hub.collections.load(Ordering::Acquire);
+        let before = collections();
         // SAFETY: as above.
-        let address = if has_addresses { unsafe { mark_word::address(here.tag_at, here.size) } } else { Some(0) };
-        let Some(address) = address.map(|address| address as u64) else {
-            lost += 1;
-            return;
-        };
-        let solidity = match levels.get(address) {
-            _ if !has_addresses => Solidity::Hard,
-            0 => Solidity::Sweep,
-            HARD => Solidity::Hard,
-            level => CLASSES[usize::from(level - HARD - 1).min(3)].1,
-        };
-        let state = State { solidity, kind: kind_of(here.class_tag, here.length) };
-        objects.push(Found { address, units: u32::try_from(here.size / 8).unwrap_or(u32::MAX), state });
-    })?;
+        let all = walker.all(|here| unsafe { mark_word::address(here.tag_at, here.size) }, Solidity::Sweep)?;
+        let held = Held::find(&walker)?;
+        if collections() == before {
+            return Ok((held.with_garbage(all), true));
+        }
+    }
+    Ok((Held::find(&walker)?.with_garbage(Vec::new()), true))
+}
+
+impl Walker {
+    /// All objects that a walk shows, whether anything holds them or not.
+    fn all(
+        &self,
+        address: impl Fn(&HeapObject) -> Option<usize>,
+        solidity: Solidity,
+    ) -> Result<Vec<Found>, JvmtiError> {
+        let mut objects = Vec::new();
+        let mut lost = 0;
+        self.jvmti.heap_objects(|here| match address(&here) {
+            Some(address) => {
+                let state = State { solidity, kind: kind_of(here.class_tag, here.length) };
+                objects.push(Found { address: address as u64, units: units(here.size), state });
+            }
+            None => lost += 1,
+        })?;
+        say_lost(lost);
+        Ok(objects)
+    }
+}
+
+fn units(size: u64) -> u32 {
+    u32::try_from(size / 8).unwrap_or(u32::MAX)
+}
+
+fn say_lost(lost: u64) {
     if lost > 0 {
         crate::state::say(&format!("{lost} objects of the heap could not be located and are not shown"));
     }
-    if has_addresses {
-        objects.sort_unstable_by_key(|object| object.address);
-    }
-    Ok((objects, has_addresses))
 }
 
-/// One walk for strong references, and one more for each class of references that leads to objects which no walk before has found.
-fn find_levels(walker: &Walker, levels: &mut Levels) -> Result<(), JvmtiError> {
-    let mut leads_on = [false; 6];
-    leads_on[usize::from(HARD)] = true;
-    for level in HARD..=HARD + 4 {
-        if !leads_on[usize::from(level)] {
-            continue;
-        }
+/// The objects that can be reached, and how firmly each is held.
+#[derive(Default)]
+struct Held {
+    levels: Levels,
+    objects: Vec<Found>,
+    loose: Vec<Loose>,
+    lost: u64,
+}
+
+/// A reference of an object that was not known to be held firmly when the walk came by: it may be later.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Loose {
+    from: u64,
+    /// An address, and in its low bits the level that the reference itself has.
+    to: u64,
+}
+
+impl Loose {
+    const LEVEL: u64 = 7;
+
+    fn new(from: u64, to: u64, level: u8) -> Self {
+        Self { from, to: to | u64::from(level) & Self::LEVEL }
+    }
+
+    fn to(self) -> (u64, u8) {
+        (self.to & !Self::LEVEL, (self.to & Self::LEVEL) as u8)
+    }
+}
+
+impl Held {
+    fn find(walker: &Walker) -> Result<Self, JvmtiError> {
+        let mut held = Self::default();
         walker.jvmti.follow_references(|edge| {
-            // SAFETY: as above.
-            let Some(address) = (unsafe { mark_word::address(edge.tag_at, edge.size) }) else { return true };
-            let address = address as u64;
-            if edge.kind == reference::FIELD
-                && let Some((needs, index)) = reference_of(edge.referrer_class_tag)
-                && index == edge.index
-                && needs > level
-            {
-                if levels.get(address) == 0 {
-                    leads_on[usize::from(needs)] = true;
-                }
-                return false;
+            // SAFETY: called by a visitor, with what it was given.
+            let Some(to) = (unsafe { mark_word::address(edge.tag_at, edge.size) }) else {
+                held.lost += 1;
+                return true;
+            };
+            let from = if edge.referrer_tag_at.is_null() {
+                None
+            } else if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
+                Some(to)
+            } else {
+                // SAFETY: as above; it is not the object's own place.
+                Some(unsafe { mark_word::referrer_address(edge.referrer_tag_at) })
+            };
+            let is_referent = |(_, index): &(u8, u32)| edge.kind == reference::FIELD && *index == edge.index;
+            let needs = reference_of(edge.referrer_class_tag).filter(is_referent).map_or(HARD, |(level, _)| level);
+            if held.meet(from.map(|from| from as u64), to as u64, needs) {
+                let state = State { solidity: Solidity::Hard, kind: kind_of(edge.class_tag, edge.length) };
+                held.objects.push(Found { address: to as u64, units: units(edge.size), state });
             }
-            levels.claim(address, level);
             true
         })?;
+        say_lost(held.lost);
+        held.settle();
+        Ok(held)
     }
-    Ok(())
+
+    /// A reference, of a root if it is from nowhere. True if its object was not met before.
+    fn meet(&mut self, from: Option<u64>, to: u64, needs: u8) -> bool {
+        // Who refers was met before.
+        let level = from.map_or(HARD, |from| self.levels.get(from).max(HARD));
+        if let Some(from) = from.filter(|_| level > HARD) {
+            self.loose.push(Loose::new(from, to, needs));
+        }
+        self.levels.lower(to, level.max(needs)) == 0
+    }
+
+    /// Hands on what came to be known too late, the firmest first: each object is looked at once.
+    fn settle(&mut self) {
+        self.loose.sort_unstable();
+        let of = |from: u64| {
+            let first = self.loose.partition_point(|loose| loose.from < from);
+            self.loose[first..].iter().take_while(move |loose| loose.from == from)
+        };
+        for level in HARD..=HARD + 4 {
+            let mut waiting: Vec<u64> = self
+                .loose
+                .chunk_by(|a, b| a.from == b.from)
+                .map(|all| all[0].from)
+                .filter(|from| self.levels.get(*from) == level)
+                .collect();
+            while let Some(from) = waiting.pop() {
+                for loose in of(from) {
+                    let (to, needs) = loose.to();
+                    let (before, now) = (self.levels.get(to), level.max(needs));
+                    self.levels.lower(to, now);
+                    if now == level && level < before {
+                        waiting.push(to);
+                    }
+                }
+            }
+        }
+        self.loose = Vec::new();
+    }
+
+    /// All of them, and those of the others that nothing holds, by address.
+    fn with_garbage(self, others: Vec<Found>) -> Vec<Found> {
+        let Self { levels, mut objects, .. } = self;
+        for object in &mut objects {
+            object.state.solidity = match levels.get(object.address) {
+                0 | HARD => Solidity::Hard,
+                level => CLASSES[usize::from(level - HARD - 1).min(3)].1,
+            };
+        }
+        objects.extend(others.into_iter().filter(|object| levels.get(object.address) == 0));
+        objects.sort_unstable_by_key(|object| object.address);
+        objects
+    }
 }
 
 /// How many objects there are, reachable or not.
@@ -235,7 +346,75 @@ pub fn count(monitor: &Monitor) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    const OBJECT: State = State { solidity: Solidity::Hard, kind: Kind::Object };
+
+    /// Walks a graph as HotSpot does: depth first, each object's references in a row.
+    fn walked(roots: &[u64], references: &[(u64, u64, u8)]) -> Held {
+        let mut held = Held::default();
+        let mut waiting = Vec::new();
+        for root in roots {
+            held.meet(None, *root, HARD);
+            waiting.push(*root);
+        }
+        let mut visited = std::collections::HashSet::new();
+        while let Some(from) = waiting.pop() {
+            if visited.insert(from) {
+                held.objects.push(Found { address: from, units: 2, state: OBJECT });
+                for (_, to, needs) in references.iter().filter(|(it, ..)| *it == from) {
+                    held.meet(Some(from), *to, *needs);
+                    waiting.push(*to);
+                }
+            }
+        }
+        held.settle();
+        held
+    }
+
+    /// The least, over all ways there, of the loosest reference on the way.
+    fn level(roots: &[u64], references: &[(u64, u64, u8)], object: u64) -> u8 {
+        let reached = |most: u8| {
+            let mut all: std::collections::HashSet<u64> = roots.iter().copied().collect();
+            while let Some((_, to, _)) =
+                references.iter().find(|(from, to, needs)| *needs <= most && all.contains(from) && !all.contains(to))
+            {
+                all.insert(*to);
+            }
+            all.contains(&object)
+        };
+        (HARD..=HARD + 4).find(|most| reached(*most)).unwrap_or(0)
+    }
+
+    proptest! {
+        #[test]
+        fn one_walk_tells_how_firmly_each_object_is_held(
+            roots in prop::collection::vec(1..25_u64, 1..4),
+            references in prop::collection::vec((1..25_u64, 1..25_u64, 0..9_u8), 0..60),
+        ) {
+            let place = |number: u64| 0x7_0000_0000 + 16 * number;
+            let roots: Vec<u64> = roots.into_iter().map(place).collect();
+            let references: Vec<(u64, u64, u8)> =
+                references.into_iter().map(|(from, to, needs)| (place(from), place(to), needs.clamp(HARD, 5))).collect();
+            let held = walked(&roots, &references);
+            for object in (1..25).map(place) {
+                prop_assert_eq!(held.levels.get(object), level(&roots, &references, object));
+            }
+        }
+    }
+
+    #[test]
+    fn what_nothing_holds_is_added_and_nothing_twice() {
+        let mut held = walked(&[16], &[(16, 32, 3)]);
+        let other =
+            |address| Found { address, units: 2, state: State { solidity: Solidity::Sweep, kind: Kind::Object } };
+        held.objects.reverse();
+        let all = held.with_garbage([48, 16, 8, 32].map(other).into());
+        let all: Vec<(u64, Solidity)> = all.iter().map(|object| (object.address, object.state.solidity)).collect();
+        assert_eq!(all, [(8, Solidity::Sweep), (16, Solidity::Hard), (32, Solidity::Weak), (48, Solidity::Sweep)]);
+    }
 
     #[test]
     fn tags_of_classes_tell_kinds_and_references_apart() {

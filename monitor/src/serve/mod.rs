@@ -1,5 +1,6 @@
 //! All input and output, on one thread that the VM does not know: it neither calls the VM nor waits for anybody who does.
 
+mod collections;
 mod connection;
 mod debugger;
 mod exempt;
@@ -16,6 +17,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::state::{self, Monitor};
 use crate::task::Task;
+use collections::Collections;
 use connection::Connection;
 use debugger::Debugger;
 
@@ -42,6 +44,7 @@ struct Server {
     debugger: Option<Debugger>,
     /// A task that asks for states of threads is under way.
     states_asked: bool,
+    collections: Collections,
     /// Contention and waits are told of.
     tells_monitors: bool,
     /// What is allocated is counted, and told again then.
@@ -78,6 +81,7 @@ pub fn start(monitor: &'static Monitor, listener: Option<TcpListener>, token: St
         next_line: 1,
         debugger: None,
         states_asked: false,
+        collections: Collections::default(),
         tells_monitors: false,
         allocations_due: None,
         allocations_asked: false,

@@ -83,6 +83,13 @@ impl Server {
 
     /// A collection is over: whoever wanted to know what it left is told.
     fn collected(&mut self) {
+        let (count, is_concurrent) = (
+            self.monitor.hotspot.get().and_then(|hotspot| hotspot.collections()),
+            self.monitor.collects_concurrently(),
+        );
+        if !self.collections.pause(count, is_concurrent, Instant::now()) {
+            return;
+        }
         let (mut infos, mut to, mut native) = (Vec::new(), Vec::new(), Vec::new());
         for connection in self.connections.iter_mut().filter(|it| !it.is_slow()) {
             let (line, follows) = (&connection.line, &mut connection.follows);
@@ -101,6 +108,9 @@ impl Server {
             if follows.native == Walk::EveryGc {
                 native.extend(ticket());
             }
+        }
+        if is_concurrent && !(infos.is_empty() && to.is_empty() && native.is_empty()) {
+            self.monitor.task(Task::AwaitPauses);
         }
         if !infos.is_empty() {
             self.monitor.task(Task::HeapInfos(infos));

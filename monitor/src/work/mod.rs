@@ -4,7 +4,9 @@ mod answers;
 mod exit;
 mod graph;
 
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, channel};
+use std::time::Duration;
 
 use et_ddm::Message;
 use et_ddm::heap::{HeapInfo, When};
@@ -68,6 +70,7 @@ impl Worker {
                 let reply = answers::answer(monitor, env, &request);
                 monitor.hub.reply(&asker, reply);
             }
+            Task::AwaitPauses => await_pauses(monitor),
             Task::HeapInfos(to) => {
                 for (ticket, reason) in to {
                     let info = heap_info(monitor, env, reason);
@@ -111,6 +114,17 @@ impl Worker {
         self.tells_monitors = on;
         if let Err(error) = monitors::switch(self.monitor, on) {
             say(&format!("monitors are not told of: {error}"));
+        }
+    }
+}
+
+/// Waits until a collection seems to have had its last pause, and no longer than a second.
+fn await_pauses(monitor: &Monitor) {
+    for _ in 0..20 {
+        let before = monitor.hub.collections.load(Ordering::Acquire);
+        std::thread::sleep(Duration::from_millis(50));
+        if monitor.hub.collections.load(Ordering::Acquire) == before {
+            return;
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use et_ddm::heap::{Walk, When};
@@ -25,6 +26,11 @@ pub fn trials() -> Vec<Trial> {
             let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
             let case = move |lab: &Lab, jdk: &Jdk| pattern(lab, jdk, collector);
             trials.push(lab::on_jdk_unless(feature, &format!("heap_{collector}"), missing, case));
+        }
+        for collector in ["G1", "Z", "Shenandoah"] {
+            let missing = move |_: &Lab, jdk: &Jdk| obstacle(jdk, collector);
+            let case = move |lab: &Lab, jdk: &Jdk| churn(lab, jdk, collector);
+            trials.push(lab::on_jdk_unless(feature, &format!("heap_at_work_{collector}"), missing, case));
         }
     }
     trials.extend(lab::on_each_jdk("what_only_references_hold", references));
@@ -225,7 +231,7 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     client.tell(Request::HeapInfo(When::NextGc))?;
     client.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
     client.tell(Request::NativeSegments { when: Walk::EveryGc })?;
-    std::thread::sleep(std::time::Duration::from_millis(50));
+    std::thread::sleep(Duration::from_millis(50));
     client.tell(Request::CollectGarbage)?;
     client.until(|message| matches!(message, Message::HeapInfo(heaps) if heaps[0].reason == When::NextGc))?;
     let again = totals(&mut client, false)?;
@@ -248,6 +254,44 @@ fn pattern(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
     program.go_on()?;
     let line = program.line()?;
     ensure!(line.starts_with("1600 1000 "), "{line}");
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
+/// What is held is told as held, whatever the collector moves meanwhile; and a collection is one, however many pauses it has.
+fn churn(lab: &Lab, jdk: &Jdk, collector: &str) -> Result<()> {
+    const HELD: u64 = 200 * 250 * 24;
+    // What the JDK has of that kind.
+    const MORE: u64 = 128 << 10;
+    let option = format!("-XX:+Use{collector}GC");
+    let name = format!("churn{collector}");
+    let mut program = Program::start(lab, jdk, &name, Some("quiet=on"), &[&option, "-Xmx64m"], "Churn")?;
+    program.expect("ready")?;
+    let mut client = Client::new(&program)?;
+    for round in 0..8 {
+        client.tell(Request::HeapSegments { when: Walk::Now, objects: true })?;
+        let heap = totals(&mut client, false)?;
+        let hard = heap.of(|kind, solidity| kind == "Array2" && solidity == "Hard");
+        ensure!((HELD..HELD + MORE).contains(&hard), "round {round}: {hard} of {HELD} bytes are held: {heap:?}");
+        let others = heap.of(|kind, solidity| kind == "Array2" && !["Hard", "Free"].contains(&solidity));
+        ensure!(others <= MORE, "round {round}: {others} bytes are not held: {heap:?}");
+    }
+    program.go_on()?;
+    program.expect("quiet")?;
+    client.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
+    // So that the last of the collections before is not taken for this one.
+    std::thread::sleep(Duration::from_millis(600));
+    client.told.clear();
+    client.tell(Request::CollectGarbage)?;
+    client.until(|message| matches!(message, Message::HeapEnd { .. }))?;
+    std::thread::sleep(Duration::from_millis(1500));
+    client.ask(Request::HeapInfo(When::Now))?;
+    let maps = client.told.iter().filter(|message| matches!(message, Message::HeapEnd { .. })).count();
+    // On a machine with other work the pauses of a concurrent collector may be far apart.
+    let most = if collector == "G1" { 1 } else { 2 };
+    ensure!((1..=most).contains(&maps), "{maps} maps of one collection");
+    program.go_on()?;
+    program.expect("done")?;
     ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
     Ok(())
 }
