@@ -52,13 +52,17 @@ static const char *name_of_class(jobjectID id) {
     return name ? *name : "?";
 }
 
-/* The name that JNI gives the class. */
-static void name_by_jni(JNIEnv *env, jclass class, jmethodID get_name, char *name, size_t room) {
+/* The name that JNI gives the class of an object. */
+static void name_by_jni(JNIEnv *env, jobject object, char *name, size_t room) {
+    jclass of_classes = (*env)->FindClass(env, "java/lang/Class"), class = (*env)->GetObjectClass(env, object);
+    jmethodID get_name = (*env)->GetMethodID(env, of_classes, "getName", "()Ljava/lang/String;");
     jstring text = (*env)->CallObjectMethod(env, class, get_name);
     const char *chars = (*env)->GetStringUTFChars(env, text, NULL);
     snprintf(name, room, "%s", chars);
     (*env)->ReleaseStringUTFChars(env, text, chars);
     (*env)->DeleteLocalRef(env, text);
+    (*env)->DeleteLocalRef(env, class);
+    (*env)->DeleteLocalRef(env, of_classes);
 }
 
 /* What was told of an object, by the id that the host says it has. */
@@ -81,41 +85,33 @@ static void compare(const char *known, const char *told, const char *of) {
 }
 
 JNIEXPORT void JNICALL Java_Twins_check(JNIEnv *env, jclass of_program, jobjectArray all) {
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    jmethodID get_name = (*env)->GetMethodID(env, of_classes, "getName", "()Ljava/lang/String;");
     jsize count = (*env)->GetArrayLength(env, all), at;
     (void)of_program;
     for (at = 0; at < count; at++) {
-        jclass class = (*env)->GetObjectArrayElement(env, all, at), found;
+        jclass class = (*env)->GetObjectArrayElement(env, all, at);
         jobject object = (*env)->AllocObject(env, class);
         char known[256], told[256];
-        found = (*env)->GetObjectClass(env, object);
-        name_by_jni(env, found, get_name, known, sizeof known);
+        name_by_jni(env, object, known, sizeof known);
         name_as_told(object, told, sizeof told);
         compare(known, told, "an object");
         /* The class is an object as well, with the same id. */
         name_as_told(class, told, sizeof told);
         compare("java.lang.Class", told, "a class");
         compare(known, name_of_class(vm->jobject2jobjectID(class)), "a class by its id");
-        (*env)->DeleteLocalRef(env, found);
         (*env)->DeleteLocalRef(env, object);
         (*env)->DeleteLocalRef(env, class);
     }
 }
 
 JNIEXPORT void JNICALL Java_Twins_checkObjects(JNIEnv *env, jclass of_program, jobjectArray all) {
-    jclass of_classes = (*env)->FindClass(env, "java/lang/Class");
-    jmethodID get_name = (*env)->GetMethodID(env, of_classes, "getName", "()Ljava/lang/String;");
     jsize count = (*env)->GetArrayLength(env, all), at;
     (void)of_program;
     for (at = 0; at < count; at++) {
         jobject object = (*env)->GetObjectArrayElement(env, all, at);
-        jclass class = (*env)->GetObjectClass(env, object);
         char known[256], told[256];
-        name_by_jni(env, class, get_name, known, sizeof known);
+        name_by_jni(env, object, known, sizeof known);
         name_as_told(object, told, sizeof told);
         compare(known[0] == '[' ? "an array" : known, told, "a clone");
-        (*env)->DeleteLocalRef(env, class);
         (*env)->DeleteLocalRef(env, object);
     }
 }
