@@ -5,6 +5,7 @@
 #![allow(unsafe_code, reason = "structures of the VM in a walk")]
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -104,8 +105,8 @@ struct Walk<'a> {
     envs: FxHashMap<u32, usize>,
     /// Those that were not named yet: an object may have several.
     globals: FxHashMap<ObjectId, Vec<usize>>,
-    /// How many frames the dump shows of each thread, by its `JNIEnv`.
-    frames: FxHashMap<usize, usize>,
+    /// The frames that the dump shows of each thread, by its `JNIEnv`; those of hooks on top are not among them.
+    frames: FxHashMap<usize, Range<usize>>,
     met: FxHashMap<usize, Met>,
     /// Their ids.
     used: FxHashSet<u32>,
@@ -176,7 +177,7 @@ impl Walk<'_> {
                 let thread = env(thread);
                 out.pointer(id);
                 out.pointer(thread);
-                out.u4(shown(depth, self.frames.get(&thread).copied().unwrap_or(0)));
+                out.u4(shown(depth, self.frames.get(&thread)));
             }
             _ => {
                 let is_global = edge.kind == reference_kind::JNI_GLOBAL;
@@ -248,9 +249,11 @@ impl Walk<'_> {
     }
 }
 
-/// Which frame of a stack trace with so many: -1 if it has no such frame.
-fn shown(depth: jint, frames: usize) -> u32 {
-    u32::try_from(depth).ok().filter(|depth| (*depth as usize) < frames).unwrap_or(u32::MAX)
+/// Which frame of a stack trace that shows these: -1 if it is none of them.
+fn shown(depth: jint, frames: Option<&Range<usize>>) -> u32 {
+    let depth = usize::try_from(depth).ok();
+    let frame = depth.zip(frames).filter(|(depth, frames)| frames.contains(depth));
+    frame.map_or(u32::MAX, |(depth, frames)| (depth - frames.start) as u32)
 }
 
 /// What an instance's record has before the values.
@@ -332,7 +335,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
     let class_of_classes = classes::of_classes(host, env);
     let Some(alone) = host::in_time(&DUMPING, PATIENCE) else { return false };
     let stopped = Stopped::others(host, env);
-    let mut envs = FxHashMap::default();
+    let (mut envs, mut shown_frames) = (FxHashMap::default(), FxHashMap::default());
     let mut stacks: Vec<(usize, Vec<CallFrame>)> = Vec::new();
     for record in records::all() {
         let there = record.env.load(Ordering::Relaxed);
@@ -342,7 +345,9 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         envs.insert(id as u32, there);
         if level > 0 {
             let other = (there != env.raw() as usize).then_some(thread);
-            stacks.push((there, trace::frames_quietly(host, other, DEPTH)));
+            let (own, frames) = (trace::own_on_top(host, other), trace::frames_quietly(host, other, DEPTH));
+            shown_frames.insert(there, own..own + frames.len());
+            stacks.push((there, frames));
         }
     }
     // Gives those a tag as well whose mark words are locks'.
@@ -357,7 +362,7 @@ pub fn heap(host: &Host, env: Env, level: jint) -> bool {
         class_of_classes: class_of_classes as u32,
         envs,
         globals: refs::by_object(),
-        frames: stacks.iter().map(|(there, frames)| (*there, frames.len())).collect(),
+        frames: shown_frames,
         met: FxHashMap::default(),
         used: FxHashSet::default(),
         order: Vec::new(),
@@ -496,9 +501,8 @@ mod tests {
 
     #[test]
     fn roots_name_frames_that_the_traces_have() {
-        assert_eq!(
-            [shown(0, 2), shown(1, 2), shown(2, 2), shown(-1, 2), shown(0, 0)],
-            [0, 1, u32::MAX, u32::MAX, u32::MAX]
-        );
+        let frames = |depth, frames: Range<usize>| shown(depth, Some(&frames));
+        assert_eq!([frames(0, 0..2), frames(1, 0..2), frames(3, 3..5)], [0, 1, 0]);
+        assert_eq!([frames(2, 0..2), frames(-1, 0..2), frames(2, 3..5), shown(0, None)], [u32::MAX; 4]);
     }
 }

@@ -64,6 +64,16 @@ pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<
     room[..count].iter().filter(|frame| !hooks::is_own(frame.method)).take(depth).map(frame).collect()
 }
 
+/// How many frames of hooks are on top of a stack.
+pub fn own_on_top(host: &Host, thread: Option<Global>) -> usize {
+    let mut room = vec![RawFrame { method: std::ptr::null_mut(), location: 0 }; hooks::frames()];
+    if room.is_empty() {
+        return 0;
+    }
+    let count = host.jvmti.current_stack(thread.as_ref().map(Global::get), &mut room).unwrap_or(0);
+    room[..count].iter().take_while(|frame| hooks::is_own(frame.method)).count()
+}
+
 /// Which thread a `JNIEnv` is of: `Ok(None)` is the current one.
 pub fn thread_of(env: Env, there: *mut JNIEnv) -> Result<Option<Global>, ()> {
     if there == env.raw() || there.is_null() {
