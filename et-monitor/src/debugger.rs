@@ -12,7 +12,6 @@ use tokio::time::timeout;
 
 use crate::aside::aside;
 use crate::connection::{Connection, DebuggerIn, MOST_PACKET};
-use crate::discovery::is_trusted_peer;
 
 /// How long a debugger may take to say what it is.
 const GREETING: Duration = Duration::from_secs(10);
@@ -39,7 +38,8 @@ pub async fn serve(listener: TcpListener, target: Arc<impl Target>) {
 
 async fn session(stream: TcpStream, peer: SocketAddr, target: Arc<impl Target>) {
     // A debugger can run any code in the VM, and JDWP has no passwords: other users of the machine are turned away.
-    if !aside(move || is_trusted_peer(peer)).await.unwrap_or(false) {
+    let Ok(here) = stream.local_addr() else { return };
+    if !aside(move || et_peers::is_trusted(peer, here)).await.unwrap_or(false) {
         return;
     }
     let _ = stream.set_nodelay(true);

@@ -5,11 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use et_peers::Socket;
 use rustix::process::geteuid;
 
 /// Where clients of DDM listen.
@@ -52,11 +53,11 @@ impl Discovery {
         let mine = geteuid().as_raw();
         // One for each port: a socket that takes both kinds of addresses is in one table only.
         let mut found = BTreeMap::new();
-        for row in Row::all().into_iter().filter(|row| row.listens && is_wanted(row.port)) {
-            let is_trusted = row.uid == mine || row.uid == 0 || mine == 0;
+        for row in Socket::all().into_iter().filter(|it| it.listens() && is_wanted(it.local.port())) {
+            let is_trusted = row.user == mine || row.user == 0 || mine == 0;
             if let (true, Some(address)) = (is_trusted, row.loopback()) {
-                let token = said.get(&row.port).cloned().flatten();
-                found.entry(row.port).or_insert(Listener { address, inode: row.inode, token });
+                let token = said.get(&address.port()).cloned().flatten();
+                found.entry(address.port()).or_insert(Listener { address, inode: row.inode, token });
             }
         }
         found.into_values().collect()
@@ -108,13 +109,6 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// Whether the other end of a connection on the loopback is this user's, or root's: a port is open to all users of the machine.
-pub fn is_trusted_peer(peer: SocketAddr) -> bool {
-    let mine = geteuid().as_raw();
-    let its = Row::all().into_iter().find(|row| !row.listens && row.port == peer.port() && row.address == peer.ip());
-    its.is_some_and(|row| row.uid == mine || row.uid == 0)
-}
-
 /// Whether the process that listens is a VM whose debugger's port this is, and nothing else.
 pub fn is_plain_debuggee(listener: &Listener) -> bool {
     let link = format!("socket:[{}]", listener.inode);
@@ -131,61 +125,6 @@ pub fn is_plain_debuggee(listener: &Listener) -> bool {
         }
     }
     false
-}
-
-/// A row of `/proc/net/tcp`.
-struct Row {
-    address: IpAddr,
-    port: u16,
-    listens: bool,
-    uid: u32,
-    inode: u64,
-}
-
-impl Row {
-    /// Those of both kinds of addresses; none of a kind that this machine does not have.
-    fn all() -> Vec<Self> {
-        let mut rows = Vec::new();
-        for (table, is_v6) in [("/proc/net/tcp", false), ("/proc/net/tcp6", true)] {
-            let text = fs::read_to_string(table).unwrap_or_default();
-            rows.extend(text.lines().skip(1).filter_map(|line| Self::read(line, is_v6)));
-        }
-        rows
-    }
-
-    fn read(line: &str, is_v6: bool) -> Option<Self> {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let (address, port) = words.get(1)?.split_once(':')?;
-        // Words of four bytes, each as the processor has it in memory.
-        let word = |at: usize| u32::from_str_radix(address.get(at * 8..at * 8 + 8)?, 16).ok().map(u32::to_ne_bytes);
-        let address = if is_v6 {
-            let mut bytes = [0; 16];
-            for at in 0..4 {
-                bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
-            }
-            let v6 = Ipv6Addr::from(bytes);
-            v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4)
-        } else {
-            IpAddr::V4(Ipv4Addr::from(word(0)?))
-        };
-        Some(Self {
-            address,
-            port: u16::from_str_radix(port, 16).ok()?,
-            listens: *words.get(3)? == "0A",
-            uid: words.get(7)?.parse().ok()?,
-            inode: words.get(9)?.parse().ok()?,
-        })
-    }
-
-    /// Where it can be reached without leaving the machine.
-    fn loopback(&self) -> Option<SocketAddr> {
-        match self.address {
-            it if it.is_loopback() => Some(SocketAddr::new(it, self.port)),
-            IpAddr::V4(it) if it.is_unspecified() => Some((Ipv4Addr::LOCALHOST, self.port).into()),
-            IpAddr::V6(it) if it.is_unspecified() => Some((Ipv4Addr::LOCALHOST, self.port).into()),
-            _ => None,
-        }
-    }
 }
 
 #[cfg(test)]
@@ -211,17 +150,6 @@ mod tests {
     }
 
     #[test]
-    fn a_peer_is_known_by_its_user() {
-        let there = TcpListener::bind("127.0.0.1:0").unwrap();
-        let here = std::net::TcpStream::connect(there.local_addr().unwrap()).unwrap();
-        let (_accepted, peer) = there.accept().unwrap();
-        assert_eq!(peer, here.local_addr().unwrap());
-        assert!(is_trusted_peer(peer));
-        // Nobody is at the other end there.
-        assert!(!is_trusted_peer("127.0.0.1:1".parse().unwrap()));
-    }
-
-    #[test]
     fn ports_are_read_from_files_of_this_user_only() {
         use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
@@ -236,17 +164,5 @@ mod tests {
         assert_eq!(discovery.said(), said, "neither that of an earlier process 1, nor what is no process");
         fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
         assert_eq!(discovery.said(), BTreeMap::new(), "anybody can write there");
-    }
-
-    #[test]
-    fn rows_of_both_tables() {
-        let v4 = "   0: 0100007F:1F40 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 4242 1 0 100 0 0 10 0";
-        let row = Row::read(v4, false).unwrap();
-        assert_eq!((row.loopback().unwrap().to_string(), row.uid, row.inode), ("127.0.0.1:8000".into(), 1000, 4242));
-        let v6 =
-            "   0: 0000000000000000FFFF00000100007F:2198 00000000000000000000000000000000:0000 0A 0:0 00:0 0  0  0 7 1";
-        assert_eq!(Row::read(v6, true).unwrap().loopback().unwrap().to_string(), "127.0.0.1:8600");
-        let far = v4.replace("0100007F", "0101A8C0");
-        assert_eq!(Row::read(&far, false).unwrap().loopback(), None);
     }
 }
