@@ -3,7 +3,7 @@
 use crate::chunk::{Chunk, ChunkType};
 use crate::heap::HeapInfo;
 use crate::ours::{
-    Allocations, ClassInfo, Events, Histogram, Instances, MemoryInfo, MonitorUsage, ObjectInfo, ThreadInfo,
+    Allocations, ClassInfo, Events, HeapLogged, Histogram, Instances, MemoryInfo, MonitorUsage, ObjectInfo, ThreadInfo,
 };
 use crate::recent::{self, Recent};
 use crate::segment::{Form, Segment};
@@ -42,6 +42,8 @@ impl Failure {
     pub const NO_SUCH_ID: u32 = 3;
     /// It was tried, and failed.
     pub const FAILED: u32 = 4;
+    /// The token was not shown: a code of ours.
+    pub const NOT_ALLOWED: u32 = 5;
 }
 
 /// What a VM says.
@@ -121,6 +123,8 @@ pub enum Message {
     Monitor(MonitorUsage),
     /// `ETTH`
     Thread(ThreadInfo),
+    /// `ETLH`: the dump is in the log.
+    HeapLogged(HeapLogged),
     /// One of a type that is not known: of a program's own.
     Other(Chunk),
 }
@@ -163,6 +167,7 @@ impl Message {
             Self::Class(class) => (ChunkType::ETCL, class.write()),
             Self::Monitor(usage) => (ChunkType::ETMU, usage.write()),
             Self::Thread(thread) => (ChunkType::ETTH, thread.write()),
+            Self::HeapLogged(logged) => (ChunkType::ETLH, logged.write()),
             Self::Other(chunk) => return chunk.clone(),
         };
         Chunk::new(kind, data)
@@ -190,6 +195,7 @@ impl Message {
             ChunkType::ETCL => return ClassInfo::read(data).map(Self::Class),
             ChunkType::ETMU => return MonitorUsage::read(data).map(Self::Monitor),
             ChunkType::ETTH => return ThreadInfo::read(data).map(Self::Thread),
+            ChunkType::ETLH => return HeapLogged::read(data).map(Self::HeapLogged),
             ChunkType::FEAT => {
                 let count = r.count(4)?;
                 Self::Features((0..count).map(|_| r.text()).collect::<Result<_, _>>()?)

@@ -102,6 +102,11 @@ pub enum Request {
     Monitor(u64),
     /// `ETTH`; answered by [`crate::Message::Thread`].
     Thread(u32),
+    /// `ETLH`: all objects and references go to the log; answered by [`crate::Message::HeapLogged`] when they are there.
+    LogHeap {
+        /// What the dump is called in the log.
+        name: String,
+    },
     /// One of a type that is not known: of a program's own.
     Other(Chunk),
 }
@@ -187,6 +192,10 @@ impl Request {
                 out.u4(*id);
                 ChunkType::ETTH
             }
+            Self::LogHeap { name } => {
+                out.text(name);
+                ChunkType::ETLH
+            }
             Self::Other(chunk) => return chunk.clone(),
         };
         Chunk::new(kind, out.finish())
@@ -228,6 +237,7 @@ impl Request {
             ChunkType::ETCL => Self::Class(r.u8()?),
             ChunkType::ETMU => Self::Monitor(r.u8()?),
             ChunkType::ETTH => Self::Thread(r.u4()?),
+            ChunkType::ETLH => Self::LogHeap { name: r.text()? },
             _ => return Ok(Self::Other(chunk.clone())),
         };
         r.end()?;

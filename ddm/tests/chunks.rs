@@ -5,8 +5,8 @@ use et_ddm::chunk::zlib;
 use et_ddm::heap::{HeapInfo, Walk, When};
 use et_ddm::message::{Failure, Hello};
 use et_ddm::ours::{
-    Allocations, ClassInfo, Event, Events, Happened, Histogram, HistogramRow, Instance, Instances, Memory, MemoryInfo,
-    MonitorUsage, ObjectInfo, Site, ThreadInfo,
+    Allocations, ClassInfo, Event, Events, Happened, HeapLogged, Histogram, HistogramRow, Instance, Instances, Memory,
+    MemoryInfo, MonitorUsage, ObjectInfo, Site, ThreadInfo,
 };
 use et_ddm::packet::{HANDSHAKE, Packet, PacketDecoder};
 use et_ddm::recent::Recent;
@@ -36,7 +36,7 @@ fn requests() -> Vec<Request> {
         Request::AreAllocationsKept,
         Request::RecentAllocations,
         Request::Exit { status: 3 },
-        Request::Events { kinds: Events::MONITORS | Events::COLLECTIONS },
+        Request::Events { kinds: Events::MONITORS | Events::COLLECTIONS | Events::PLACES },
         Request::Allocations { interval_ms: 1000, rows: 20 },
         Request::Memory,
         Request::Histogram { rows: 30 },
@@ -45,6 +45,7 @@ fn requests() -> Vec<Request> {
         Request::Class(2),
         Request::Monitor(3),
         Request::Thread(4),
+        Request::LogHeap { name: "before the order".into() },
         Request::Other(Chunk::new(ChunkType(*b"MINE"), vec![1, 2, 3])),
     ];
     all.extend(When::ALL.map(Request::HeapInfo));
@@ -85,6 +86,10 @@ fn messages() -> Vec<Message> {
         Happened::GcStart,
         Happened::GcFinish { pause_ns: 77 },
     ];
+    let places = ["", "com.acme.Till.open(Till.java:17)"];
+    let event = |(what, place): (Happened, &str)| Event { time_ns: 1 << 60, what, place: place.to_owned() };
+    let events: Vec<Event> =
+        happened.iter().flat_map(|what| places.map(|place| event((what.clone(), place)))).collect();
     let info =
         HeapInfo { heap: 1, time_ms: 1 << 40, reason: When::EveryGc, most: u32::MAX, size: 5, used: 4, objects: 3 };
     let mut all = vec![
@@ -107,7 +112,7 @@ fn messages() -> Vec<Message> {
             Recent { size: 16, thread: 3, class: "LMain;".into(), frames: vec![] },
         ]),
         Message::Fail(Failure { code: Failure::UNSUPPORTED, message: "no".into() }),
-        Message::Events(Events { lost: 3, events: happened.map(|what| Event { time_ns: 1 << 60, what }).to_vec() }),
+        Message::Events(Events { lost: 3, events }),
         Message::Allocations(Allocations {
             time_ms: 1,
             interval_ms: 1000,
@@ -161,6 +166,14 @@ fn messages() -> Vec<Message> {
             state: ThreadState::VmWait,
             cpu_ns: u64::MAX,
             waits_for: 8,
+        }),
+        Message::HeapLogged(HeapLogged {
+            dump: 2,
+            file: "/tmp/größe.trcxml".into(),
+            objects: 1 << 40,
+            references: 3,
+            roots: 4,
+            pause_us: 5,
         }),
         Message::Other(Chunk::new(ChunkType(*b"MINE"), vec![])),
     ];

@@ -56,6 +56,7 @@ pub enum ActionError {
 }
 
 const AGENT: &str = "its agent has no such request";
+const NO_LOG: &str = "its agent writes none (option xml=FILE)";
 const TRACED: &str = "only traced programs say what they allocate (et-instrument run)";
 
 /// What is asked by id.
@@ -134,20 +135,30 @@ impl Actions {
         }
     }
 
-    /// Has the VM go through its heap, at once or at a collection, and waits until that is done.
+    /// Has all objects and references written into the log of the VM's agent.
+    pub async fn log_heap(&self, name: String) -> Result<Value, ActionError> {
+        self.needs(features::LOG, "heap dumps in a log", NO_LOG)?;
+        match self.connection.request(&Request::LogHeap { name }, DUMP).await? {
+            Some(Message::HeapLogged(it)) => Ok(json!({
+                "dump": it.dump, "file": it.file, "objects": it.objects, "references": it.references, "roots": it.roots,
+                "pauseUs": it.pause_us,
+            })),
+            _ => Err(ActionError::Confused),
+        }
+    }
+
+    /// Has the VM go through its heap, at once or behind a collection, and waits until that is done.
     pub async fn walk(&self, native: bool, objects: bool, collect: bool) -> Result<Value, ActionError> {
         let mut changes = self.monitor.listen();
         let request =
             |when| if native { Request::NativeSegments { when } } else { Request::HeapSegments { when, objects } };
-        let at_once = match collect {
-            false => self.connection.request(&request(Walk::Now), LONG).await,
-            true => Err(RequestError::Gone),
-        };
-        let collected = match at_once {
+        if collect {
+            self.connection.request(&Request::CollectGarbage, LONG).await?;
+        }
+        let collected = match self.connection.request(&request(Walk::Now), LONG).await {
             Ok(_) => false,
             // One that knows only the specification does it at a collection.
             Err(RequestError::Failed(_) | RequestError::Error(_)) => true,
-            Err(_) if collect => true,
             Err(error) => return Err(error.into()),
         };
         if collected {

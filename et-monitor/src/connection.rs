@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use et_ddm::message::{Failure, Hello};
 use et_ddm::packet::{HANDSHAKE, Kind, Packet, PacketDecoder, PacketError};
-use et_ddm::{Malformed, Message, Request, chunk};
+use et_ddm::{Chunk, ChunkType, Malformed, Message, Request, chunk};
 use thiserror::Error;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -39,6 +39,8 @@ pub enum LinkError {
     Packet(#[from] PacketError),
     #[error("it speaks JDWP, not DDM")]
     NotDdm,
+    #[error("it answers only to who has its token: {0}")]
+    NotAllowed(String),
     #[error("the connection broke: {0}")]
     Broken(String),
 }
@@ -136,8 +138,13 @@ impl std::fmt::Debug for Connection {
 }
 
 impl Connection {
-    /// Shakes hands and greets. What the VM says from then on goes to `arrived`, in order; after [`Arrived::Ended`] nothing follows.
-    pub async fn open(address: SocketAddr, arrived: mpsc::Sender<Arrived>) -> Result<(Self, Hello), LinkError> {
+    /// Shakes hands, shows the token if there is one, and greets. What the VM says from then on goes to `arrived`, in order; after
+    /// [`Arrived::Ended`] nothing follows.
+    pub async fn open(
+        address: SocketAddr,
+        token: Option<&str>,
+        arrived: mpsc::Sender<Arrived>,
+    ) -> Result<(Self, Hello), LinkError> {
         let stream = timeout(GREETING, TcpStream::connect(address)).await.map_err(|_| LinkError::Silent(address))?;
         let stream = stream.map_err(|error| LinkError::Connect { address, why: error.to_string() })?;
         let _ = stream.set_nodelay(true);
@@ -161,8 +168,16 @@ impl Connection {
         let (stop, stopped) = watch::channel(());
         tokio::spawn(write(to, packets, stopped));
         tokio::spawn(connection.clone().read(from, decoder, arrived, stop));
+        // First of all: an agent that takes us for another user answers nothing without it.
+        if let Some(token) = token {
+            connection.show_token(token).await;
+        }
         match connection.request(&Request::Hello { version: 1 }, GREETING).await {
             Ok(Some(Message::Hello(hello))) => Ok((connection, hello)),
+            Err(RequestError::Failed(failure)) if failure.code == Failure::NOT_ALLOWED => {
+                connection.end();
+                Err(LinkError::NotAllowed(failure.message))
+            }
             Ok(_) | Err(RequestError::Error(_) | RequestError::Failed(_) | RequestError::Malformed(_)) => {
                 connection.end();
                 Err(LinkError::NotDdm)
@@ -196,6 +211,12 @@ impl Connection {
             Message::Fail(failure) => Err(RequestError::Failed(failure)),
             message => Ok(Some(message)),
         }
+    }
+
+    /// Shows an agent its token: it answers more then. One that takes another is left as it is.
+    pub async fn show_token(&self, token: &str) {
+        let shown = Request::Other(Chunk::new(ChunkType::ETKN, token.as_bytes().to_vec()));
+        let _ = self.request(&shown, GREETING).await;
     }
 
     /// A debugger comes, if there is none.

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use et_ddm::heap::When;
 use et_ddm::message::Hello;
-use et_ddm::{Chunk, ChunkType, Message, Request};
+use et_ddm::{Message, Request};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::{broadcast, mpsc};
@@ -26,8 +26,6 @@ pub use watch::Watched;
 const SCAN: Duration = Duration::from_secs(2);
 /// When one that did not answer, or takes one monitor only, is asked again.
 const AGAIN: Duration = Duration::from_secs(10);
-/// By which an agent knows that who asks can read its user's files.
-const TOKEN: ChunkType = ChunkType(*b"ETKN");
 /// How long a VM may take to say what it can do.
 const GREETING: Duration = Duration::from_secs(5);
 /// VMs that have gone are kept, up to so many.
@@ -62,6 +60,8 @@ struct State {
     /// Listeners that are being spoken to, or were in vain: until when.
     known: HashMap<Key, Known>,
     selected_port: Option<u16>,
+    /// Ports at which agents say that they listen, and why nothing is known of them.
+    silent: BTreeMap<u16, String>,
 }
 
 /// A socket that listens: its port, and which one it is.
@@ -124,11 +124,11 @@ impl Monitor {
 
     /// Looks for VMs for ever.
     pub async fn run(self: Arc<Self>, discovery: Discovery) {
-        self.listen_for_selected().await;
         let mut tick = tokio::time::interval(SCAN);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
             tick.tick().await;
+            self.listen_for_selected().await;
             self.scan(&discovery).await;
         }
     }
@@ -152,6 +152,7 @@ impl Monitor {
                 Known::Busy { .. } => true,
                 Known::Refused(again) => there.contains(key) && again.is_none_or(|again| now < again),
             });
+            state.silent.retain(|port, _| listeners.iter().any(|it| it.address.port() == *port));
             self.show_late_tokens(&mut state, &listeners);
             let own: Vec<u16> =
                 state.vms.values().filter_map(|it| it.vm.debugger_port).chain(state.selected_port).collect();
@@ -173,7 +174,8 @@ impl Monitor {
                 *has_token = true;
                 let its = state.vms.values().find(|it| it.vm.port() == Some(listener.address.port()));
                 if let Some(connection) = its.and_then(|it| it.connection.clone()) {
-                    tokio::spawn(show(connection, token.clone()));
+                    let token = token.clone();
+                    tokio::spawn(async move { connection.show_token(&token).await });
                 }
             }
         }
@@ -185,14 +187,14 @@ impl Monitor {
             let looked_at = listener.clone();
             let is_plain = aside(move || is_plain_debuggee(&looked_at)).await.unwrap_or(false);
             if is_plain {
-                return self.refuse(&listener, None);
+                return self.refuse(&listener, None, None);
             }
             let (to, arrived) = mpsc::channel(MOST_ARRIVED);
-            match Connection::open(listener.address, to).await {
+            match Connection::open(listener.address, listener.token.as_deref(), to).await {
                 Ok((connection, hello)) => {
                     let Some(id) = self.enter(&connection, hello, listener.address.port()).await else {
                         connection.end();
-                        return self.refuse(&listener, Some(Instant::now() + AGAIN));
+                        return self.refuse(&listener, Some(Instant::now() + AGAIN), None);
                     };
                     let (monitor, driven, known) = (self.clone(), connection.clone(), key(&listener));
                     tokio::spawn(async move {
@@ -201,10 +203,6 @@ impl Monitor {
                         monitor.leave(id, &why);
                         monitor.lock().known.remove(&known);
                     });
-                    // An agent answers more to who has its token.
-                    if let Some(token) = listener.token {
-                        show(connection.clone(), token).await;
-                    }
                     // A command that looks for VMs once has these as well.
                     for request in [Request::Features, Request::HeapInfo(When::Now)] {
                         if let Ok(Some(message)) = connection.request(&request, GREETING).await {
@@ -212,14 +210,19 @@ impl Monitor {
                         }
                     }
                 }
-                Err(LinkError::NotDdm | LinkError::Packet(_)) => self.refuse(&listener, None),
-                Err(_) => self.refuse(&listener, Some(Instant::now() + AGAIN)),
+                Err(why @ (LinkError::NotDdm | LinkError::Packet(_))) => self.refuse(&listener, None, Some(&why)),
+                Err(why) => self.refuse(&listener, Some(Instant::now() + AGAIN), Some(&why)),
             }
         })
     }
 
-    fn refuse(&self, listener: &Listener, until: Option<Instant>) {
-        self.lock().known.insert(key(listener), Known::Refused(until));
+    /// It is left alone, up to then. If an agent has said that it listens there, that is no stranger's port: it is said.
+    fn refuse(&self, listener: &Listener, until: Option<Instant>, why: Option<&LinkError>) {
+        let mut state = self.lock();
+        state.known.insert(key(listener), Known::Refused(until));
+        if let (Some(_), Some(why)) = (&listener.token, why) {
+            state.silent.insert(listener.address.port(), why.to_string());
+        }
     }
 
     /// The VM's place in the list: that of its last run, or a new one.
@@ -244,6 +247,7 @@ impl Monitor {
             entry.vm.begin(hello, port);
             entry.connection = Some(connection.clone());
             state.selected.get_or_insert(id);
+            state.silent.remove(&port);
             (id, known.is_none())
         };
         if is_new {
@@ -297,10 +301,12 @@ impl Monitor {
         }
     }
 
+    /// The port may be somebody else's, as long as that runs: it is tried again.
     async fn listen_for_selected(self: &Arc<Self>) {
-        let Some(ports) = self.ports else { return };
+        let Some(ports) = self.ports.filter(|_| self.lock().selected_port.is_none()) else { return };
         if let Ok(listener) = TcpListener::bind((Ipv4Addr::LOCALHOST, ports.selected)).await {
             self.lock().selected_port = Some(ports.selected);
+            self.tell_list();
             let target = Arc::new(Debuggee { monitor: Arc::downgrade(self), vm: None });
             tokio::spawn(debugger::serve(listener, target));
         }
@@ -331,7 +337,8 @@ impl Monitor {
             .iter()
             .map(|(id, it)| it.vm.row(*id, it.connection.as_ref().is_some_and(Connection::has_debugger)))
             .collect();
-        json!({ "selected": state.selected, "selectedPort": state.selected_port, "vms": rows })
+        let silent: Vec<Value> = state.silent.iter().map(|(port, why)| json!({ "port": port, "why": why })).collect();
+        json!({ "selected": state.selected, "selectedPort": state.selected_port, "vms": rows, "silent": silent })
     }
 
     /// All that is known of a VM, as news.
@@ -373,11 +380,6 @@ impl Monitor {
             self.tell(Some(id), event, &data);
         }
     }
-}
-
-async fn show(connection: Connection, token: String) {
-    let shown = Request::Other(Chunk::new(TOKEN, token.into_bytes()));
-    let _ = connection.request(&shown, GREETING).await;
 }
 
 /// A VM, or whichever is selected, as debuggers see it.

@@ -97,6 +97,52 @@ fn vms_are_found_and_kept_through_restarts() {
 }
 
 #[test]
+fn a_port_for_debuggers_that_is_taken_is_had_when_it_is_free() {
+    let runtime = runtime();
+    let fake = Fake::start(named("debugged", 1));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let selected = taken.local_addr().unwrap().port();
+    let monitor = Monitor::new(Some(DebuggerPorts { selected }));
+    runtime.spawn(monitor.clone().run(discovery(&[&fake])));
+    let found = until("the VM", || vm(&monitor, 1));
+    assert!(found["debuggerPort"].as_u64().unwrap() > selected.into(), "the VM has a port of its own");
+    assert!(monitor.list()["selectedPort"].is_null());
+    drop(taken);
+    until("the port", || (monitor.list()["selectedPort"] == selected).then_some(()));
+}
+
+#[test]
+fn who_lets_nobody_in_is_said() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    // All its places are taken: it closes at once.
+    let full = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = full.local_addr().unwrap().port();
+    std::thread::spawn(move || while full.accept().is_ok() {});
+    std::fs::write(folder.path().join(std::process::id().to_string()), format!("port={port}\ntoken=s3cret\n")).unwrap();
+    let monitor = Monitor::new(None);
+    runtime.block_on(monitor.scan_once(&Discovery::of(&[1..=1], folder.path().to_owned())));
+    let list = monitor.list();
+    assert_eq!(list["vms"].as_array().unwrap().len(), 0);
+    assert_eq!(list["silent"][0]["port"], port);
+    let why = list["silent"][0]["why"].as_str().unwrap();
+    assert!(why.contains("closed") || why.contains("broke"), "{why}");
+}
+
+#[test]
+fn who_answers_nothing_without_the_token_is_shown_it_first() {
+    let runtime = runtime();
+    let folder = tempfile::tempdir().unwrap();
+    let manner = Manner { token: Some("s3cret".into()), is_strict: true, ..named("strict", 1) };
+    let fake = Fake::start(manner);
+    let discovery = Discovery::of(&[fake.port..=fake.port], folder.path().to_owned());
+    let file = folder.path().join(std::process::id().to_string());
+    std::fs::write(&file, format!("port={}\ntoken=s3cret\n", fake.port)).unwrap();
+    let (monitor, _) = running(&runtime, discovery);
+    until("the VM", || vm(&monitor, 1).filter(has_settled));
+}
+
+#[test]
 fn only_who_is_looked_at_says_more() {
     let runtime = runtime();
     let fake = Fake::start(named("looked.at", 1));
@@ -109,6 +155,9 @@ fn only_who_is_looked_at_says_more() {
     let watched = monitor.watch(id).unwrap();
     until("states", || monitor.look(id, |vm| vm.threads()[0]["state"] != "initializing").unwrap().then_some(()));
     until("events", || monitor.look(id, |vm| vm.monitors()["classes"][0]["contended"].as_u64()).unwrap());
+    let place = monitor.look(id, |vm| vm.monitors()["places"][0].clone()).unwrap();
+    assert_eq!(place["place"], "com.acme.Till.<init>(Till.java:17)");
+    assert_eq!(place["longestOwner"], fake::HOSTILE);
     until("allocations", || monitor.look(id, |vm| vm.allocations()).unwrap());
     let heap = until("sizes of 64 bits", || {
         monitor.look(id, et_monitor_cli::vm::Vm::heap).filter(|heap| heap["used"] == 5_u64 << 32)

@@ -62,7 +62,7 @@ impl Events {
         if self.monitor.is_live() {
             profile::collection(self.monitor, matches!(what, Happened::GcFinish { .. }));
             if self.monitor.hub.wants(Kinds::COLLECTIONS) {
-                self.monitor.hub.put(Note::Event(Event { time_ns: time::nanos(), what }));
+                self.monitor.hub.put(Note::Event(Event { time_ns: time::nanos(), what, place: String::new() }));
             }
         }
     }

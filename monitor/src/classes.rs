@@ -1,5 +1,7 @@
 //! Classes: their names, and whether the filter includes them, which is decided once for each.
 
+use std::fmt;
+
 use et_jvm::env::{Env, MethodId, Object};
 use et_trcxml::ClassDef;
 
@@ -80,6 +82,18 @@ pub struct Place {
     pub file: Option<String>,
     /// -1 if it is not known, -2 in native code.
     pub line: i32,
+}
+
+impl fmt::Display for Place {
+    /// As in the stacks that Java prints.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.class, self.method)?;
+        match &self.file {
+            Some(file) if self.line > 0 => write!(f, "({file}:{})", self.line),
+            Some(file) => write!(f, "({file})"),
+            None => Ok(()),
+        }
+    }
 }
 
 /// Where an instruction of a method is.

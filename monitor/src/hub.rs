@@ -91,6 +91,8 @@ pub struct Asker {
     pub request: u32,
     /// Which of its chunks.
     pub index: usize,
+    /// It has the token.
+    pub is_trusted: bool,
 }
 
 /// What is put into the hub.
@@ -116,6 +118,8 @@ pub enum Note {
     Allocations(Vec<u8>),
     /// A collection is over.
     Collected,
+    /// The heap was to be described behind a collection, and walks have had their share of the time.
+    WalkOwed,
     /// `libjdwp` listens at this port, or why it does not.
     Debugger(Result<u16, String>),
     /// The program has another name.
@@ -259,7 +263,7 @@ mod tests {
     fn events_that_come_too_fast_are_counted_and_replies_are_not_lost() {
         let hub = Hub::new().unwrap();
         for _ in 0..MOST_NOTES + 7 {
-            hub.put(Note::Event(Event { time_ns: 0, what: Happened::GcStart }));
+            hub.put(Note::Event(Event { time_ns: 0, what: Happened::GcStart, place: String::new() }));
         }
         hub.put(Note::End);
         let (notes, lost) = hub.take();

@@ -4,8 +4,9 @@ use std::cell::Cell;
 use std::time::Instant;
 
 use et_ddm::ours::{Event, Events, Happened};
-use et_jvm::env::{Env, Object};
+use et_jvm::env::{Env, MethodId, Object};
 use et_jvm::jvmti::{EventKind, JvmtiError};
+use et_jvm::profiling::RawFrame;
 
 use crate::hub::Note;
 use crate::state::Monitor;
@@ -47,10 +48,24 @@ fn begin(monitor: &Monitor, env: Env, thread: Object, object: Object) -> (u32, u
     (number, ids::of(monitor, env, object))
 }
 
-fn tell(monitor: &Monitor, what: impl FnOnce() -> Happened) {
+fn tell(monitor: &Monitor, env: Env, what: impl FnOnce() -> Happened) {
     if monitor.hub.wants(Events::MONITORS) {
-        monitor.hub.put(Note::Event(Event { time_ns: time::nanos(), what: what() }));
+        let time_ns = time::nanos();
+        let place = if monitor.hub.wants(Events::PLACES) { place(monitor, env) } else { String::new() };
+        monitor.hub.put(Note::Event(Event { time_ns, what: what(), place }));
     }
+}
+
+/// So many frames of `Object.wait` at the most, and the one that has called it.
+const FRAMES: usize = 6;
+
+/// Where the current thread is: the line that enters a monitor or calls `wait`.
+fn place(monitor: &Monitor, env: Env) -> String {
+    let mut frames = [RawFrame { method: std::ptr::null_mut(), location: -1 }; FRAMES];
+    let count = monitor.jvmti.current_stack(None, &mut frames).unwrap_or(0).min(FRAMES);
+    let mut places = frames[..count].iter().map(|it| classes::place(monitor, env, MethodId(it.method), it.location));
+    let place = places.find(|it| it.class != "java.lang.Object");
+    place.map_or_else(String::new, |place| place.to_string())
 }
 
 /// The log, if there is one and it has numbers for both.
@@ -72,7 +87,7 @@ pub fn contended_enter(monitor: &Monitor, env: Env, thread: Object, object: Obje
     // By now it may be our own: nobody is known to have had it then.
     let owner = owner.filter(|owner| *owner != thread);
     ENTERS.set(Some(Begun { since, thread, monitor: id, owner: owner.unwrap_or(0) }));
-    tell(monitor, || Happened::ContendedEnter {
+    tell(monitor, env, || Happened::ContendedEnter {
         monitor: id,
         class: classes::name_of_object(monitor, env, object),
         thread,
@@ -88,7 +103,7 @@ pub fn contended_entered(monitor: &Monitor, env: Env, thread: Object, object: Ob
     let now = Instant::now();
     let (thread, id) = begin(monitor, env, thread, object);
     let begun = ENTERS.take().filter(|begun| begun.thread == thread && begun.monitor == id);
-    tell(monitor, || Happened::ContendedEntered {
+    tell(monitor, env, || Happened::ContendedEntered {
         monitor: id,
         class: classes::name_of_object(monitor, env, object),
         thread,
@@ -104,7 +119,7 @@ pub fn contended_entered(monitor: &Monitor, env: Env, thread: Object, object: Ob
 pub fn wait(monitor: &Monitor, env: Env, thread: Object, object: Object, timeout: i64) {
     let (thread, id) = begin(monitor, env, thread, object);
     let timeout_ms = timeout.max(0) as u64;
-    tell(monitor, || Happened::Wait {
+    tell(monitor, env, || Happened::Wait {
         monitor: id,
         class: classes::name_of_object(monitor, env, object),
         thread,
@@ -122,7 +137,7 @@ pub fn waited(monitor: &Monitor, env: Env, thread: Object, object: Object, is_ti
     let (thread, id) = begin(monitor, env, thread, object);
     let begun = WAITS.take().filter(|begun| begun.thread == thread && begun.monitor == id);
     let Some(waited) = begun.map(|begun| now.duration_since(begun.since)) else { return };
-    tell(monitor, || Happened::Waited {
+    tell(monitor, env, || Happened::Waited {
         monitor: id,
         class: classes::name_of_object(monitor, env, object),
         thread,

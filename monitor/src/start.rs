@@ -138,7 +138,7 @@ pub fn end(monitor: &'static Monitor, env: Env) {
     }
     if let Some(xml) = &monitor.xml {
         if monitor.options.dumps_at_end
-            && let Err(error) = work::log_graph(monitor, env, xml, "end")
+            && let Err(error) = work::log_heap(monitor, env, xml, "end")
         {
             say(&format!("the heap cannot be dumped: {error}"));
         }

@@ -18,10 +18,16 @@ pub enum Task {
     AwaitPauses,
     /// The size of the heap, for those connections, which asked for it at collections.
     HeapInfos(Vec<(Ticket, When)>),
-    /// The heap, for those connections (with objects' ends or without), and the native heap.
-    Segments { to: Vec<(Ticket, bool)>, native: Vec<Ticket> },
+    /// The heap, with objects' ends or without, for who has just asked; the reply comes first.
+    Walk(Asker, Ticket, bool),
+    /// The heap behind a collection, for those connections (with objects' ends or without).
+    Segments(Vec<(Ticket, bool)>),
+    /// The native heap.
+    NativeSegments(Vec<Ticket>),
     /// The reference graph; ids are kept.
     Graph(Asker, bool),
+    /// A heap dump of that name into the log.
+    LogHeap(Asker, String),
     /// What was allocated, in so many rows.
     Allocations(u32),
     /// A chunk for the program's handlers.

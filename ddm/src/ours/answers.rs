@@ -99,6 +99,23 @@ pub struct Instances {
     pub objects: Vec<Instance>,
 }
 
+/// A heap dump that went to the log (`ETLH`).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct HeapLogged {
+    /// Its number there.
+    pub dump: u32,
+    /// The file, as the VM sees it.
+    pub file: String,
+    /// Objects that can be reached.
+    pub objects: u64,
+    /// References between them.
+    pub references: u64,
+    /// References from outside the heap.
+    pub roots: u64,
+    /// How long the program stood, in microseconds.
+    pub pause_us: u32,
+}
+
 impl ObjectInfo {
     pub(crate) fn read(data: &[u8]) -> Result<Self, Malformed> {
         let mut r = Reader::new("an ETOB chunk", data);
@@ -173,6 +190,22 @@ impl ThreadInfo {
         out.u4(self.id).text(&self.name).text(&self.group).text(&self.parent);
         out.u4(self.priority).u1(self.is_daemon.into()).u1(self.state.number());
         out.u8(self.cpu_ns).u8(self.waits_for);
+        out.finish()
+    }
+}
+
+impl HeapLogged {
+    pub(crate) fn read(data: &[u8]) -> Result<Self, Malformed> {
+        let mut r = Reader::new("an ETLH chunk", data);
+        let (dump, file) = (r.u4()?, r.text()?);
+        let (objects, references, roots, pause_us) = (r.u8()?, r.u8()?, r.u8()?, r.u4()?);
+        r.end()?;
+        Ok(Self { dump, file, objects, references, roots, pause_us })
+    }
+
+    pub(crate) fn write(&self) -> Vec<u8> {
+        let mut out = Writer::default();
+        out.u4(self.dump).text(&self.file).u8(self.objects).u8(self.references).u8(self.roots).u4(self.pause_us);
         out.finish()
     }
 }

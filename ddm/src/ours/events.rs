@@ -8,6 +8,8 @@ impl Events {
     pub const MONITORS: u32 = 1;
     /// Starts and ends of collections.
     pub const COLLECTIONS: u32 = 2;
+    /// With [`Self::MONITORS`]: where in the code as well. Without it events come as monitors have them that do not know of this.
+    pub const PLACES: u32 = 4;
 }
 
 /// What happened. Owners are 0 where nobody is known to own the monitor.
@@ -77,6 +79,8 @@ pub struct Event {
     pub time_ns: u64,
     /// What happened.
     pub what: Happened,
+    /// Where in the thread's code: `com.acme.Till.open(Till.java:17)`; empty if that is not known, or was not asked for.
+    pub place: String,
 }
 
 /// Events in the order in which they happened.
@@ -114,13 +118,17 @@ impl Events {
     }
 }
 
-/// The names of classes have at most 65,535 bytes of UTF-8; an event has room for so many characters.
-const MOST_NAME: usize = 15_000;
+/// In the kind of an event: its place stands at its end.
+const WITH_PLACE: u8 = 0x80;
+
+/// The names of classes have at most 65,535 bytes of UTF-8; an event has room for two texts of so many characters.
+const MOST_NAME: usize = 7_500;
 
 impl Event {
     fn read(data: &[u8]) -> Result<Option<Self>, Malformed> {
         let mut reader = Reader::new("an event", data);
         let kind = reader.u1()?;
+        let (kind, has_place) = (kind & !WITH_PLACE, kind & WITH_PLACE != 0);
         let time_ns = reader.u8()?;
         let r = &mut reader;
         let what = match kind {
@@ -144,13 +152,15 @@ impl Event {
             6 => Happened::GcFinish { pause_ns: r.u8()? },
             _ => return Ok(None),
         };
+        let place = if has_place { r.text()? } else { String::new() };
         reader.end()?;
-        Ok(Some(Self { time_ns, what }))
+        Ok(Some(Self { time_ns, what, place }))
     }
 
     fn write(&self) -> Vec<u8> {
         let mut out = Writer::default();
-        let mut begin = |kind: u8| out.u1(kind).u8(self.time_ns).finish();
+        let with_place = if self.place.is_empty() { 0 } else { WITH_PLACE };
+        let mut begin = |kind: u8| out.u1(kind | with_place).u8(self.time_ns).finish();
         let mut bytes = Writer::default();
         let o = &mut bytes;
         match &self.what {
@@ -169,6 +179,9 @@ impl Event {
             }
             Happened::GcStart => _ = o.bytes(&begin(5)),
             Happened::GcFinish { pause_ns } => _ = o.bytes(&begin(6)).u8(*pause_ns),
+        }
+        if !self.place.is_empty() {
+            bytes.text(short(&self.place));
         }
         bytes.finish()
     }

@@ -15,6 +15,7 @@
 //! | `ETCL` | u8 class | [`ClassInfo`] | | `et-objects` |
 //! | `ETMU` | u8 object | [`MonitorUsage`] | | `et-objects` |
 //! | `ETTH` | u4 thread | [`ThreadInfo`] | | `et-threads` |
+//! | `ETLH` | text name | [`HeapLogged`] | | `et-log` |
 //!
 //! An id of nothing is answered with `FAIL`, code [`crate::message::Failure::NO_SUCH_ID`].
 
@@ -25,7 +26,7 @@ mod memory;
 mod source;
 
 pub use allocations::{Allocations, Site};
-pub use answers::{ClassInfo, Instance, Instances, MonitorUsage, ObjectInfo, ThreadInfo};
+pub use answers::{ClassInfo, HeapLogged, Instance, Instances, MonitorUsage, ObjectInfo, ThreadInfo};
 pub use events::{Event, Events, Happened};
 pub use memory::{Histogram, HistogramRow, Memory, MemoryInfo};
 pub use source::{AllocationSource, Put, TAKE_SOURCE, TakeSource};
@@ -48,6 +49,8 @@ pub mod features {
     pub const THREADS: &str = "et-threads";
     /// `HPDU` writes a heap dump: Android's name for it.
     pub const HEAP_DUMP: &str = "hprof-heap-dump";
+    /// It writes a log for the viewers of TPTP, into which heap dumps may go.
+    pub const LOG: &str = "et-log";
     /// `STKL` has the stack of a thread.
     pub const STACKS: &str = "et-stacks";
 }
@@ -71,4 +74,8 @@ impl ChunkType {
     pub const ETMU: Self = Self(*b"ETMU");
     /// A thread.
     pub const ETTH: Self = Self(*b"ETTH");
+    /// A heap dump into the log.
+    pub const ETLH: Self = Self(*b"ETLH");
+    /// The token: the user's own monitors know it.
+    pub const ETKN: Self = Self(*b"ETKN");
 }

@@ -91,7 +91,9 @@ impl Drive {
     fn look(&self, on: bool) {
         self.ask(Request::ThreadStates { interval_ms: if on { STATES_MS } else { 0 } });
         if self.can(features::EVENTS) {
-            self.ask(Request::Events { kinds: if on { Events::MONITORS | Events::COLLECTIONS } else { 0 } });
+            self.ask(Request::Events {
+                kinds: if on { Events::MONITORS | Events::COLLECTIONS | Events::PLACES } else { 0 },
+            });
         }
         if self.can(features::ALLOCATIONS) {
             self.ask(Request::Allocations { interval_ms: if on { RATES_MS } else { 0 }, rows: ROWS });

@@ -1,12 +1,14 @@
 //! The threads of a VM, as it last said.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use et_ddm::threads::{ThreadState, ThreadStatus};
 use serde_json::{Value, json};
 
 /// More are counted, not kept.
 const MOST_THREADS: usize = 50_000;
+/// So many that have ended are known by name: what is told of them comes behind their end.
+const MOST_ENDED: usize = 1000;
 /// Names are cut behind so many characters.
 const MOST_NAME: usize = 1000;
 
@@ -24,6 +26,8 @@ struct Thread {
 pub struct Threads {
     threads: BTreeMap<u32, Thread>,
     ended: Vec<u32>,
+    /// Names of those that have ended, the latest last.
+    names_of_ended: VecDeque<(u32, String)>,
     /// Started when there were too many.
     left_out: u64,
 }
@@ -56,8 +60,12 @@ impl Threads {
 
     /// A thread has ended.
     pub fn ended(&mut self, id: u32) {
-        if self.threads.remove(&id).is_some() {
+        if let Some(thread) = self.threads.remove(&id) {
             self.ended.push(id);
+            self.names_of_ended.push_back((id, thread.name));
+            if self.names_of_ended.len() > MOST_ENDED {
+                self.names_of_ended.pop_front();
+            }
         }
     }
 
@@ -94,9 +102,10 @@ impl Threads {
         json!({ "all": true, "changed": rows, "ended": [], "leftOut": self.left_out })
     }
 
-    /// The name of one.
+    /// The name of one that lives, or has ended not long ago.
     pub fn name(&self, id: u32) -> Option<&str> {
-        self.threads.get(&id).map(|thread| thread.name.as_str())
+        let ended = || self.names_of_ended.iter().rev().find(|(it, _)| *it == id).map(|(_, name)| name.as_str());
+        self.threads.get(&id).map(|thread| thread.name.as_str()).or_else(ended)
     }
 }
 

@@ -30,6 +30,8 @@ pub struct Manner {
     pub is_plain: bool,
     /// The token that it wants to see.
     pub token: Option<String>,
+    /// Without it nothing is answered.
+    pub is_strict: bool,
 }
 
 /// What it was asked, and its connections.
@@ -154,9 +156,10 @@ impl Talk {
         if self.wants.get("ETEV").is_some_and(|it| *it > 0) && round.is_multiple_of(10) {
             let time_ns = 1_700_000_000_000_000_000 + u64::from(round);
             let class = "com.acme.<b>Lock</b>".to_owned();
+            let place = "com.acme.Till.<init>(Till.java:17)".to_owned();
             let what =
                 Happened::ContendedEntered { monitor: 1 << 60, class, thread: 3, owner: 2, waited_ns: 12_500_000 };
-            self.say(&Message::Events(Events { lost: 0, events: vec![Event { time_ns, what }] }))?;
+            self.say(&Message::Events(Events { lost: 0, events: vec![Event { time_ns, what, place }] }))?;
         }
         if self.wants.get("ETAL").is_some_and(|it| *it > 0) && round.is_multiple_of(10) {
             let site = Site {
@@ -213,6 +216,9 @@ impl Talk {
         {
             self.is_trusted |= self.manner.token.as_ref().is_some_and(|token| token.as_bytes() == shown.data);
             return Ok(None);
+        }
+        if !self.is_trusted && self.manner.is_strict {
+            return refused(5, "not without the token");
         }
         if !self.is_trusted
             && matches!(request, Request::Exit { .. } | Request::DumpHeap { .. } | Request::CollectGarbage)

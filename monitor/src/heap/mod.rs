@@ -9,11 +9,12 @@
 mod levels;
 pub mod native;
 mod place;
+pub mod share;
 mod walk;
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use et_ddm::segment::{Form, Segment, SegmentWriter, State};
 use et_ddm::wire::Writer;
@@ -34,31 +35,15 @@ const MOST_RUNS: usize = 32_000;
 const PIECE: u64 = 1 << 32;
 /// Where a heap of the protocol really begins: u4 heap, u8 address.
 const ETBA: ChunkType = ChunkType(*b"ETBA");
-/// Walks after collections take one part in so many of the time.
-const SHARE: u32 = 20;
+/// How many objects there were when they were last counted.
+static OBJECTS: AtomicU64 = AtomicU64::new(0);
 
-/// When the last walk that nobody asked for just now was over, and how long it took.
-#[derive(Debug, Default)]
-struct Last {
-    walk: Option<(Instant, Duration)>,
-    objects: u64,
-}
-
-static LAST: Mutex<Last> = Mutex::new(Last { walk: None, objects: 0 });
-
-fn is_due(walk: Option<(Instant, Duration)>) -> bool {
-    walk.is_none_or(|(end, took)| end.elapsed() >= took * (SHARE - 1))
-}
-
-/// How many objects there are. With `may_be_old` as many as there were some collections ago, if these come too fast.
-pub fn count(monitor: &Monitor, _env: Env, may_be_old: bool) -> u64 {
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if !may_be_old || is_due(last.walk) {
-        let start = Instant::now();
-        last.objects = walk::count(monitor);
-        last.walk = Some((Instant::now(), start.elapsed()));
+/// How many objects there are. With `may_be_old` as many as there were when they were last counted, if walks have had their share of the time.
+pub fn count(monitor: &Monitor, may_be_old: bool) -> u64 {
+    if !may_be_old || share::is_due() {
+        OBJECTS.store(share::walk(|| walk::count(monitor)), Ordering::Relaxed);
     }
-    last.objects
+    OBJECTS.load(Ordering::Relaxed)
 }
 
 /// A stretch of memory of one heap, and what is in it.
@@ -73,7 +58,7 @@ struct Stretch {
 
 /// Sends the heap to those connections: with the ends of objects, or without.
 pub fn send(monitor: &Monitor, env: Env, to: &[(Arc<Line>, bool)]) -> Result<(), JvmtiError> {
-    let (objects, has_addresses) = walk::objects(monitor, env)?;
+    let (objects, has_addresses) = share::walk(|| walk::objects(monitor, env))?;
     let hotspot = monitor.hotspot.get();
     let reserved = hotspot.and_then(|hotspot| hotspot.heap_reserved()).filter(|_| has_addresses);
     let real = reserved.and_then(|reserved| {

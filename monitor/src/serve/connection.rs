@@ -31,6 +31,19 @@ pub const MOST_PENDING: usize = 64;
 pub const MOST_CHUNKS: usize = 16;
 /// A connection that says nothing is closed after this time, and one that has begun a packet, and one that does not read.
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Another user's that does not show the token is closed after this time, whatever it says.
+const PATIENCE_WITH_STRANGERS: Duration = Duration::from_secs(5);
+
+/// What who is at the other end may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Standing {
+    /// Another user of the machine: nothing but show the token.
+    Stranger,
+    /// The VM's user, or root: look.
+    Owner,
+    /// It has shown the token: everything.
+    Trusted,
+}
 
 /// What a monitor wants to be told of.
 #[derive(Debug, Default)]
@@ -70,8 +83,10 @@ struct Pending {
 pub struct Connection {
     pub stream: TcpStream,
     pub line: Arc<Line>,
-    pub is_trusted: bool,
-    pub has_shaken_hands: bool,
+    pub standing: Standing,
+    has_shaken_hands: bool,
+    /// Any packet has come.
+    has_spoken: bool,
     pub has_said_hello: bool,
     pub follows: Follows,
     /// Larger chunks are compressed; 0: none.
@@ -95,15 +110,16 @@ pub struct Connection {
 
 impl Connection {
     /// Somebody has come.
-    pub fn new(stream: TcpStream, id: u64) -> io::Result<Self> {
+    pub fn new(stream: TcpStream, id: u64, standing: Standing) -> io::Result<Self> {
         stream.set_nonblocking(true)?;
         let _ = stream.set_nodelay(true);
         let line = Line::new(id);
         Ok(Self {
             stream,
             line: Arc::new(line),
-            is_trusted: false,
+            standing,
             has_shaken_hands: false,
+            has_spoken: false,
             has_said_hello: false,
             follows: Follows::default(),
             compress_above: 0,
@@ -124,7 +140,7 @@ impl Connection {
 
     /// The monitor has shown the token.
     pub fn trust(&mut self) {
-        self.is_trusted = true;
+        self.standing = Standing::Trusted;
         self.decoder.set_limit(MOST_TRUSTED);
     }
 
@@ -148,6 +164,7 @@ impl Connection {
             self.write(HANDSHAKE);
         }
         let packet = self.decoder.next_packet()?;
+        self.has_spoken |= packet.is_some();
         self.half = match (&packet, self.decoder.is_between_packets()) {
             (None, false) => Some(self.half.unwrap_or_else(Instant::now)),
             _ => None,
@@ -202,12 +219,13 @@ impl Connection {
         self.out.len() > TOO_MUCH
             || for_long(self.half)
             || for_long(self.stuck)
-            || (!self.has_shaken_hands && for_long(Some(self.opened)))
+            || (!self.has_spoken && for_long(Some(self.opened)))
+            || (self.standing == Standing::Stranger && now.duration_since(self.opened) > PATIENCE_WITH_STRANGERS)
     }
 
     /// How long it has been there without a word.
     pub fn silent_for(&self, now: Instant) -> Option<Duration> {
-        (!self.has_shaken_hands).then(|| now.duration_since(self.opened))
+        (!self.has_spoken).then(|| now.duration_since(self.opened))
     }
 
     fn packed(&self, chunk: Chunk) -> Chunk {
@@ -238,7 +256,7 @@ impl Connection {
 
     /// Who has asked.
     pub fn asker(&self, request: u32, index: usize) -> Asker {
-        Asker { line: Arc::clone(&self.line), request, index }
+        Asker { line: Arc::clone(&self.line), request, index, is_trusted: self.standing == Standing::Trusted }
     }
 
     /// The reply to one of the chunks of a packet. When it is the last, all go out in one packet.
@@ -286,6 +304,8 @@ impl Connection {
             ended.insert(id);
         }
         if self.announced.remove(&id) && self.follows.threads {
+            // What it did before comes before its end: who is told has its name then.
+            self.flush_events(0);
             self.tell(Message::ThreadEnded(id).chunk());
         }
     }
@@ -309,7 +329,11 @@ impl Connection {
         if self.is_slow() || self.events.events.len() >= 4096 {
             self.events.lost = self.events.lost.saturating_add(1);
         } else {
-            self.events.events.push(event.clone());
+            let mut event = event.clone();
+            if self.follows.events & Events::PLACES == 0 {
+                event.place.clear();
+            }
+            self.events.events.push(event);
         }
     }
 

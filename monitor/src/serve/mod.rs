@@ -9,22 +9,28 @@ mod notes;
 mod requests;
 
 use std::io;
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
+use et_ddm::heap::Walk;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::heap::share;
 use crate::state::{self, Monitor};
 use crate::task::Task;
 use collections::Collections;
-use connection::Connection;
+use connection::{Connection, Standing};
 use debugger::Debugger;
 
 pub use listen::listen;
 
-/// Connections at a time; one more takes the place of one that has said nothing, or is refused.
+/// Connections at a time; one more takes the place of a stranger's or of one that has said nothing, or is refused.
 const MOST_CONNECTIONS: usize = 16;
+/// Those of them that other users may have who have not shown the token.
+const MOST_STRANGERS: usize = 4;
+/// Connections that are taken before anything else is done.
+const MOST_AT_ONCE: usize = 16;
 /// So long one that says nothing is safe from that.
 const GRACE: Duration = Duration::from_secs(1);
 /// How often time-outs are looked at, and the log is written.
@@ -51,6 +57,8 @@ struct Server {
     allocations_due: Option<Instant>,
     /// A task that asks for that is under way.
     allocations_asked: bool,
+    /// The heap is to be described to those who want it at collections, as soon as walks have not had their share of the time.
+    owes_walk: bool,
     /// The program waits for a debugger.
     waits: bool,
     has_ended: bool,
@@ -85,6 +93,7 @@ pub fn start(monitor: &'static Monitor, listener: Option<TcpListener>, token: St
         tells_monitors: false,
         allocations_due: None,
         allocations_asked: false,
+        owes_walk: false,
         waits,
         has_ended: false,
     };
@@ -188,20 +197,41 @@ impl Server {
     }
 
     fn accept(&mut self) {
-        while let Some(Ok((stream, _))) = self.listener.as_ref().map(TcpListener::accept) {
-            let now = Instant::now();
-            if self.connections.len() >= MOST_CONNECTIONS {
-                let silent = |connection: &Connection| connection.silent_for(now).is_some_and(|time| time > GRACE);
-                match self.connections.iter().position(silent) {
-                    Some(index) => self.close(index),
-                    None => continue,
-                }
-            }
-            if let Ok(connection) = Connection::new(stream, self.next_line) {
+        for _ in 0..MOST_AT_ONCE {
+            let Some(Ok((stream, peer))) = self.listener.as_ref().map(TcpListener::accept) else { return };
+            let standing = self.standing(&stream, peer);
+            if self.has_room(standing)
+                && let Ok(connection) = Connection::new(stream, self.next_line, standing)
+            {
                 self.next_line += 1;
                 self.connections.push(connection);
             }
         }
+    }
+
+    /// What somebody may do who has just come.
+    fn standing(&self, stream: &TcpStream, peer: SocketAddr) -> Standing {
+        match stream.local_addr() {
+            _ if self.monitor.options.trusts_all => Standing::Trusted,
+            Ok(here) if et_peers::is_trusted(peer, here) => Standing::Owner,
+            _ => Standing::Stranger,
+        }
+    }
+
+    /// Whether there is a place for one more; somebody may have to go for it. Strangers take none from others.
+    fn has_room(&mut self, standing: Standing) -> bool {
+        let now = Instant::now();
+        let is_stranger = |it: &Connection| it.standing == Standing::Stranger;
+        let is_silent = |it: &Connection| it.silent_for(now).is_some_and(|time| time > GRACE);
+        let mine = standing == Standing::Stranger;
+        let strangers = self.connections.iter().filter(|it| is_stranger(it)).count();
+        if self.connections.len() < MOST_CONNECTIONS && !(mine && strangers >= MOST_STRANGERS) {
+            return true;
+        }
+        let goes =
+            |it: &Connection| if mine { is_stranger(it) && is_silent(it) } else { is_stranger(it) || is_silent(it) };
+        let index = self.connections.iter().position(goes);
+        index.map(|index| self.close(index)).is_some()
     }
 
     /// False if the connection is to be closed.
@@ -246,6 +276,15 @@ impl Server {
             self.allocations_asked = true;
             let rows = self.connections.iter().filter_map(|it| it.follows.allocations).map(|(_, rows)| rows).max();
             self.monitor.task(Task::Allocations(rows.unwrap_or(0)));
+        }
+        if self.owes_walk && share::is_due() {
+            self.owes_walk = false;
+            let follows = |it: &&Connection| it.follows.segments == Walk::EveryGc && !it.is_slow();
+            let to = self.connections.iter().filter(follows);
+            let to: Vec<_> = to.filter_map(|it| Some((it.line.ticket()?, it.follows.objects))).collect();
+            if !to.is_empty() {
+                self.monitor.task(Task::Segments(to));
+            }
         }
         if let Some(xml) = &self.monitor.xml
             && let Some(why) = xml.flush()

@@ -70,6 +70,7 @@ impl Server {
             }
             Note::Allocations(data) => self.allocations(data),
             Note::Collected => self.collected(),
+            Note::WalkOwed => self.owes_walk = true,
             Note::Debugger(found) => self.debugger_ready(found),
             Note::Name(name) => {
                 let chunk = Message::ApplicationName(name).chunk();
@@ -90,7 +91,7 @@ impl Server {
         if !self.collections.pause(count, is_concurrent, Instant::now()) {
             return;
         }
-        let (mut infos, mut to, mut native) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut infos, mut native) = (Vec::new(), Vec::new());
         for connection in self.connections.iter_mut().filter(|it| !it.is_slow()) {
             let (line, follows) = (&connection.line, &mut connection.follows);
             let ticket = || line.ticket();
@@ -102,21 +103,19 @@ impl Server {
                     follows.heap_info = When::Never;
                 }
             }
-            if follows.segments == Walk::EveryGc {
-                to.extend(ticket().map(|ticket| (ticket, follows.objects)));
-            }
+            self.owes_walk |= follows.segments == Walk::EveryGc;
             if follows.native == Walk::EveryGc {
                 native.extend(ticket());
             }
         }
-        if is_concurrent && !(infos.is_empty() && to.is_empty() && native.is_empty()) {
+        if is_concurrent && (self.owes_walk || !infos.is_empty() || !native.is_empty()) {
             self.monitor.task(Task::AwaitPauses);
         }
         if !infos.is_empty() {
             self.monitor.task(Task::HeapInfos(infos));
         }
-        if !to.is_empty() || !native.is_empty() {
-            self.monitor.task(Task::Segments { to, native });
+        if !native.is_empty() {
+            self.monitor.task(Task::NativeSegments(native));
         }
     }
 

@@ -10,6 +10,7 @@ use et_ddm::packet::{Kind, NOT_IMPLEMENTED};
 use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
 
 use super::Server;
+use super::connection::Standing;
 use super::debugger::Debugger;
 use crate::allocations;
 use crate::task::Task;
@@ -22,14 +23,10 @@ const LEAST_INTERVAL: Duration = Duration::from_millis(50);
 const LEAST_ALLOCATIONS: Duration = Duration::from_millis(100);
 /// Rows of a report.
 const MOST_ROWS: u32 = 10_000;
-/// The token.
-const ETKN: ChunkType = ChunkType(*b"ETKN");
 /// How long chunks may be that are not compressed: u4, 0 for no compression.
 const ETZL: ChunkType = ChunkType(*b"ETZL");
 /// The reference graph.
 const ETRG: ChunkType = ChunkType(*b"ETRG");
-/// The code of a failure: the token was not shown.
-pub const NOT_ALLOWED: u32 = 5;
 
 /// A failure as a chunk.
 pub fn failure(code: u32, message: impl Into<String>) -> Chunk {
@@ -41,8 +38,17 @@ fn busy() -> Chunk {
     failure(Failure::FAILED, "what was asked for before is still under way")
 }
 
-/// Whether a stranger may ask for it: what costs the program little, and ends nothing.
-fn is_for_all(request: &Request) -> bool {
+/// What it takes to ask for something.
+fn needs(request: &Request) -> Standing {
+    match request {
+        Request::Other(chunk) if chunk.kind == ChunkType::ETKN => Standing::Stranger,
+        request if only_looks(request) => Standing::Owner,
+        _ => Standing::Trusted,
+    }
+}
+
+/// Whether it costs the program little, and ends nothing.
+fn only_looks(request: &Request) -> bool {
     match request {
         Request::Hello { .. }
         | Request::Features
@@ -56,7 +62,7 @@ fn is_for_all(request: &Request) -> bool {
         | Request::AreAllocationsKept
         | Request::Memory
         | Request::Events { .. } => true,
-        Request::Other(chunk) => chunk.kind == ETKN || chunk.kind == ETZL,
+        Request::Other(chunk) => chunk.kind == ETZL,
         _ => false,
     }
 }
@@ -97,15 +103,17 @@ impl Server {
     }
 
     fn chunk(&mut self, index: usize, request: u32, at: usize, chunk: &Chunk) {
-        let is_trusted = self.connections[index].is_trusted || self.monitor.options.trusts_all;
+        let standing = self.connections[index].standing;
         let decoded = match Request::read(chunk) {
-            Ok(decoded) if is_trusted || is_for_all(&decoded) => decoded,
+            Ok(decoded) if standing >= needs(&decoded) => decoded,
             other => {
                 let reply = match other {
                     Err(error) => failure(Failure::MALFORMED, error.to_string()),
                     // Whether a type is known to the program is nobody's business.
                     Ok(Request::Other(_)) => return self.connections[index].reply(request, at, None),
-                    Ok(_) => failure(NOT_ALLOWED, format!("{} is for those who have shown the token", chunk.kind)),
+                    Ok(_) => {
+                        failure(Failure::NOT_ALLOWED, format!("{} is for those who have shown the token", chunk.kind))
+                    }
                 };
                 return self.connections[index].reply(request, at, Some(reply));
             }
@@ -143,7 +151,9 @@ impl Server {
                     features::HEAP_DUMP,
                     features::STACKS,
                 ];
+                let log = self.monitor.xml.as_ref().map(|_| features::LOG.to_owned());
                 let mut names = names.map(str::to_owned).to_vec();
+                names.extend(log);
                 names.extend(allocations::are_known().then(|| features::ALLOCATIONS.to_owned()));
                 reply = Some(Message::Features(names).chunk());
             }
@@ -182,7 +192,8 @@ impl Server {
                 follows.objects = objects;
                 if when == Walk::Now {
                     let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
-                    self.monitor.task(Task::Segments { to: vec![(ticket, objects)], native: vec![] });
+                    self.monitor.task(Task::Walk(asker, ticket, objects));
+                    return None;
                 } else {
                     follows.segments = when;
                     self.update_wanted();
@@ -191,7 +202,7 @@ impl Server {
             Request::NativeSegments { when } => {
                 if when == Walk::Now {
                     let Some(ticket) = asker.line.ticket() else { return Some(Some(busy())) };
-                    self.monitor.task(Task::Segments { to: vec![], native: vec![ticket] });
+                    self.monitor.task(Task::NativeSegments(vec![ticket]));
                 } else {
                     follows.native = when;
                     self.update_wanted();
@@ -211,10 +222,14 @@ impl Server {
                 let why = "allocations by site are known of traced programs only";
                 reply = Some(failure(Failure::UNSUPPORTED, why));
             }
+            Request::LogHeap { name } => {
+                self.monitor.task(Task::LogHeap(asker, name));
+                return None;
+            }
             Request::Exit { status } => self.monitor.task(Task::Exit(status)),
             Request::Other(chunk) => match chunk.kind {
-                ETKN if is_equal(&chunk.data, self.token.as_bytes()) => connection.trust(),
-                ETKN => reply = Some(failure(NOT_ALLOWED, "that is not the token")),
+                ChunkType::ETKN if is_equal(&chunk.data, self.token.as_bytes()) => connection.trust(),
+                ChunkType::ETKN => reply = Some(failure(Failure::NOT_ALLOWED, "that is not the token")),
                 ETZL => match chunk.data.first_chunk::<4>() {
                     Some(bytes) => connection.compress_above = u32::from_be_bytes(*bytes) as usize,
                     None => reply = Some(failure(Failure::MALFORMED, "ETZL has a u4")),
@@ -287,7 +302,7 @@ impl Server {
 
     fn debugger_packet(&mut self, index: usize, packet: Packet) {
         let connection = &mut self.connections[index];
-        let is_allowed = connection.is_trusted || self.monitor.options.trusts_all;
+        let is_allowed = connection.standing == Standing::Trusted;
         let is_ours = self.debugger.as_ref().is_none_or(|debugger| debugger.owner == connection.line.id);
         if !is_allowed || !is_ours || self.monitor.jdwp.is_none() {
             connection.write(&Packet::reply(packet.id, NOT_IMPLEMENTED, Vec::new()).encode());
@@ -310,8 +325,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strangers_may_look_and_nothing_else() {
-        assert!(is_for_all(&Request::HeapInfo(When::Now)) && is_for_all(&Request::ThreadEvents { on: true }));
+    fn the_owner_may_look_and_strangers_may_show_the_token() {
+        let token = Request::Other(Chunk::new(ChunkType::ETKN, vec![]));
+        assert_eq!(needs(&token), Standing::Stranger);
+        for request in [
+            Request::Hello { version: 1 },
+            Request::Features,
+            Request::HeapInfo(When::Now),
+            Request::ThreadEvents { on: true },
+            Request::Other(Chunk::new(ETZL, vec![])),
+        ] {
+            assert_eq!(needs(&request), Standing::Owner, "{request:?}");
+        }
         for request in [
             Request::Exit { status: 0 },
             Request::DumpHeap { path: "/tmp/x".into() },
@@ -319,10 +344,11 @@ mod tests {
             Request::Histogram { rows: 1 },
             Request::Object(1),
             Request::Stack { thread: 1 },
+            Request::LogHeap { name: "x".into() },
             Request::Other(Chunk::new(ETRG, vec![])),
             Request::Other(Chunk::new(ChunkType(*b"mine"), vec![])),
         ] {
-            assert!(!is_for_all(&request), "{request:?}");
+            assert_eq!(needs(&request), Standing::Trusted, "{request:?}");
         }
     }
 

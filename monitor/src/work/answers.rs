@@ -12,6 +12,7 @@ use et_jvm::jvmti::{Capability, Jvmti, JvmtiError};
 use jni_sys::jvalue;
 
 use super::{failed, heap_info};
+use crate::heap::share;
 use crate::state::Monitor;
 use crate::tags::{self, ClassTag};
 use crate::{classes, ids, threads, time};
@@ -22,7 +23,7 @@ const DEPTH: usize = 1024;
 const MOST_THREADS: usize = 100_000;
 
 /// The reply; none for an empty one.
-pub fn answer(monitor: &Monitor, env: Env, request: &Request) -> Option<Message> {
+pub fn answer(monitor: &Monitor, env: Env, request: &Request, is_trusted: bool) -> Option<Message> {
     let no_such = |what: &str| failed(Failure::NO_SUCH_ID, format!("there is no {what} with that number"));
     let vm = |error: JvmtiError| failed(Failure::FAILED, error.to_string());
     Some(match request {
@@ -34,7 +35,7 @@ pub fn answer(monitor: &Monitor, env: Env, request: &Request) -> Option<Message>
             Some(object) => stack(monitor, env, *thread, object).map_or_else(vm, Message::Stack),
             None => no_such("thread"),
         },
-        Request::HeapInfo(when) => Message::HeapInfo(vec![heap_info(monitor, env, *when)]),
+        Request::HeapInfo(when) => Message::HeapInfo(vec![heap_info(monitor, *when, !is_trusted)]),
         Request::CollectGarbage => match monitor.jvmti.collect_garbage() {
             Ok(()) => return None,
             Err(error) => vm(error),
@@ -124,12 +125,14 @@ fn histogram(monitor: &Monitor, env: Env, rows: usize) -> Result<Histogram, Jvmt
             walker.set_tag(*class, tag)?;
         }
         let mut counts = vec![(0_u64, 0_u64); classes.len() + 1];
-        walker.heap_objects(|here| {
-            let index = usize::try_from(here.class_tag).unwrap_or(0);
-            if let Some((objects, bytes)) = counts.get_mut(index) {
-                *objects += 1;
-                *bytes += here.size;
-            }
+        share::walk(|| {
+            walker.heap_objects(|here| {
+                let index = usize::try_from(here.class_tag).unwrap_or(0);
+                if let Some((objects, bytes)) = counts.get_mut(index) {
+                    *objects += 1;
+                    *bytes += here.size;
+                }
+            })
         })?;
         let mut order: Vec<usize> = (1..counts.len()).filter(|index| counts[*index].0 > 0).collect();
         order.sort_unstable_by_key(|index| std::cmp::Reverse(counts[*index].1));
@@ -155,19 +158,21 @@ fn instances(monitor: &Monitor, env: Env, class: Object, tag: ClassTag, most: us
     let is_mirror = monitor.class_of_classes(env).is_some_and(|classes| env.is_same(classes, class));
     let (mut total, mut objects, mut fresh) = (0, Vec::new(), Vec::new());
     let _one = tags::tagging();
-    monitor.jvmti.heap_objects(|here| {
-        if here.class_tag != tag.tag() {
-            return;
-        }
-        total += 1;
-        // Classes get their numbers elsewhere.
-        if objects.len() < most && (!is_mirror || *here.tag != 0) {
-            if *here.tag == 0 {
-                *here.tag = tags::fresh() as i64;
-                fresh.push(objects.len());
+    share::walk(|| {
+        monitor.jvmti.heap_objects(|here| {
+            if here.class_tag != tag.tag() {
+                return;
             }
-            objects.push(Instance { id: tags::of_tag(*here.tag), size: here.size });
-        }
+            total += 1;
+            // Classes get their numbers elsewhere.
+            if objects.len() < most && (!is_mirror || *here.tag != 0) {
+                if *here.tag == 0 {
+                    *here.tag = tags::fresh() as i64;
+                    fresh.push(objects.len());
+                }
+                objects.push(Instance { id: tags::of_tag(*here.tag), size: here.size });
+            }
+        })
     })?;
     if let Some(xml) = &monitor.xml {
         for at in fresh {

@@ -2,9 +2,11 @@
 //!
 //! Objects without a number get one for the walk, in their tags. While they have it the VM keeps some fifty bytes for each outside the heap.
 
-use std::time::Instant;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
 
 use et_ddm::message::Failure;
+use et_ddm::ours::HeapLogged;
 use et_ddm::wire::Writer;
 use et_ddm::{Chunk, ChunkType, Message};
 use et_jvm::env::Env;
@@ -12,8 +14,9 @@ use et_jvm::jvmti::JvmtiError;
 use et_trcxml::Element;
 
 use super::failed;
+use crate::heap::share;
 use crate::hub::{Asker, Note};
-use crate::state::Monitor;
+use crate::state::{Monitor, say};
 use crate::tags::{self, ClassTag};
 use crate::xml::XmlLog;
 use crate::{classes, time};
@@ -44,6 +47,35 @@ struct Edge {
     index: u32,
 }
 
+/// Kinds of references, as JVMTI numbers them: those that have an index are fields and elements.
+const FIELDS: [u8; 2] = [2, 8];
+const ELEMENT: u8 = 3;
+const FIRST_ROOT: u8 = 21;
+
+impl Edge {
+    fn is_root(&self) -> bool {
+        self.from == 0 || self.kind >= FIRST_ROOT
+    }
+
+    /// As the log has it.
+    fn element(&self, dump: u32) -> String {
+        if self.is_root() {
+            let root = Element::new("gcRoot").number("objIdRef", self.to).text("type", root_type(self.kind));
+            return root.number("heapDumpIdRef", dump).end();
+        }
+        let reference = Element::new("objectReference")
+            .number("srcIdRef", self.from)
+            .number("targetIdRef", self.to)
+            .number("heapDumpIdRef", dump);
+        match self.kind {
+            ELEMENT => reference.number("index", self.index),
+            kind if FIELDS.contains(&kind) => reference.number("fieldIdRef", self.index),
+            _ => reference,
+        }
+        .end()
+    }
+}
+
 #[derive(Debug, Default)]
 struct Graph {
     nodes: Vec<Node>,
@@ -53,8 +85,30 @@ struct Graph {
     pause_us: u32,
 }
 
-/// Numbers from this one on are of the walk.
-fn collect(monitor: &Monitor, env: Env) -> Result<Graph, JvmtiError> {
+fn too_many() -> String {
+    format!("the heap has more than {MOST_EDGES} references")
+}
+
+/// A class may be loaded between the moment at which all have numbers and the walk. The next walk knows it.
+const TRIES: usize = 5;
+
+/// Walks the heap, until each object has a class that is known.
+fn collect(monitor: &Monitor, env: Env) -> Result<Graph, String> {
+    let mut fresh = rustc_hash::FxHashSet::default();
+    for _ in 0..TRIES {
+        let mut graph = walk(monitor, env).map_err(|error| error.to_string())?;
+        // Numbers of walks before this one are not in the log either.
+        graph.nodes.iter_mut().for_each(|node| node.is_fresh |= fresh.contains(&node.id));
+        if graph.nodes.iter().all(|node| node.class != 0) {
+            return Ok(graph);
+        }
+        fresh.extend(graph.nodes.iter().filter(|node| node.is_fresh).map(|node| node.id));
+    }
+    Err("the program loads classes all the time: try again".to_owned())
+}
+
+/// Walks the heap. Objects that have no number get one.
+fn walk(monitor: &Monitor, env: Env) -> Result<Graph, JvmtiError> {
     // Each class has a number before the walk.
     env.frame(et_jvm::jvmti::CLASSES, |env| {
         for class in monitor.jvmti.loaded_classes(env).unwrap_or_default() {
@@ -66,24 +120,26 @@ fn collect(monitor: &Monitor, env: Env) -> Result<Graph, JvmtiError> {
     let mut seen = rustc_hash::FxHashSet::default();
     let _one = tags::tagging();
     let start = Instant::now();
-    let walked = monitor.jvmti.follow_references(|edge| {
-        let is_fresh = *edge.tag == 0;
-        if is_fresh {
-            *edge.tag = tags::fresh() as i64;
-        }
-        let id = tags::of_tag(*edge.tag);
-        if seen.insert(id) {
-            let class = ClassTag::read(edge.class_tag).map_or(0, |tag| tag.id);
-            graph.nodes.push(Node { id, class, size: edge.size, is_array: edge.length >= 0, is_fresh });
-            graph.bytes += edge.size;
-        }
-        if graph.edges.len() < MOST_EDGES {
-            let from = tags::of_tag(edge.referrer_tag);
-            graph.edges.push(Edge { from, to: id, kind: edge.kind as u8, index: edge.index });
-        } else {
-            graph.is_cut = true;
-        }
-        true
+    let walked = share::walk(|| {
+        monitor.jvmti.follow_references(|edge| {
+            let is_fresh = *edge.tag == 0;
+            if is_fresh {
+                *edge.tag = tags::fresh() as i64;
+            }
+            let id = tags::of_tag(*edge.tag);
+            if seen.insert(id) {
+                let class = ClassTag::read(edge.class_tag).map_or(0, |tag| tag.id);
+                graph.nodes.push(Node { id, class, size: edge.size, is_array: edge.length >= 0, is_fresh });
+                graph.bytes += edge.size;
+            }
+            if graph.edges.len() < MOST_EDGES {
+                let from = tags::of_tag(edge.referrer_tag);
+                graph.edges.push(Edge { from, to: id, kind: edge.kind as u8, index: edge.index });
+            } else {
+                graph.is_cut = true;
+            }
+            true
+        })
     });
     graph.pause_us = u32::try_from(start.elapsed().as_micros()).unwrap_or(u32::MAX);
     walked.map(|()| graph)
@@ -103,17 +159,20 @@ fn forget(monitor: &Monitor, graph: &Graph) {
 
 /// Sends it, and then the totals as the reply.
 pub fn send(monitor: &Monitor, env: Env, asker: &Asker, keeps_ids: bool) {
+    let at = time::now();
     let graph = match collect(monitor, env) {
         Ok(graph) => graph,
-        Err(error) => return monitor.hub.reply(asker, Some(failed(Failure::FAILED, error.to_string()))),
+        Err(why) => return monitor.hub.reply(asker, Some(failed(Failure::FAILED, why))),
     };
     if let Some(xml) = &monitor.xml {
-        define(xml, &graph);
+        if let Err(why) = write(xml, &graph, "asked for by a monitor", at) {
+            say(&why);
+        }
     } else if !keeps_ids {
         forget(monitor, &graph);
     }
     if graph.is_cut {
-        let why = format!("the heap has more than {MOST_EDGES} references; use HPDU");
+        let why = format!("{}; use HPDU", too_many());
         return monitor.hub.reply(asker, Some(failed(Failure::FAILED, why)));
     }
     let mut is_there = names(monitor, env, asker);
@@ -132,7 +191,7 @@ pub fn send(monitor: &Monitor, env: Env, asker: &Asker, keeps_ids: bool) {
         let node = graph.nodes[index];
         out.u8(node.id).u8(node.class).u8(node.size);
     });
-    let (roots, references): (Vec<Edge>, Vec<Edge>) = graph.edges.iter().partition(|edge| edge.from == 0);
+    let (roots, references): (Vec<Edge>, Vec<Edge>) = graph.edges.iter().partition(|edge| edge.is_root());
     pieces(3, 9, roots.len(), &|out, index| _ = out.u8(roots[index].to).u1(roots[index].kind));
     pieces(4, 21, references.len(), &|out, index| {
         let edge = references[index];
@@ -167,18 +226,6 @@ fn names(monitor: &Monitor, env: Env, asker: &Asker) -> bool {
     })
 }
 
-/// Objects that the log does not know yet.
-fn define(xml: &XmlLog, graph: &Graph) {
-    for node in graph.nodes.iter().filter(|node| node.is_fresh) {
-        xml.define_object(node.id, node.class, Some(node.size), node.is_array);
-    }
-}
-
-/// Kinds of references, as JVMTI numbers them: those that have an index are fields and elements.
-const FIELDS: [u8; 2] = [2, 8];
-const ELEMENT: u8 = 3;
-const FIRST_ROOT: u8 = 21;
-
 fn root_type(kind: u8) -> &'static str {
     match kind {
         21 => "JNI_GLOBAL",
@@ -191,39 +238,51 @@ fn root_type(kind: u8) -> &'static str {
     }
 }
 
-/// Writes the graph into the log.
-pub fn log(monitor: &Monitor, env: Env, xml: &XmlLog, name: &str) -> Result<(), JvmtiError> {
-    use std::sync::atomic::{AtomicU32, Ordering};
-    static DUMPS: AtomicU32 = AtomicU32::new(1);
+/// Writes all that can be reached into the log. Why that could not be done, or not to the end.
+pub fn log(monitor: &Monitor, env: Env, xml: &XmlLog, name: &str) -> Result<HeapLogged, String> {
+    let at = time::now();
     let graph = collect(monitor, env)?;
-    define(xml, &graph);
-    let dump = DUMPS.fetch_add(1, Ordering::Relaxed);
-    xml.put(
-        &Element::new("heapDumpDef")
-            .number("heapDumpId", dump)
-            .text("name", name)
-            .time_as("basetime", time::now())
-            .end(),
-    );
-    for edge in &graph.edges {
-        if edge.from == 0 || edge.kind >= FIRST_ROOT {
-            let root = Element::new("gcRoot").number("objIdRef", edge.to).text("type", root_type(edge.kind));
-            xml.put(&root.number("heapDumpIdRef", dump).end());
-            continue;
-        }
-        let reference = Element::new("objectReference")
-            .number("srcIdRef", edge.from)
-            .number("targetIdRef", edge.to)
-            .number("heapDumpIdRef", dump);
-        let reference = match edge.kind {
-            ELEMENT => reference.number("index", edge.index),
-            kind if FIELDS.contains(&kind) => reference.number("fieldIdRef", edge.index),
-            _ => reference,
-        };
-        xml.put(&reference.end());
+    write(xml, &graph, name, at)
+}
+
+/// The graph as elements. When this comes back they are in the file.
+fn write(xml: &XmlLog, graph: &Graph, name: &str, at: Duration) -> Result<HeapLogged, String> {
+    static DUMPS: AtomicU32 = AtomicU32::new(1);
+    // What does not fit into memory is written meanwhile; why that fails is said at the end.
+    let mut why = None;
+    let mut write_much = || {
         if xml.is_full() {
-            xml.flush();
+            why = xml.flush().or(why.take());
         }
+    };
+    // Objects that the log does not know yet.
+    for node in graph.nodes.iter().filter(|node| node.is_fresh) {
+        xml.define_object(node.id, node.class, Some(node.size), node.is_array);
+        write_much();
     }
-    Ok(())
+    let dump = DUMPS.fetch_add(1, Ordering::Relaxed);
+    xml.put(&Element::new("heapDumpDef").number("heapDumpId", dump).text("name", name).time_as("basetime", at).end());
+    let mut roots = 0;
+    for edge in &graph.edges {
+        roots += u64::from(edge.is_root());
+        xml.put(&edge.element(dump));
+        write_much();
+    }
+    if let Some(why) = xml.flush().or(why) {
+        return Err(why);
+    }
+    if xml.has_ended() {
+        return Err("the log has ended before: it could not be written".to_owned());
+    }
+    if graph.is_cut {
+        return Err(format!("{}: only the first {MOST_EDGES} are in the log", too_many()));
+    }
+    Ok(HeapLogged {
+        dump,
+        file: xml.path().to_string_lossy().into_owned(),
+        objects: graph.nodes.len() as u64,
+        references: graph.edges.len() as u64 - roots,
+        roots,
+        pause_us: graph.pause_us,
+    })
 }

@@ -16,14 +16,17 @@ use et_jvm::jvmti::JvmtiError;
 use et_jvm::threads::agent_thread;
 
 use crate::allocations;
-use crate::heap;
-use crate::hub::Note;
+use crate::heap::{self, share};
+use crate::hub::{Note, Ticket};
 use crate::programs::{self, Call};
 use crate::state::{Monitor, say};
 use crate::task::Task;
 use crate::{monitors, threads};
 
-pub use graph::log as log_graph;
+pub use graph::log as log_heap;
+
+/// Who has no token walks the heap no more often than [`share`] has it.
+const TOO_OFTEN: &str = "without the token, walks of the heap take a twentieth of the time: ask again later";
 
 /// Starts the thread.
 pub fn start(monitor: &'static Monitor, env: Env) -> Result<(), JvmtiError> {
@@ -67,26 +70,36 @@ impl Worker {
             }
             Task::States => monitor.hub.put(Note::States(threads::states(monitor, env, false))),
             Task::Ask(asker, request) => {
-                let reply = answers::answer(monitor, env, &request);
+                let reply = answers::answer(monitor, env, &request, asker.is_trusted);
                 monitor.hub.reply(&asker, reply);
             }
             Task::AwaitPauses => await_pauses(monitor),
             Task::HeapInfos(to) => {
                 for (ticket, reason) in to {
-                    let info = heap_info(monitor, env, reason);
+                    let info = heap_info(monitor, reason, true);
                     monitor.hub.put(Note::To(ticket.line().clone(), Message::HeapInfo(vec![info])));
                 }
             }
-            Task::Segments { to, native } => {
-                let lines: Vec<_> = to.iter().map(|(ticket, ends)| (ticket.line().clone(), *ends)).collect();
-                if !to.is_empty()
-                    && let Err(error) = heap::send(monitor, env, &lines)
-                {
-                    say(&format!("the heap cannot be shown: {error}"));
-                }
-                native.iter().for_each(|ticket| heap::native::send(monitor, ticket.line()));
+            Task::Walk(asker, ..) if !asker.is_trusted && !share::is_due() => {
+                monitor.hub.reply(&asker, Some(failed(Failure::FAILED, TOO_OFTEN)));
             }
+            Task::Walk(asker, ticket, ends) => {
+                monitor.hub.reply(&asker, None);
+                self.segments(env, &[(ticket, ends)]);
+            }
+            // Another was quicker.
+            Task::Segments(_) if !share::is_due() => monitor.hub.put(Note::WalkOwed),
+            Task::Segments(to) => self.segments(env, &to),
+            Task::NativeSegments(to) => to.iter().for_each(|ticket| heap::native::send(monitor, ticket.line())),
             Task::Graph(asker, keeps_ids) => graph::send(monitor, env, &asker, keeps_ids),
+            Task::LogHeap(asker, name) => {
+                let reply = match &monitor.xml {
+                    Some(xml) => graph::log(monitor, env, xml, &name)
+                        .map_or_else(|why| failed(Failure::FAILED, why), Message::HeapLogged),
+                    None => failed(Failure::UNSUPPORTED, "the agent writes no log: xml=FILE is not among its options"),
+                };
+                monitor.hub.reply(&asker, Some(reply));
+            }
             Task::Allocations(rows) => {
                 monitor.hub.put(Note::Allocations(allocations::report(rows).unwrap_or_default()));
             }
@@ -103,6 +116,13 @@ impl Worker {
                 monitor.hub.put(Note::Debugger(started));
             }
             Task::Exit(status) => exit::exit(env, status),
+        }
+    }
+
+    fn segments(&self, env: Env, to: &[(Ticket, bool)]) {
+        let lines: Vec<_> = to.iter().map(|(ticket, ends)| (ticket.line().clone(), *ends)).collect();
+        if let Err(error) = heap::send(self.monitor, env, &lines) {
+            say(&format!("the heap cannot be shown: {error}"));
         }
     }
 
@@ -129,8 +149,8 @@ fn await_pauses(monitor: &Monitor) {
     }
 }
 
-/// The size of the heap.
-pub fn heap_info(monitor: &Monitor, env: Env, reason: When) -> HeapInfo {
+/// The size of the heap; the number of objects may be an old one, lest it is counted too often.
+pub fn heap_info(monitor: &Monitor, reason: When, may_be_old: bool) -> HeapInfo {
     let hotspot = monitor.hotspot.get();
     let heap = hotspot.map(|hotspot| hotspot.heap_use()).unwrap_or_default();
     let most = hotspot.and_then(|hotspot| hotspot.heap_limit()).unwrap_or(0);
@@ -141,6 +161,6 @@ pub fn heap_info(monitor: &Monitor, env: Env, reason: When) -> HeapInfo {
         most: HeapInfo::clamped(most),
         size: HeapInfo::clamped(heap.committed),
         used: HeapInfo::clamped(heap.used),
-        objects: HeapInfo::clamped(heap::count(monitor, env, reason == When::EveryGc)),
+        objects: HeapInfo::clamped(heap::count(monitor, may_be_old)),
     }
 }

@@ -74,6 +74,16 @@ impl XmlLog {
         lock(&self.waiting).text.len() >= MANY
     }
 
+    /// Whether it could not be written any more.
+    pub fn has_ended(&self) -> bool {
+        self.has_failed.load(Ordering::Relaxed)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Writes what waits. A message if that fails, once; nothing is written any more then.
     pub fn flush(&self) -> Option<String> {
         let mut written = lock(&self.written);

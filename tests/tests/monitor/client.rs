@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
@@ -17,6 +18,9 @@ use xtask::jdks::Jdk;
 
 /// No step of a test takes longer.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The user `nobody`.
+const NOBODY: u32 = 65_534;
 
 /// Cargo builds it beside the tests that depend on it.
 pub fn library() -> Result<PathBuf> {
@@ -166,10 +170,32 @@ impl Program {
 
     /// A connection without a word.
     pub fn connect(&self) -> Result<TcpStream> {
-        let stream = TcpStream::connect(("127.0.0.1", self.published("port")?.parse::<u16>()?))?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(stream)
+        connect(self.published("port")?.parse()?)
     }
+
+    /// The same of another user of the machine. Only root can be another.
+    pub fn connect_as_another(&self) -> Result<TcpStream> {
+        let port = self.published("port")?.parse()?;
+        // It is a thread whose files and sockets have a user, to its end.
+        #[allow(unsafe_code, reason = "a system call")]
+        let another = move || {
+            // SAFETY: it changes what this thread makes from now on, and takes no pointers.
+            unsafe { libc::syscall(libc::SYS_setfsuid, NOBODY) };
+            connect(port)
+        };
+        std::thread::spawn(another).join().map_err(|_| anyhow::anyhow!("no thread"))?
+    }
+}
+
+/// Whether this is root, who can be another user.
+pub fn is_root() -> bool {
+    fs::metadata("/proc/self").is_ok_and(|it| it.uid() == 0)
+}
+
+fn connect(port: u16) -> Result<TcpStream> {
+    let stream = TcpStream::connect(("127.0.0.1", port))?;
+    stream.set_read_timeout(Some(PATIENCE))?;
+    Ok(stream)
 }
 
 impl Drop for Program {
@@ -189,11 +215,15 @@ pub struct Client {
 }
 
 impl Client {
-    /// Without the token.
-    pub fn stranger(program: &Program) -> Result<Self> {
-        let mut stream = program.connect()?;
+    /// One that has shaken hands, and nothing else.
+    pub fn over(mut stream: TcpStream) -> Result<Self> {
         stream.write_all(HANDSHAKE)?;
-        let mut client = Self { stream, decoder: PacketDecoder::new(64 << 20), next: 1, told: Vec::new() };
+        Ok(Self { stream, decoder: PacketDecoder::new(64 << 20), next: 1, told: Vec::new() })
+    }
+
+    /// Without the token.
+    pub fn without_token(program: &Program) -> Result<Self> {
+        let mut client = Self::over(program.connect()?)?;
         let Some(Message::Hello(hello)) = client.ask(Request::Hello { version: 1 })? else { bail!("no HELO") };
         ensure!(hello.pid == program.pid() && hello.version == 1, "{hello:?}");
         Ok(client)
@@ -201,11 +231,14 @@ impl Client {
 
     /// With the token.
     pub fn new(program: &Program) -> Result<Self> {
-        let mut client = Self::stranger(program)?;
-        let token = Chunk::new(ChunkType(*b"ETKN"), program.published("token")?.into_bytes());
-        let reply = client.ask(Request::Other(token))?;
-        ensure!(reply.is_none(), "{reply:?}");
+        let mut client = Self::without_token(program)?;
+        client.show_token(program)?;
         Ok(client)
+    }
+
+    /// Shows the token.
+    pub fn show_token(&mut self, program: &Program) -> Result<()> {
+        self.tell(Request::Other(Chunk::new(ChunkType::ETKN, program.published("token")?.into_bytes())))
     }
 
     /// Any packet.

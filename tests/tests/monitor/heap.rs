@@ -359,8 +359,8 @@ impl Graph {
 fn graph(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let program = Program::start(lab, jdk, "graph", Some("quiet=on"), &["-Xmx96m"], "Pattern")?;
     program.expect("ready")?;
-    let mut stranger = Client::stranger(&program)?;
-    ensure!(stranger.ask(Request::Other(Chunk::new(ETRG, vec![0])))?.is_none(), "a stranger is told");
+    let mut guest = Client::without_token(&program)?;
+    ensure!(guest.ask(Request::Other(Chunk::new(ETRG, vec![0])))?.is_none(), "who has no token is told");
     let mut client = Client::new(&program)?;
     // Numbers that objects get for the walk are gone with it, unless they are to stay.
     for keeps in [0, 1] {

@@ -2,20 +2,23 @@
 
 use std::collections::HashSet;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
+use et_ddm::{Chunk, ChunkType, Message, Request};
 use et_tests::compiled;
 use et_tests::lab::{self, Lab};
 use et_tests::trcxml::{check_definitions, count, elements, validate};
 use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 
-use crate::client::{PATIENCE, Program, library};
+use crate::client::{Client, PATIENCE, Program, library};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = lab::on_each_jdk("log", whole);
+    trials.extend(lab::on_each_jdk("heap_dumps_on_demand", on_demand));
     trials.extend(lab::on_each_jdk("log_of_a_killed_program", killed));
     trials.extend(lab::on_each_jdk("log_on_a_full_disk", full));
     trials.push(lab::on_jdk_unless(17, "options_that_make_no_sense", |_, _| None, nonsense));
@@ -85,6 +88,67 @@ fn whole(lab: &Lab, jdk: &Jdk) -> Result<()> {
         ensure!(count(&elements, name) > 0, "no {name}");
     }
     Ok(())
+}
+
+/// Dumps reach the log while the program runs, each with all that can be reached then.
+fn on_demand(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "monitor_on_demand")?;
+    let file = folder.join("run.trcxml");
+    let options = format!("quiet=on,xml={}", file.display());
+    let mut program = Program::start_in(lab, jdk, &folder, Some(&options), &["-Xmx64m"], "Pattern", &[])?;
+    program.expect("ready")?;
+    let mut client = Client::new(&program)?;
+    let Some(Message::Features(features)) = client.ask(Request::Features)? else { anyhow::bail!("no features") };
+    ensure!(features.iter().any(|it| it == "et-log"), "{features:?}");
+    let mut dumps = Vec::new();
+    for name in ["before <the> order", "the same \u{1f418}"] {
+        match client.ask(Request::LogHeap { name: name.to_owned() })? {
+            Some(Message::HeapLogged(dump)) => dumps.push((dump, name)),
+            reply => anyhow::bail!("{reply:?}"),
+        }
+    }
+    // One that a monitor takes for itself is there, too.
+    let graph = client.ask(Request::Other(Chunk::new(ChunkType(*b"ETRG"), vec![0])))?;
+    ensure!(matches!(graph, Some(Message::Other(_))), "{graph:?}");
+    // The program has not ended: what was asked for is in the file all the same.
+    let text = fs::read_to_string(&file)?;
+    let elements = elements(&text)?;
+    check_definitions(&elements)?;
+    validate(lab, &file)?;
+    ensure!(count(&elements, "heapDumpDef") == 3 && count(&elements, "traceEnd") == 0, "{} dumps", dumps.len());
+    let class = elements.iter().find(|it| it.name == "classDef" && it.get("name") == Some("Pattern$Item"));
+    let class = class.and_then(|it| it.get("classId")).context("no Pattern$Item")?;
+    let items: HashSet<&str> = elements
+        .iter()
+        .filter(|it| it.name == "objDef" && it.get("classIdRef") == Some(class))
+        .filter_map(|it| it.get("objId"))
+        .collect();
+    ensure!(items.len() == 500, "{} items live", items.len());
+    for (dump, name) in &dumps {
+        let id = dump.dump.to_string();
+        let def = elements.iter().find(|it| it.name == "heapDumpDef" && it.get("heapDumpId") == Some(&id));
+        let def = def.with_context(|| format!("no dump {id}"))?;
+        let escaped = name.replace('<', "&lt;").replace('>', "&gt;");
+        ensure!(def.get("name") == Some(&escaped) && Path::new(&dump.file) == file, "{def:?} {dump:?}");
+        let its = |name: &'static str| {
+            let id = &id;
+            elements.iter().filter(move |it| it.name == name && it.get("heapDumpIdRef") == Some(id))
+        };
+        let held = its("objectReference").filter(|it| it.get("targetIdRef").is_some_and(|id| items.contains(id)));
+        ensure!(held.count() == 500, "not each item is held once in dump {id}");
+        let told = (its("objectReference").count() as u64, its("gcRoot").count() as u64);
+        ensure!(told == (dump.references, dump.roots) && dump.objects > 1000 && dump.roots > 10, "{told:?} {dump:?}");
+    }
+    drop(client);
+    program.go_on()?;
+    program.expect("1600 1000 true")?;
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    // Without a log there is nothing that a dump could go to.
+    let mut plain = Program::start(lab, jdk, "no_log", Some("quiet=on"), &[], "Pattern")?;
+    plain.expect("ready")?;
+    let reply = Client::new(&plain)?.ask(Request::LogHeap { name: "x".into() })?;
+    ensure!(matches!(&reply, Some(Message::Fail(why)) if why.message.contains("no log")), "{reply:?}");
+    plain.kill()
 }
 
 fn killed(lab: &Lab, jdk: &Jdk) -> Result<()> {

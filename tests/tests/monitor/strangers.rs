@@ -2,24 +2,26 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use et_ddm::heap::{Walk, When};
+use et_ddm::message::Failure;
 use et_ddm::packet::HANDSHAKE;
 use et_ddm::{Chunk, ChunkType, Message, Packet, Request, chunk};
 use et_tests::lab::{self, Lab};
 use libtest_mimic::Trial;
 use xtask::jdks::Jdk;
 
-use crate::client::{Client, Program};
+use crate::client::{Client, Program, is_root};
 
-/// The code of `FAIL` for those without the token.
-const NOT_ALLOWED: u32 = 5;
 const MUTATIONS: usize = 10_000;
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = lab::on_each_jdk("strangers", strangers);
+    let not_root = |_: &Lab, _: &Jdk| (!is_root()).then(|| "only root can be another user".to_owned());
+    trials.push(lab::on_jdk_unless(17, "other_users", not_root, other_users));
+    trials.push(lab::on_jdk_unless(17, "walks_take_a_share_of_the_time", |_, _| None, walks));
     trials.push(lab::on_jdk_unless(17, "mutated_packets", |_, _| None, mutated));
     trials.push(lab::on_jdk_unless(25, "mutated_packets", |_, _| None, mutated));
     trials
@@ -29,7 +31,7 @@ fn strangers(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut program = Program::start(lab, jdk, "strangers", Some(""), &[], "Pattern")?;
     program.expect("ready")?;
     let mut friend = Client::new(&program)?;
-    let mut stranger = Client::stranger(&program)?;
+    let mut guest = Client::without_token(&program)?;
     for request in [
         Request::Exit { status: 3 },
         Request::CollectGarbage,
@@ -38,13 +40,13 @@ fn strangers(lab: &Lab, jdk: &Jdk) -> Result<()> {
         Request::Histogram { rows: 10 },
         Request::Thread(1),
     ] {
-        let reply = stranger.ask(request)?;
-        ensure!(matches!(&reply, Some(Message::Fail(failure)) if failure.code == NOT_ALLOWED), "{reply:?}");
+        let reply = guest.ask(request)?;
+        ensure!(is_not_allowed(&reply), "{reply:?}");
     }
-    let wrong = Chunk::new(ChunkType(*b"ETKN"), vec![b'0'; 64]);
-    let reply = stranger.ask(Request::Other(wrong))?;
-    ensure!(matches!(&reply, Some(Message::Fail(failure)) if failure.code == NOT_ALLOWED), "{reply:?}");
-    let reply = stranger.ask(Request::HeapInfo(When::Now))?;
+    let wrong = Chunk::new(ChunkType::ETKN, vec![b'0'; 64]);
+    let reply = guest.ask(Request::Other(wrong))?;
+    ensure!(is_not_allowed(&reply), "{reply:?}");
+    let reply = guest.ask(Request::HeapInfo(When::Now))?;
     ensure!(matches!(reply, Some(Message::HeapInfo(_))), "{reply:?}");
 
     // No JDWP, half a packet, 2 GB, and nothing at all: closed at once, or left to themselves.
@@ -106,6 +108,104 @@ fn strangers(lab: &Lab, jdk: &Jdk) -> Result<()> {
     Ok(())
 }
 
+fn is_not_allowed(reply: &Option<Message>) -> bool {
+    matches!(reply, Some(Message::Fail(failure)) if failure.code == Failure::NOT_ALLOWED)
+}
+
+/// Other users of the machine learn nothing, cost nothing, and keep nobody out.
+fn other_users(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut program = Program::start(lab, jdk, "other_users", Some("quiet=on"), &[], "Pattern")?;
+    program.expect("ready")?;
+    let mut stranger = Client::over(program.connect_as_another()?)?;
+    for request in [
+        Request::Hello { version: 1 },
+        Request::Features,
+        Request::Memory,
+        Request::HeapInfo(When::Now),
+        Request::HeapInfo(When::EveryGc),
+        Request::HeapSegments { when: Walk::Now, objects: true },
+        Request::HeapSegments { when: Walk::EveryGc, objects: true },
+        Request::NativeSegments { when: Walk::Now },
+        Request::ThreadEvents { on: true },
+        Request::ThreadStates { interval_ms: 50 },
+        Request::Events { kinds: 7 },
+    ] {
+        let reply = stranger.ask(request)?;
+        ensure!(is_not_allowed(&reply), "{reply:?}");
+    }
+    // One who says what is wanted, and is gone before anybody looks, is not root.
+    for _ in 0..20 {
+        let mut gone = program.connect_as_another()?;
+        gone.write_all(HANDSHAKE)?;
+        let ask = Request::HeapSegments { when: Walk::EveryGc, objects: true };
+        gone.write_all(&Packet::ddm(1, ask.chunk().encode()).encode())?;
+    }
+    let mut friend = Client::new(&program)?;
+    ensure!(stranger.told.is_empty(), "{:?}", stranger.told);
+    // As many as want to, silent or not: the owner finds a place at once.
+    let mut crowd: Vec<TcpStream> = (0..40).map(|_| program.connect_as_another()).collect::<Result<_>>()?;
+    for stream in &mut crowd {
+        let _ = stream.write_all(HANDSHAKE);
+    }
+    for _ in 0..8 {
+        Client::new(&program)?.tell(Request::ThreadStates { interval_ms: 0 })?;
+    }
+    // They are sent away soon, whatever they say, and the owner stays.
+    let begun = Instant::now();
+    for stream in &mut crowd {
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest);
+    }
+    ensure!(begun.elapsed() < Duration::from_secs(10), "strangers stay for {:?}", begun.elapsed());
+    friend.tell(Request::ThreadStates { interval_ms: 0 })?;
+    // With the token it does not matter whose somebody is.
+    let mut trusted = Client::over(program.connect_as_another()?)?;
+    trusted.show_token(&program)?;
+    let reply = trusted.ask(Request::HeapInfo(When::Now))?;
+    ensure!(matches!(reply, Some(Message::HeapInfo(_))), "{reply:?}");
+    program.go_on()?;
+    program.expect("1600 1000 true")?;
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
+/// Without the token the heap is walked a twentieth of the time, and at collections for nobody more often.
+fn walks(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut program = Program::start(lab, jdk, "walks", Some("quiet=on"), &[], "Pattern")?;
+    program.expect("ready")?;
+    let (mut friend, mut guest) = (Client::new(&program)?, Client::without_token(&program)?);
+    let now = || Request::HeapSegments { when: Walk::Now, objects: true };
+    // One who has waited long enough gets what is wanted.
+    std::thread::sleep(Duration::from_secs(1));
+    guest.tell(now())?;
+    guest.until(|message| matches!(message, Message::HeapEnd { .. }))?;
+    let reply = guest.ask(now())?;
+    ensure!(matches!(&reply, Some(Message::Fail(failure)) if failure.message.contains("a twentieth")), "{reply:?}");
+    // The number of objects is the last that is known.
+    let objects = |reply: Option<Message>| match reply {
+        Some(Message::HeapInfo(heaps)) => Ok(heaps[0].objects),
+        reply => anyhow::bail!("{reply:?}"),
+    };
+    let known = objects(friend.ask(Request::HeapInfo(When::Now))?)?;
+    ensure!(known > 1000 && objects(guest.ask(Request::HeapInfo(When::Now))?)? == known, "not {known}");
+    for _ in 0..2 {
+        friend.tell(now())?;
+    }
+    // Behind collections that follow each other closely: one map, and one more when there is time for it.
+    guest.told.clear();
+    guest.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
+    for _ in 0..20 {
+        friend.tell(Request::CollectGarbage)?;
+    }
+    guest.until(|message| matches!(message, Message::HeapEnd { .. }))?;
+    let maps = guest.told.iter().filter(|message| matches!(message, Message::HeapStart { .. })).count();
+    ensure!(maps <= 5, "{maps} maps behind 20 collections");
+    program.go_on()?;
+    program.expect("1600 1000 true")?;
+    ensure!(program.end()?.success() && program.said().is_empty(), "{}", program.said());
+    Ok(())
+}
+
 /// Numbers that look like any (Marsaglia's xorshift).
 fn next(state: &mut u64) -> usize {
     *state ^= *state << 13;
@@ -146,7 +246,7 @@ fn mutated(lab: &Lab, jdk: &Jdk) -> Result<()> {
         stream.set_read_timeout(Some(Duration::from_secs(1)))?;
         stream.set_nonblocking(false)?;
         let _ = stream.write_all(HANDSHAKE);
-        let show = Chunk::new(ChunkType(*b"ETKN"), token.clone().into_bytes());
+        let show = Chunk::new(ChunkType::ETKN, token.clone().into_bytes());
         let _ = stream.write_all(&Packet::ddm(0, show.encode()).encode());
         let mut reader = stream.try_clone()?;
         let drain = std::thread::spawn(move || {
