@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use et_command::code::OK;
 use et_command::{Program, Unwritten};
+use serde_json::Value;
 use thiserror::Error;
 
 use crate::attach::AttachError;
@@ -118,6 +119,8 @@ enum CliError {
     Start(io::Error),
     #[error("there is no VM: start one with -agentpath:…/libet_monitor.so, or attach to it with et-monitor attach PID")]
     NoVms,
+    #[error("{0}")]
+    SilentVm(String),
     #[error("no VM is process {vm}, or has {vm} in its name; et-monitor ls lists them")]
     NoSuchVm { vm: String },
     #[error("{vm} could be process {pids}: name one of them")]
@@ -132,6 +135,22 @@ enum CliError {
     Attach(#[from] AttachError),
     #[error("{0}")]
     Stdout(#[from] Unwritten),
+}
+
+/// Agents that say where they listen, and do not answer there.
+fn silent(list: &Value) -> impl Iterator<Item = String> {
+    let one = |it: &Value| {
+        let (port, why) = (it["port"].as_u64()?, it["why"].as_str()?);
+        Some(format!("the VM that listens on port {port} does not let et-monitor in: {why}"))
+    };
+    list["silent"].as_array().into_iter().flatten().filter_map(one)
+}
+
+impl CliError {
+    /// Nobody is there, or nobody answers.
+    fn none(list: &Value) -> Self {
+        silent(list).next().map_or(Self::NoVms, Self::SilentVm)
+    }
 }
 
 /// What the command line is made of, for its manual.

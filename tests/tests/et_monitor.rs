@@ -195,8 +195,29 @@ fn commands(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let mut start = [0; 18];
     fs::File::open(place.folder.join("shop.hprof"))?.read_exact(&mut start)?;
     ensure!(start.starts_with(b"JAVA PROFILE 1.0") && dump.contains("shop.hprof, "), "{dump}");
+    let no_log = place.et_monitor(&["dump", &pid, "--log"]).output()?;
+    let said = String::from_utf8_lossy(&no_log.stderr);
+    ensure!(!no_log.status.success() && said.contains("its agent writes none (option xml=FILE)"), "{said}");
     let again = place.et_monitor(&["dump", &pid, "shop.hprof"]).output()?;
     ensure!(String::from_utf8_lossy(&again.stderr).contains("exists"), "a file is overwritten");
+    // Into a log, on demand.
+    let log = place.folder.join("mill.trcxml");
+    let mill = place.start("Mill", &with_agent(&place, &format!("quiet=on,xml={}", log.display())))?;
+    let mill_pid = mill.0.id().to_string();
+    let said = place.say(&["dump", &mill_pid, "--log", "--name", "at noon"])?;
+    ensure!(
+        said.starts_with(&format!("dump 1 in {}: ", log.display())) && said.contains("the program stood for"),
+        "{said}"
+    );
+    let second = place.json(&["dump", &mill_pid, "--log", "--json"])?;
+    let text = fs::read_to_string(&log)?;
+    let elements = trcxml::elements(&text)?;
+    trcxml::check_definitions(&elements)?;
+    let dumps: Vec<_> = elements.iter().filter(|it| it.name == "heapDumpDef").filter_map(|it| it.get("name")).collect();
+    ensure!(dumps == ["at noon", "on demand"] && second["dump"] == 2, "{dumps:?}, {second}");
+    let references = trcxml::count(&elements, "objectReference") as u64;
+    ensure!(references > second["references"].as_u64().context("no references")?, "{references} references");
+    drop(mill);
     place.say(&["exit", &pid, "--status", "7"])?;
     let code = shop.0.wait()?.code();
     ensure!(code == Some(7), "the program ended with {code:?}");

@@ -91,7 +91,7 @@ impl Backend {
         let list = self.get("vms").await?;
         let here: Vec<&Value> = list["vms"].as_array().into_iter().flatten().filter(|it| it["here"] == true).collect();
         if here.is_empty() {
-            return Err(CliError::NoVms);
+            return Err(CliError::none(&list));
         }
         let is_process = |it: &&&Value| vm.parse::<u64>().is_ok_and(|pid| it["pid"] == pid);
         let has_name = |it: &&&Value| it["application"].as_str().is_some_and(|name| name.contains(vm));

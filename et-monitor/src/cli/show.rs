@@ -8,7 +8,7 @@ use et_names::units::{bytes, counted, number, percent, seconds};
 use serde_json::{Value, json};
 
 use super::backend::Backend;
-use super::{CliError, ScanArgs, What};
+use super::{CliError, PROGRAM, ScanArgs, What, silent};
 use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
@@ -73,6 +73,12 @@ pub(super) struct DumpArgs {
     vm: String,
     /// The file, which the VM writes [default: heap-PID-TIME.hprof in the folder where et-monitor runs]
     file: Option<PathBuf>,
+    /// No file: into the log of the VM's agent (xml=FILE), for the viewers of TPTP
+    #[arg(long, conflicts_with = "file")]
+    log: bool,
+    /// With --log: what the dump is called there
+    #[arg(long, value_name = "TEXT", requires = "log")]
+    name: Option<String>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -94,7 +100,11 @@ pub(super) async fn ls(args: &LsArgs, scan: &ScanArgs) -> Result<(), CliError> {
     }
     let rows = list["vms"].as_array().map(Vec::as_slice).unwrap_or_default();
     if rows.is_empty() {
-        return Err(CliError::NoVms);
+        return Err(CliError::none(&list));
+    }
+    // Standard output is a table of those that answer.
+    for silent in silent(&list) {
+        PROGRAM.say(format_args!("warning: {silent}"));
     }
     let size = |value: &Value| value.as_u64().map_or_else(String::new, bytes);
     let table = rows.iter().map(|vm| {
@@ -258,6 +268,11 @@ pub(super) async fn collect_garbage(args: &GcArgs, scan: &ScanArgs) -> Result<()
 pub(super) async fn dump(args: &DumpArgs, scan: &ScanArgs) -> Result<(), CliError> {
     let backend = Backend::open(scan).await?;
     let (id, vm) = backend.find(&args.vm).await?;
+    if args.log {
+        let body = args.name.as_ref().map_or_else(|| json!({}), |name| json!({ "name": name }));
+        let dump = backend.post(&format!("vms/{id}/log-heap"), &body).await?;
+        return Ok(if args.json { print_json(&dump) } else { print(&logged(&dump)) }?);
+    }
     let here = std::env::current_dir().map_err(CliError::Start)?;
     let file = match &args.file {
         Some(file) => here.join(file),
@@ -269,6 +284,19 @@ pub(super) async fn dump(args: &DumpArgs, scan: &ScanArgs) -> Result<(), CliErro
     }
     let size = dump["bytes"].as_u64().map_or_else(String::new, |size| format!(", {}", bytes(size)));
     Ok(print(&format!("{}{size}\n", text(&dump["path"])))?)
+}
+
+fn logged(dump: &Value) -> String {
+    let of = |name: &str| dump[name].as_u64().unwrap_or(0);
+    format!(
+        "dump {} in {}: {}, {}, {}; the program stood for {}\n",
+        of("dump"),
+        text(&dump["file"]),
+        counted(of("objects"), "object"),
+        counted(of("references"), "reference"),
+        counted(of("roots"), "root"),
+        seconds(of("pauseUs") as f64 / 1e6)
+    )
 }
 
 pub(super) async fn exit(args: &ExitArgs, scan: &ScanArgs) -> Result<(), CliError> {

@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, Query, State};
-use axum::http::StatusCode;
+use axum::body::Body;
+use axum::extract::{FromRequest, Path, Query, Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Json, Response};
 use axum::routing::{get, post};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::{App, events};
@@ -36,6 +38,7 @@ pub fn routes() -> Router<Arc<App>> {
         .route("/gc", post(collect_garbage))
         .route("/walk", post(walk))
         .route("/dump", post(dump))
+        .route("/log-heap", post(log_heap))
         .route("/exit", post(exit))
         .route("/select", post(select));
     Router::new().route("/vms", get(vms)).route("/events", get(events::stream)).nest("/vms/{vm}", vm)
@@ -51,9 +54,62 @@ impl IntoResponse for ActionError {
             Self::NoSegments | Self::Request(RequestError::Late(_)) => StatusCode::GATEWAY_TIMEOUT,
             Self::Dump { .. } | Self::Confused | Self::Request(_) => StatusCode::BAD_GATEWAY,
         };
-        (status, Json(json!({ "error": self.to_string() }))).into_response()
+        failure(status, &self.to_string())
     }
 }
+
+/// A failure as the API says it.
+pub(super) fn failure(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
+}
+
+/// Failures of the framework (a path, a query, a method, a body that is none) are text: here they are said as all others are.
+pub(super) async fn as_json(response: Response) -> Response {
+    /// Longer reasons nobody reads.
+    const MOST: usize = 16 << 10;
+    let is_json = |value: &HeaderValue| value.as_bytes().starts_with(b"application/json");
+    let (parts, body) = response.into_parts();
+    if parts.status.as_u16() < 400 || parts.headers.get(header::CONTENT_TYPE).is_some_and(is_json) {
+        return Response::from_parts(parts, body);
+    }
+    let text = axum::body::to_bytes(body, MOST).await.unwrap_or_default();
+    let text = String::from_utf8_lossy(&text);
+    let why = match text.trim() {
+        "" => parts.status.canonical_reason().unwrap_or("it failed"),
+        text => text,
+    };
+    let status = if parts.status == StatusCode::UNPROCESSABLE_ENTITY { StatusCode::BAD_REQUEST } else { parts.status };
+    let mut said = failure(status, why);
+    // Which methods there are, say.
+    for (name, value) in parts.headers.iter().filter(|(name, _)| !OF_BODIES.contains(name)) {
+        said.headers_mut().insert(name, value.clone());
+    }
+    said
+}
+
+const OF_BODIES: [header::HeaderName; 3] = [header::CONTENT_TYPE, header::CONTENT_LENGTH, header::TRANSFER_ENCODING];
+
+/// The body of a `POST`: an object with what is known here, and nothing else.
+struct Given<T>(T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequest<S> for Given<T> {
+    type Rejection = Response;
+
+    async fn from_request(request: Request<Body>, state: &S) -> Result<Self, Response> {
+        let Json(value) = Json::<Value>::from_request(request, state).await.map_err(IntoResponse::into_response)?;
+        if !value.is_object() {
+            return Err(failure(StatusCode::BAD_REQUEST, "the body is to be an object: {} at least"));
+        }
+        serde_json::from_value(value)
+            .map(Self)
+            .map_err(|error| failure(StatusCode::BAD_REQUEST, &format!("the body: {error}")))
+    }
+}
+
+/// `{}`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
 
 #[derive(Deserialize)]
 struct OfVm {
@@ -69,6 +125,7 @@ async fn vms(State(app): Shared) -> Json<Value> {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Fresh {
     /// Ask the VM, rather than say what it said last.
     #[serde(default)]
@@ -110,6 +167,7 @@ async fn thread(State(app): Shared, Path(OfThread { vm, thread }): Path<OfThread
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WhichHeap {
     #[serde(default)]
     native: bool,
@@ -128,6 +186,7 @@ async fn allocations(State(app): Shared, Path(OfVm { vm }): Path<OfVm>) -> Answe
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Most {
     #[serde(default = "most")]
     most: u32,
@@ -173,11 +232,16 @@ async fn instances(
     Actions::on(&app.monitor, vm)?.ask(Asked::Instances { class, most }).await.map(Json)
 }
 
-async fn collect_garbage(State(app): Shared, Path(OfVm { vm }): Path<OfVm>) -> Answer {
+async fn collect_garbage(
+    State(app): Shared,
+    Path(OfVm { vm }): Path<OfVm>,
+    Given(Nothing {}): Given<Nothing>,
+) -> Answer {
     Actions::on(&app.monitor, vm)?.collect_garbage().await.map(Json)
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct WalkBody {
     #[serde(default)]
     native: bool,
@@ -187,16 +251,17 @@ struct WalkBody {
     collect: bool,
 }
 
-async fn walk(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Json(body): Json<WalkBody>) -> Answer {
+async fn walk(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Given(body): Given<WalkBody>) -> Answer {
     Actions::on(&app.monitor, vm)?.walk(body.native, body.objects, body.collect).await.map(Json)
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct DumpBody {
     path: Option<PathBuf>,
 }
 
-async fn dump(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Json(body): Json<DumpBody>) -> Answer {
+async fn dump(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Given(body): Given<DumpBody>) -> Answer {
     let actions = Actions::on(&app.monitor, vm)?;
     let pid = app.monitor.look(vm, Vm::pid).unwrap_or(0);
     let path = body.path.unwrap_or_else(|| app.folder.join(format!("heap-{pid}-{}.hprof", now_ms())));
@@ -204,16 +269,28 @@ async fn dump(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Json(body): Jso
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct ExitBody {
     #[serde(default)]
     status: u32,
 }
 
-async fn exit(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Json(body): Json<ExitBody>) -> Answer {
+async fn exit(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Given(body): Given<ExitBody>) -> Answer {
     Actions::on(&app.monitor, vm)?.exit(body.status).await.map(Json)
 }
 
-async fn select(State(app): Shared, Path(OfVm { vm }): Path<OfVm>) -> Answer {
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LogBody {
+    name: Option<String>,
+}
+
+async fn log_heap(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Given(body): Given<LogBody>) -> Answer {
+    let name = body.name.unwrap_or_else(|| "on demand".to_owned());
+    Actions::on(&app.monitor, vm)?.log_heap(name).await.map(Json)
+}
+
+async fn select(State(app): Shared, Path(OfVm { vm }): Path<OfVm>, Given(Nothing {}): Given<Nothing>) -> Answer {
     match app.monitor.select(vm) {
         true => Ok(Json(app.monitor.list())),
         false => Err(ActionError::NoVm(vm)),

@@ -15,6 +15,7 @@ use super::App;
 use crate::monitor::{Change, Monitor, Watched};
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(super) struct OfVm {
     vm: Option<u32>,
 }

@@ -11,7 +11,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::App;
+use super::{App, api};
 
 /// The secret in the URL.
 #[derive(Clone, PartialEq, Eq)]
@@ -43,10 +43,14 @@ impl Token {
 
 /// Lets a request through, or says why not; every answer says what a browser may do with it.
 pub async fn check(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+    let is_api = request.uri().path().split('/').nth(2) == Some("api");
     let mut response = match allowed(&app, request.headers(), request.uri().path()) {
         Ok(()) => next.run(request).await,
         Err(why) => (StatusCode::FORBIDDEN, format!("{why}\n")).into_response(),
     };
+    if is_api {
+        response = api::as_json(response).await;
+    }
     let headers = response.headers_mut();
     for (name, value) in HEADERS {
         headers.entry(HeaderName::from_static(name)).or_insert(HeaderValue::from_static(value));

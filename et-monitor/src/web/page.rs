@@ -39,7 +39,8 @@ struct FileName {
     file: String,
 }
 
-const TABS: [(&str, &str); 6] = [
+const TABS: [(&str, &str); 7] = [
+    ("vms", "VMs"),
     ("threads", "Threads"),
     ("heap", "Heap"),
     ("map", "Heap map"),
@@ -63,7 +64,10 @@ fn page() -> Markup {
             }
             body {
                 header {
-                    h1 { "Elephant Tracks monitor " span.program id="program" {} }
+                    div.top-line {
+                        h1 { "Elephant Tracks monitor" }
+                        label id="vm-choice-label" hidden { "VM " select id="vm-choice" {} }
+                    }
                     nav aria-label="Pages" {
                         div role="tablist" aria-label="Pages" {
                             @for (index, (id, title)) in TABS.iter().enumerate() {
@@ -75,7 +79,7 @@ fn page() -> Markup {
                 }
                 main {
                     noscript { p.alarm { "What VMs do is drawn by a script: please allow it, or use et-monitor ls, threads and heap in a shell." } }
-                    (vms())
+                    p id="notice" role="status" {}
                     @for (id, title) in TABS {
                         section role="tabpanel" id=(id) aria-labelledby={ "tab-" (id) } tabindex="-1" {
                             h2 { (title) }
@@ -93,27 +97,20 @@ fn page() -> Markup {
 
 fn vms() -> Markup {
     html! {
-        section id="vms" aria-labelledby="vms-title" {
-            h2 id="vms-title" { "VMs" }
-            p.hint id="vms-none" { "No VM yet. Start one with " code { "-agentpath:…/libet_monitor.so" } ", or call " code { "et-monitor attach PID" } ". They are looked for every two seconds." }
-            div.scroll { table id="vm-table" {
-                caption.hidden { "VMs of this machine" }
-                thead { tr {
-                    @for title in ["Program", "Process", "VM", "Runs"] { th scope="col" { (title) } }
-                    @for title in ["Threads", "Heap in use", "Heap"] { th.number scope="col" { (title) } }
-                    @for title in ["Debugger", "State"] { th scope="col" { (title) } }
-                } }
-                tbody {}
+        p.hint id="vms-none" { "No VM yet. Start one with " code { "-agentpath:…/libet_monitor.so" } ", or call " code { "et-monitor attach PID" } ". They are looked for every two seconds." }
+        div.scroll tabindex="0" role="group" aria-label="VMs of this machine" { table id="vm-table" {
+            caption.hidden { "VMs of this machine" }
+            thead { tr {
+                @for title in ["Program", "Process", "VM", "Runs"] { th scope="col" { (title) } }
+                @for title in ["Threads", "Heap in use", "Heap"] { th.number scope="col" { (title) } }
+                @for title in ["Debugger", "State"] { th scope="col" { (title) } }
             } }
-            div.controls id="actions" {
-                button type="button" id="gc" { "Collect garbage" }
-                button type="button" id="select" { "Debug at port " span id="selected-port" { "8700" } }
-                label { "File " input type="text" id="dump-path" placeholder="heap-PID-TIME.hprof, here" size="32"; }
-                button type="button" id="dump" { "Dump heap" }
-                label { "Exit code " input type="number" id="exit-status" value="0" min="0" max="255"; }
-                button type="button" id="exit" { "Exit" }
-            }
-            p id="notice" role="status" {}
+            tbody {}
+        } }
+        div.controls id="actions" {
+            button type="button" id="select" { "Debug at port " span id="selected-port" { "8700" } }
+            label { "Exit code " input type="number" id="exit-status" value="0" min="0" max="255"; }
+            button type="button" id="exit" { "Exit" }
         }
     }
 }
@@ -130,6 +127,7 @@ fn rows(id: &str, caption: &str, columns: &[(&str, bool)]) -> Markup {
 
 fn tab(id: &str) -> Markup {
     match id {
+        "vms" => vms(),
         "threads" => html! {
             p { span id="thread-count" {} " States twice a second, the latest at the right. Choose a thread to see its stack." }
             div.controls {
@@ -140,6 +138,12 @@ fn tab(id: &str) -> Markup {
             div id="thread-details" aria-live="polite" {}
         },
         "heap" => html! {
+            div.controls {
+                button type="button" id="gc" { "Collect garbage" }
+                label { "File " input type="text" id="dump-path" placeholder="heap-PID-TIME.hprof, here" size="32"; }
+                button type="button" id="dump" { "Dump heap" }
+                button type="button" id="log-heap" hidden { "Dump heap into the log" }
+            }
             div.facts id="heap-facts" {}
             figure.chart { figcaption { "What of the heap is in use, and what it has" } div id="chart-heap" {} }
             p.hint id="heap-hint" {}
@@ -165,13 +169,15 @@ fn tab(id: &str) -> Markup {
         },
         "monitors" => html! {
             p id="monitors-says" {}
-            h3 { "Classes whose monitors were waited for" }
-            (rows("monitor-classes", "Classes whose monitors were waited for", &[
-                ("Class", false), ("Contended", true), ("Waited to enter", true), ("Longest", true), ("wait() calls", true), ("In wait()", true),
+            h3 { "Where monitors were waited for" }
+            (rows("monitor-places", "Where monitors were waited for", &[
+                ("Class of the monitor", false), ("Where", false), ("Contended", true), ("Waited to enter", true), ("Longest", true),
+                ("Longest for", false), ("wait() calls", true), ("In wait()", true),
             ]))
             h3 { "The latest events" }
             (rows("monitor-events", "The latest events", &[
-                ("Time", false), ("What", false), ("Class", false), ("Object", false), ("Thread", false), ("Owner", false), ("How long", true),
+                ("Time", false), ("Thread", false), ("What", false), ("Where", false), ("Class of the monitor", false), ("Object", false),
+                ("Owner", false), ("How long", true),
             ]))
         },
         "allocations" => html! {
