@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { uPlot } = libraries;
-  const { byId, bytes, number, element, checked, onChange, drawers, drawn } = page;
+  const { byId, bytes, byteSteps, number, element, checked, onChange, drawers } = page;
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
   const nanos = (value) => (value < 1e6 ? `${(value / 1e3).toFixed(0)} µs` : value < 1e9 ? `${(value / 1e6).toFixed(1)} ms` : `${(value / 1e9).toFixed(2)} s`);
 
@@ -108,7 +108,7 @@
         number(vm.threads),
         vm.heap.used == null ? "" : bytes(vm.heap.used),
         vm.heap.size == null ? "" : bytes(vm.heap.size),
-        vm.debuggerPort == null ? "" : `port ${vm.debuggerPort}${vm.id === selected ? `, ${selectedPort}` : ""}${vm.debugger ? ": attached" : ""}`,
+        debuggerPorts(vm),
         vm.here ? (vm.waitsForDebugger ? "waits for a debugger" : "runs") : `gone: ${vm.gone}`,
       ],
     })));
@@ -118,22 +118,40 @@
       row.classList.toggle("gone", !vm.here);
       row.querySelector("button").setAttribute("aria-pressed", String(vm.id === chosen));
     }
-    const vm = chosenVm();
-    byId("program").textContent = vm ? `${vm.application}, process ${vm.pid}` : "";
+    showChoice();
     if (selectedPort) {
       byId("selected-port").textContent = selectedPort;
     }
+    // The port may be another program's: each VM has one of its own.
+    byId("select").hidden = !selectedPort;
     enable();
     offers();
   };
   let selectedPort = null;
+  const debuggerPorts = (vm) => {
+    const ports = [vm.debuggerPort, vm.id === selected ? selectedPort : null].filter((port) => port != null);
+    return ports.length === 0 ? "" : `port ${ports.join(", ")}${vm.debugger ? ": attached" : ""}`;
+  };
+  /** Which VM the other tabs are about. */
+  const showChoice = () => {
+    const choice = byId("vm-choice");
+    byId("vm-choice-label").hidden = vms.length === 0;
+    const told = vms.map((vm) => `${vm.application || "(no name)"}, process ${vm.pid}${vm.here ? "" : " (gone)"}`);
+    // A list that is open stays as it is while nothing changes.
+    if (told.join("\n") !== choice.dataset.told) {
+      choice.dataset.told = told.join("\n");
+      choice.replaceChildren(...vms.map((vm, at) => element("option", { value: vm.id }, told[at])));
+    }
+    choice.value = String(chosen ?? "");
+  };
+  byId("vm-choice").addEventListener("change", () => choose(Number(byId("vm-choice").value)));
 
   const enable = () => {
     const here = chosenVm()?.here ?? false;
-    for (const id of ["gc", "exit", "walk-now", "walk-gc"]) {
+    for (const id of ["gc", "exit", "walk-now", "walk-gc", "dump", "log-heap"]) {
       byId(id).disabled = !here;
     }
-    byId("dump").disabled = !here;
+    byId("log-heap").hidden = !can("et-log");
     byId("select").disabled = chosen == null || chosen === selected || !selectedPort;
   };
 
@@ -161,7 +179,7 @@
     histories.clear();
     heap = null;
     bitmap = null;
-    monitors = { classes: [], events: [], lost: 0 };
+    monitors = { places: [], events: [], lost: 0 };
     allocated = null;
     rates.length = 0;
     byId("thread-details").replaceChildren();
@@ -240,6 +258,10 @@
     context.clearRect(0, 0, canvas.width, canvas.height);
     const history = histories.get(id) ?? [];
     history.forEach((state, at) => {
+      // Nobody looked then.
+      if (state == null) {
+        return;
+      }
       context.fillStyle = stateColours[stateName(state)];
       context.fillRect((SAMPLES - history.length + at) * 2, 0, 2, canvas.height);
     });
@@ -253,13 +275,23 @@
       return element("li", {}, swatch, state);
     }));
   };
+  /** A sample is so many milliseconds. Browsers call less often for a page that nobody sees: what was left out stays blank. */
+  const SAMPLE_MS = 500;
+  let sampledAt = 0;
   setInterval(() => {
-    if (!chosenVm()?.here) {
+    const now = Math.round(performance.now() / SAMPLE_MS);
+    const missed = Math.min(now - sampledAt - 1, SAMPLES);
+    if (missed < 0) {
       return;
     }
+    sampledAt = now;
+    const isTold = chosenVm()?.here && source?.readyState === EventSource.OPEN;
     threads.forEach((thread, id) => {
       const history = histories.get(id) ?? [];
-      history.push(thread.state);
+      if (history.length > 0) {
+        history.push(...Array(missed).fill(null));
+      }
+      history.push(isTold ? thread.state : null);
       history.splice(0, history.length - SAMPLES);
       histories.set(id, history);
     });
@@ -271,7 +303,7 @@
         }
       }
     }
-  }, 500);
+  }, SAMPLE_MS);
   byId("thread-search").addEventListener("input", drawThreads);
 
   const showThread = async (id) => {
@@ -299,7 +331,13 @@
 
   let heap = null;
   const charts = new Map();
-  const chart = (id, label, axisValues, series, values) => {
+  /** A value without neighbours has no line: it is a dot. */
+  const alone = (plot, series) => {
+    const values = plot.data[series];
+    const found = [...values.keys()].filter((at) => values[at] != null && values[at - 1] == null && values[at + 1] == null);
+    return found.length > 0 ? found : null;
+  };
+  const chart = (id, label, series, values) => {
     const place = byId(id);
     let made = charts.get(id);
     if (made && made.root.isConnected) {
@@ -310,7 +348,7 @@
       made = new uPlot({
         width: Math.max(place.clientWidth, 300), height: 240,
         scales: { y: { range: (_, low, high) => [0, high || 1] } },
-        axes: [axis({}), axis({ size: 84, values: axisValues })],
+        axes: [axis({}), axis({ size: 84, incrs: byteSteps, values: (_, ticks) => ticks.map(bytes) })],
         series: [{ value: (_, value) => (value == null ? "" : new Date(value * 1000).toLocaleTimeString()) }, ...series],
       }, values, place);
       made.over.setAttribute("role", "img");
@@ -318,18 +356,29 @@
     }
     made?.over.setAttribute("aria-label", label);
   };
-  const line = (label, name, fill) => ({ label, stroke: colour(name), fill: fill ? colour(fill) : undefined, width: 1.5, points: { show: false }, value: (_, value) => (value == null ? "" : bytes(value)) });
+  const line = (label, name, fill) => ({ label, stroke: colour(name), fill: fill ? colour(fill) : undefined, width: 1.5, points: { show: false, filter: alone, size: 5 }, value: (_, value) => (value == null ? "" : bytes(value)) });
 
   const takeHeap = (news) => {
     const history = news.history ?? heap?.history ?? [];
     if (!news.history && news.timeMs != null && (history.at(-1)?.[0] ?? 0) < news.timeMs) {
-      history.push([news.timeMs, news.used, news.size]);
+      history.push([news.timeMs, news.used, news.size, news.joined]);
       if (history.length > 4000) {
         history.splice(0, 1000);
       }
     }
     heap = { ...news, history };
     drawHeap();
+  };
+  /** Rows of time, values, and whether the row before is joined to it, as columns; between rows that are not there is nothing. */
+  const withGaps = (rows, width) => {
+    const columns = Array.from({ length: width }, () => []);
+    rows.forEach((row, at) => {
+      if (at > 0 && !row[width]) {
+        columns.forEach((column, which) => column.push(which === 0 ? (rows[at - 1][0] + row[0]) / 2000 : null));
+      }
+      columns.forEach((column, which) => column.push(which === 0 ? row[0] / 1000 : row[which]));
+    });
+    return columns;
   };
   const fact = (name, value, more) =>
     element("div", { class: "fact" }, element("div", { class: "name" }, name), element("div", { class: "value" }, value), element("div", { class: "more" }, more ?? ""));
@@ -349,10 +398,10 @@
       fact("Has", bytes(heap.size), heap.most ? `may have ${bytes(heap.most)}` : ""),
       ...(heap.collections == null ? [] : [fact("Collections", number(heap.collections), `${nanos(heap.pausesNs)} of pauses`)]),
     );
-    byId("heap-hint").textContent = heap.clamped ? "This VM says sizes with 32 bits: what is larger than 4 GiB is cut." : "";
-    const columns = [0, 1, 2].map((at) => heap.history.map((point) => (at === 0 ? point[0] / 1000 : point[at])));
-    chart("chart-heap", `In use: ${bytes(heap.used)} of ${bytes(heap.size)}; ${heap.history.length} points`, (_, ticks) => ticks.map(bytes),
-      [line("in use", "live", "live-fill"), line("has", "born")], columns);
+    byId("heap-hint").textContent = `A line where this page was open, a dot where only a collection told of the size.${heap.clamped ? " This VM says sizes with 32 bits: what is larger than 4 GiB is cut." : ""}`;
+    chart("chart-heap", `In use: ${bytes(heap.used)} of ${bytes(heap.size)}; ${heap.history.length} points`,
+      [line("in use", "live", "live-fill"), line("has", "born")], withGaps(heap.history, 3));
+    byId("heap-parts").closest(".scroll").hidden = heap.parts.length === 0;
     table("heap-parts", heap.parts.map((part) => ({ key: part.name, cells: [part.name, bytes(part.used), bytes(part.size), part.most ? bytes(part.most) : ""] })));
   };
 
@@ -460,25 +509,26 @@
 
   // ---- Monitors ----
 
-  let monitors = { classes: [], events: [], lost: 0 };
+  let monitors = { places: [], events: [], lost: 0 };
   const takeMonitors = (news) => {
     monitors.lost = news.lost;
-    if (news.classes) {
+    if (news.places) {
       monitors = news;
     } else {
-      news.events.forEach(addToClass);
+      news.events.forEach(addToPlace);
       monitors.events = [...monitors.events, ...news.events].slice(-500);
     }
     drawMonitors();
   };
-  const addToClass = (event) => {
+  const addToPlace = (event) => {
     if (event.what !== "contended-entered" && event.what !== "waited") {
       return;
     }
-    let row = monitors.classes.find((one) => one.class === event.class);
+    const place = event.place ?? "";
+    let row = monitors.places.find((one) => one.class === event.class && one.place === place);
     if (!row) {
-      row = { class: event.class, contended: 0, contendedNs: 0, longestNs: 0, waits: 0, waitsNs: 0 };
-      monitors.classes.push(row);
+      row = { class: event.class, place, longestOwner: null, contended: 0, contendedNs: 0, longestNs: 0, waits: 0, waitsNs: 0 };
+      monitors.places.push(row);
     }
     if (event.what === "waited") {
       row.waits += 1;
@@ -486,26 +536,32 @@
     } else {
       row.contended += 1;
       row.contendedNs += event.waitedNs;
-      row.longestNs = Math.max(row.longestNs, event.waitedNs);
+      if (event.waitedNs >= row.longestNs) {
+        row.longestNs = event.waitedNs;
+        row.longestOwner = event.owner.name;
+      }
     }
   };
-  const who = (thread) => (!thread || thread.id === 0 ? "" : thread.name ?? `thread ${thread.id}`);
+  const who = (thread) => (!thread ? "" : thread.id === 0 ? "not known" : thread.name ?? `thread ${thread.id}`);
   const WHAT = { "contended-enter": "waits to enter", "contended-entered": "entered", wait: "waits", waited: "goes on", "gc-start": "collection begins", "gc-finish": "collection ends" };
   const drawMonitors = () => {
     if (!byId("monitors").classList.contains("shown")) {
       return;
     }
-    const rows = [...monitors.classes].sort((a, b) => b.contendedNs - a.contendedNs || b.waitsNs - a.waitsNs).slice(0, 200);
-    table("monitor-classes", rows.map((row) => ({
-      key: row.class,
-      cells: [row.class, number(row.contended), nanos(row.contendedNs), nanos(row.longestNs), number(row.waits), nanos(row.waitsNs)],
+    const rows = [...monitors.places].sort((a, b) => b.contendedNs - a.contendedNs || b.waitsNs - a.waitsNs).slice(0, 200);
+    table("monitor-places", rows.map((row) => ({
+      key: `${row.class}\n${row.place}`,
+      cells: [
+        row.class, row.place, number(row.contended), nanos(row.contendedNs), nanos(row.longestNs),
+        row.contended > 0 ? row.longestOwner ?? "not known" : "", number(row.waits), nanos(row.waitsNs),
+      ],
     })));
     const events = monitors.events.slice(-100).reverse();
     table("monitor-events", events.map((event, at) => ({
       key: `${event.timeMs} ${at}`,
       cells: [
-        new Date(event.timeMs).toISOString().slice(11, 23), WHAT[event.what] + (event.timedOut ? ", time was up" : ""), event.class ?? "", event.monitor ?? "",
-        who(event.thread), who(event.owner),
+        new Date(event.timeMs).toISOString().slice(11, 23), who(event.thread), WHAT[event.what] + (event.timedOut ? ", time was up" : ""),
+        event.place ?? "", event.class ?? "", event.monitor ?? "", who(event.owner),
         event.waitedNs != null ? nanos(event.waitedNs) : event.pauseNs != null ? nanos(event.pauseNs) : event.timeoutMs > 0 ? `at most ${event.timeoutMs} ms` : "",
       ],
     })));
@@ -520,7 +576,9 @@
   const rates = [];
   const takeAllocations = (news) => {
     allocated = news;
-    rates.push([news.timeMs, (news.bytes * 1000) / Math.max(news.intervalMs, 1)]);
+    // What was allocated before the report's interval, since the report before, nobody has asked.
+    const isJoined = rates.length > 0 && news.timeMs - news.intervalMs <= rates.at(-1)[0] + 500;
+    rates.push([news.timeMs, (news.bytes * 1000) / Math.max(news.intervalMs, 1), isJoined]);
     rates.splice(0, rates.length - 600);
     drawAllocations();
   };
@@ -541,8 +599,7 @@
     const per = 1000 / Math.max(allocated?.intervalMs ?? 1000, 1);
     const rows = [...sums].sort((a, b) => b[1].bytes - a[1].bytes);
     table("allocation-rows", rows.map(([key, sum]) => ({ key, cells: [sum.class, sum.where, number(sum.objects * per), bytes(sum.bytes * per)] })));
-    chart("chart-allocations", `${bytes(rates.at(-1)?.[1] ?? 0)} per second`, (_, ticks) => ticks.map(bytes), [line("per second", "born")],
-      [rates.map((rate) => rate[0] / 1000), rates.map((rate) => rate[1])]);
+    chart("chart-allocations", `${bytes(rates.at(-1)?.[1] ?? 0)} per second`, [line("per second", "born")], withGaps(rates, 2));
   };
   onChange("allocated-by", drawAllocations);
 
@@ -614,6 +671,11 @@
     const dump = await call(`vms/${chosen}/dump`, path === "" ? {} : { path });
     say(`${dump.path}${dump.bytes == null ? "" : `, ${bytes(dump.bytes)}`}`);
   });
+  onClick("log-heap", async () => {
+    say("The VM writes its heap into the log …");
+    const dump = await call(`vms/${chosen}/log-heap`, {});
+    say(`Dump ${dump.dump} in ${dump.file}: ${number(dump.objects)} objects, ${number(dump.references)} references; the program stood for ${nanos(dump.pauseUs * 1000)}.`);
+  });
   // The end of a program takes two clicks.
   let armed = null;
   onClick("exit", async () => {
@@ -656,12 +718,12 @@
     draw();
   };
   Object.assign(drawers, {
-    threads: drawAnew(drawThreads), heap: drawAnew(drawHeap), map: drawAnew(drawMap), monitors: drawAnew(drawMonitors), allocations: drawAnew(drawAllocations), ask: () => {},
+    vms: () => {}, threads: drawAnew(drawThreads), heap: drawAnew(drawHeap), map: drawAnew(drawMap), monitors: drawAnew(drawMonitors), allocations: drawAnew(drawAllocations), ask: () => {},
   });
   readColours();
   page.all('[role="tab"]').forEach((tab) => tab.addEventListener("click", () => setTimeout(redraw)));
   window.addEventListener("hashchange", () => setTimeout(redraw));
-  page.show(location.hash.slice(1) || "threads", false);
+  page.show(location.hash.slice(1) || "vms", false);
   listen();
   enable();
 })();

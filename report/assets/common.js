@@ -19,6 +19,8 @@ const page = (() => {
     }
     return unit === 0 ? `${Math.round(value)} B` : `${value.toFixed(1)} ${units[unit]}`;
   };
+  /** Steps of an axis of bytes: what reads as round in KiB and MiB. */
+  const byteSteps = [...Array(44).keys()].map((power) => 2 ** power);
   const number = (count) => Math.round(count).toLocaleString("en");
   const short = (count) => {
     const units = ["", " k", " M", " G", " T"];
@@ -157,5 +159,5 @@ const page = (() => {
     }
   });
 
-  return { data, byId, all, bytes, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show };
+  return { data, byId, all, bytes, byteSteps, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show };
 })();

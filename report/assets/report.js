@@ -40,9 +40,7 @@
     return made;
   };
 
-  // Steps of an axis of bytes: what reads as round in KiB and MiB.
-  const steps = [...Array(44).keys()].map((power) => 2 ** power);
-  const ofBytes = { size: 84, incrs: steps, values: (_, ticks) => ticks.map(bytes) };
+  const ofBytes = { size: 84, incrs: page.byteSteps, values: (_, ticks) => ticks.map(bytes) };
 
   const axisOf = (unit) => data.axes.find((axis) => axis.unit === unit);
   const axisNames = { nanos: "seconds since the start", ticks: "calls and returns", bytes: "bytes allocated" };
@@ -103,7 +101,7 @@
     const there = live(axis, measure);
     const what = data.hasDeaths ? "alive" : "allocated so far";
     const places = data.gcs.map((gc) => placeOf(axis, gc.at));
-    const xAxis = { label: axisNames[unit], labelFont: "12px system-ui, sans-serif", ...(unit === "bytes" ? { incrs: steps } : {}), values: (_, ticks) => ticks.map(onAxis[unit]) };
+    const xAxis = { label: axisNames[unit], labelFont: "12px system-ui, sans-serif", ...(unit === "bytes" ? { incrs: page.byteSteps } : {}), values: (_, ticks) => ticks.map(onAxis[unit]) };
     const yAxis = (label) => ({
       ...(measure === "bytes" ? ofBytes : { size: 84, values: (_, ticks) => ticks.map(short) }), label, labelFont: "12px system-ui, sans-serif",
     });

@@ -13,7 +13,7 @@ import { chromium } from "playwright-core";
 
 const [executablePath, url, screenshots, lookedAt, other] = process.argv.slice(2);
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
-const PAGES = ["threads", "heap", "map", "monitors", "allocations", "ask"];
+const PAGES = ["vms", "threads", "heap", "map", "monitors", "allocations", "ask"];
 const found = [];
 const check = (holds, what) => {
   if (!holds) {
@@ -89,9 +89,18 @@ try {
   };
 
   // Both programs are there; one is chosen.
+  check((await page.locator('[role="tabpanel"]:visible').count()) === 1 && (await page.locator("#vm-table").isVisible()), "it does not begin with the VMs");
   await until("two VMs", async () => (await row(lookedAt).count()) === 1 && (await row(other).count()) === 1);
   await row(lookedAt).locator("button").click();
   check((await row(lookedAt).locator("button").getAttribute("aria-pressed")) === "true", "the VM that was chosen is not marked");
+
+  // The other pages are about the one that is chosen, which can be changed on each of them; the table of all is on its own.
+  await visit("threads");
+  check(!(await page.locator("#vm-table").isVisible()), "the table of VMs stands above every page");
+  const choice = page.locator("#vm-choice");
+  check((await choice.locator("option:checked").innerText()).includes(lookedAt), "the VM that was chosen is not named");
+  await choice.selectOption({ index: (await choice.locator("option").allInnerTexts()).findIndex((one) => one.includes(other)) });
+  await choice.selectOption({ index: (await choice.locator("option").allInnerTexts()).findIndex((one) => one.includes(lookedAt)) });
 
   // Threads, and states that change before one's eyes.
   await until("threads", async () => (await page.locator("#thread-table tbody tr").count()) > 2);
@@ -156,8 +165,9 @@ try {
 
   // What threads wait for.
   await visit("monitors");
-  await until("contention", async () => (await page.locator("#monitor-classes tbody tr").count()) > 0);
-  await until("events", async () => (await page.locator("#monitor-events tbody tr").count()) > 0);
+  await until("contention", async () => (await page.locator("#monitor-places tbody tr", { hasText: "Shop.serve(Shop.java:" }).count()) > 0);
+  await until("the owner of a monitor", async () => (await page.locator("#monitor-places tbody tr", { hasText: /clerk-[12]/ }).count()) > 0);
+  await until("events", async () => (await page.locator("#monitor-events tbody tr", { hasText: /clerk-[12].*waits to enter.*Shop\.java:\d+.*clerk-[12]/s }).count()) > 0);
   await shot("monitors");
 
   // What it allocates, or why that is not said.
@@ -190,10 +200,12 @@ try {
   found.splice(0, found.length, ...found.filter((line) => !refusals(line)));
 
   // What can be done.
+  await visit("heap");
   await page.locator("#gc").click();
   await until("a collection", async () => (await text("#notice")).includes("has collected"));
   await page.locator("#dump").click();
   await until("a heap dump", async () => (await text("#notice")).includes(".hprof,"));
+  await visit("vms");
   // Whichever was found first is selected: the other one is chosen.
   const isSelected = await page.locator("#select").isDisabled();
   if (isSelected) {
@@ -207,7 +219,7 @@ try {
   // A VM dies and comes back.
   await please("kill");
   await until("a VM that has gone", async () => (await row(other).innerText()).includes("gone"));
-  check(await page.locator("#gc").isDisabled(), "a VM that has gone can be asked to collect garbage");
+  check(await page.locator("#exit").isDisabled() && await page.locator("#gc").isDisabled(), "a VM that has gone can be asked to collect garbage");
   await shot("gone");
   await please("restart");
   await until("its next run", async () => (await row(other).innerText()).includes("runs"));
@@ -217,9 +229,10 @@ try {
   await shot("threads");
 
   // In the dark, and on a small screen.
+  await visit("vms");
   await row(lookedAt).locator("button").click();
   await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
-  for (const id of ["threads", "heap", "map", "monitors"]) {
+  for (const id of ["vms", "threads", "heap", "map", "monitors"]) {
     await visit(id);
     if (id === "map") {
       await page.locator("#walk-now").click();
@@ -231,7 +244,7 @@ try {
   }
   await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
   await page.setViewportSize({ width: 420, height: 900 });
-  for (const id of ["threads", "map"]) {
+  for (const id of ["vms", "threads", "heap", "map", "monitors", "ask"]) {
     await visit(id);
     await page.waitForTimeout(250);
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
@@ -241,6 +254,7 @@ try {
   await page.setViewportSize({ width: 1400, height: 1000 });
 
   // The end of a program takes two clicks.
+  await visit("vms");
   await page.locator("#exit-status").fill("7");
   await page.locator("#exit").click();
   await page.waitForTimeout(300);
@@ -248,6 +262,55 @@ try {
   await page.locator("#exit").click();
   await until("its end", async () => (await row(lookedAt).innerText()).includes("gone"));
   await please("look at its exit code");
+
+  // A monitor that is made up: no port for the selected VM, and a heap that nobody has looked at for a while.
+  const pretended = await browser.newPage();
+  pretended.on("pageerror", (error) => found.push(`script: ${error.message}`));
+  // What is written on canvases: the numbers of axes.
+  await pretended.addInitScript(() => {
+    window.written = [];
+    const fillText = CanvasRenderingContext2D.prototype.fillText;
+    CanvasRenderingContext2D.prototype.fillText = function (text, ...rest) {
+      window.written.push(String(text));
+      fillText.call(this, text, ...rest);
+    };
+  });
+  const start = 1_700_000_000_000;
+  const points = [...Array(20).keys()].map((at) => [start + at * 1000, 30e6 + at * 1e6, 64 << 20, at > 0]);
+  const alone = [start + 60_000, 5e6, 64 << 20, false];
+  const later = points.map(([time, used, size], at) => [time + 100_000, used, size, at > 0]);
+  const heap = { timeMs: start + 119_000, used: 49e6, size: 64 << 20, most: 64 << 20, objects: null, collections: 1, pausesNs: 5, parts: [], clamped: false, joined: true };
+  const vm = { id: 1, pid: 5, application: "made.up", vm: "VM", here: true, gone: null, runs: 1, sinceMs: start, port: 8000, debuggerPort: 8705, debugger: false, waitsForDebugger: false, features: [], threads: 1, heap };
+  const stream = [["vms", { selected: 1, selectedPort: null, vms: [vm] }], ["heap", { ...heap, history: [...points, alone, ...later] }]];
+  await pretended.route("**/api/events*", (route) => route.fulfill({
+    contentType: "text/event-stream",
+    body: stream.map(([event, data]) => `retry: 600000\nevent: ${event}\ndata: ${JSON.stringify(data)}\n\n`).join(""),
+  }));
+  await pretended.goto(url);
+  await pretended.locator("#vm-table tbody tr").waitFor();
+  const cells = await pretended.locator("#vm-table tbody tr td").allInnerTexts();
+  check(cells.includes("port 8705"), `its ports are ${cells.join("; ")}`);
+  check(!(await pretended.locator("#select").isVisible()), "a port that is not there is offered");
+  await pretended.locator("#tab-heap").click();
+  await pretended.locator("#chart-heap canvas").waitFor();
+  await pretended.waitForTimeout(300);
+  const labels = (await pretended.evaluate(() => window.written)).filter((text) => text.endsWith("iB"));
+  check(labels.length > 2 && labels.every((text) => /^\d+(\.0)? [KMG]iB$/.test(text)), `an axis has ${labels.join(", ")}`);
+  const inks = await pretended.locator("#chart-heap canvas").evaluate((canvas, colour) => {
+    const { data, width, height } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+    const is = (at) => [0, 1, 2].every((part) => Math.abs(data[at + part] - colour[part]) < 40) && data[at + 3] > 200;
+    const has = (column) => [...Array(height).keys()].some((row) => is((row * width + column) * 4));
+    return [...Array(width).keys()].map(has);
+  }, await pretended.evaluate(() => {
+    const text = getComputedStyle(document.documentElement).getPropertyValue("--live").trim();
+    return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+  }));
+  const drawn = inks.indexOf(true), over = inks.lastIndexOf(true), middle = (part) => Math.round(drawn + (over - drawn) * part);
+  const between = (from, to) => inks.slice(middle(from), middle(to)).filter(Boolean).length;
+  check(between(0.02, 0.15) > 10 && between(0.86, 0.98) > 10, "no line where somebody looked");
+  check(between(0.2, 0.48) === 0 && between(0.54, 0.8) === 0, "a line where nobody looked");
+  check(between(0.48, 0.54) > 0, "the size at a collection is not drawn");
+  await pretended.close();
 
   // Without the token there is nothing.
   const answer = await page.context().request.get(new URL("/", url).href + "0123456789abcdef0123456789abcdef/api/vms");
