@@ -1,4 +1,4 @@
-//! The tables of options in `docs/`.
+//! The tables in `docs/` that the code defines: options, columns, events.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use crate::{markdown, plugins, runtime, with_subcommands};
+use crate::{events, markdown, plugins, runtime, with_subcommands};
 
 /// In a page that says more, the table stands between these.
 const MARKS: [&str; 2] =
@@ -22,7 +22,7 @@ pub fn write(repo: &Path) -> Result<()> {
 }
 
 /// Each page by its path in the repository, as it should be.
-fn pages(repo: &Path) -> Result<[(&'static str, String); 3]> {
+fn pages(repo: &Path) -> Result<[(&'static str, String); 4]> {
     let between = |name: &'static str, table: &str| -> Result<(&'static str, String)> {
         let path = repo.join(name);
         let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -30,7 +30,8 @@ fn pages(repo: &Path) -> Result<[(&'static str, String); 3]> {
     };
     let runtime_options = between("docs/runtime-options.md", &runtime::table())?;
     let tables = between("docs/tables.md", &et_tables::docs::markdown())?;
-    Ok([("docs/options.md", options(repo)?), runtime_options, tables])
+    let events = between("docs/inside/events.md", &events::table())?;
+    Ok([("docs/options.md", options(repo)?), runtime_options, tables, events])
 }
 
 fn with_table(text: &str, table: &str) -> Option<String> {

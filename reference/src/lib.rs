@@ -3,6 +3,7 @@
 
 pub mod completions;
 pub mod docs;
+mod events;
 pub mod man;
 mod markdown;
 mod plugins;

@@ -225,3 +225,59 @@ impl<'p> Emitter<'p> {
         self.op_index(INVOKESTATIC, index)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const JAVA: [(&str, &str); 2] = [
+        (HEAP_PROXY, include_str!("../../../runtime-java/src/common/java/lang/HeapProxy.java")),
+        (HEAP_PROXY_CALLS, include_str!("../../../runtime-java/src/common/java/lang/HeapProxyCalls.java")),
+    ];
+    /// In runs with an agent of JVMPI this one takes the place of the first; the classes beside it stay.
+    const JVMPI: [(&str, &str); 2] =
+        [(HEAP_PROXY, include_str!("../../../runtime-java/src/jvmpi/java/lang/HeapProxy.java")), JAVA[1]];
+
+    fn descriptor(java: &str) -> String {
+        match java.strip_suffix("[]") {
+            Some(element) => format!("[{}", descriptor(element)),
+            None => match java {
+                "void" => "V".to_owned(),
+                "boolean" => "Z".to_owned(),
+                "char" => "C".to_owned(),
+                "float" => "F".to_owned(),
+                "double" => "D".to_owned(),
+                "byte" => "B".to_owned(),
+                "short" => "S".to_owned(),
+                "int" => "I".to_owned(),
+                "long" => "J".to_owned(),
+                class => format!("Ljava/lang/{class};"),
+            },
+        }
+    }
+
+    /// Name and descriptor of each public static method.
+    fn methods<'a>((class, source): (&'a str, &'a str)) -> impl Iterator<Item = (&'a str, String, String)> {
+        source.lines().filter_map(move |line| {
+            let (returns, rest) = line.strip_prefix("    public static ")?.split_once(' ')?;
+            let (name, rest) = rest.split_once('(')?;
+            let (parameters, _) = rest.split_once(')')?;
+            let types = parameters.split(", ").filter_map(|parameter| parameter.rsplit_once(' '));
+            let types: String = types.map(|(java, _)| descriptor(java.trim_start_matches("final "))).collect();
+            Some((class, name.to_owned(), format!("({types}){}", descriptor(returns))))
+        })
+    }
+
+    #[test]
+    fn every_hook_is_a_method_of_both_heap_proxies() {
+        for sources in [JAVA, JVMPI] {
+            let there: HashSet<_> = sources.into_iter().flat_map(methods).collect();
+            for &(class, name, descriptor) in HOOKS {
+                let method = (class, name.to_owned(), descriptor.to_owned());
+                assert!(there.contains(&method), "{class}.{name}{descriptor} is missing: NoSuchMethodError");
+            }
+        }
+    }
+}

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 
-use et_format::event::{Ticket, WORD, kind, len_words};
+use et_format::event::{Ticket, WORD, any, len_words};
 use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, FILE_HEADER, NewBlock, Wall};
 use et_trace::TraceFile;
 use et_trace::file::Block;
@@ -268,21 +268,17 @@ fn value(donor: &[Vec<u32>], random: &mut Random) -> u32 {
     }
 }
 
+/// An event of any kind about what the trace has somewhere.
 fn new_event(donor: &[Vec<u32>], random: &mut Random) -> Vec<u32> {
-    // Most methods are of such events.
-    let short = random.pick(donor).map_or(1 << 2, |event| event[0]) & !3;
-    let mut event = match random.below(6) {
-        0 => vec![short],
-        1 => vec![short | 1],
-        2 => vec![short | 2, value(donor, random)],
-        _ => {
-            let kind = kind::TICKET + random.below(kind::USED as usize) as u32;
-            let payload = if random.one_in(2) { 1 + random.below(4) as u32 } else { value(donor, random) };
-            vec![payload << 8 | kind << 2 | 3]
-        }
-    };
-    while event.len() < len_words(event[0]).unwrap_or(1) {
-        event.push(value(donor, random));
+    let mut event = any::words(|| value(donor, random));
+    if random.one_in(4) {
+        // Parts of the payload that no version has written yet, and small ones.
+        let payload = if random.one_in(2) { 1 + random.below(4) as u32 } else { value(donor, random) };
+        event[0] = match event[0] & 3 {
+            3 => event[0] & 0xff | payload << 8,
+            // Most methods are those of such events.
+            form => form | random.pick(donor).map_or(1 << 2, |event| event[0]) & !3,
+        };
     }
     fit(&mut event);
     event
