@@ -49,15 +49,21 @@ impl AllocKind {
     /// All kinds, in order of their letters.
     pub const ALL: [AllocKind; 5] = [Self::Array, Self::Initial, Self::New, Self::Found, Self::Vm];
 
+    /// The kind of its record.
+    #[inline]
+    pub fn record_kind(self) -> RecordKind {
+        match self {
+            Self::Array => RecordKind::Array,
+            Self::Initial => RecordKind::Initial,
+            Self::New => RecordKind::New,
+            Self::Found => RecordKind::Found,
+            Self::Vm => RecordKind::Vm,
+        }
+    }
+
     /// The record's letter.
     pub fn letter(self) -> char {
-        match self {
-            Self::Array => 'A',
-            Self::Initial => 'I',
-            Self::New => 'N',
-            Self::Found => 'P',
-            Self::Vm => 'V',
-        }
+        self.record_kind().letter()
     }
 }
 
@@ -120,8 +126,71 @@ pub enum Record {
     Use { object: ObjectId, thread: ThreadId },
 }
 
-/// The letters of all records, in the order in which totals are listed.
-pub const LETTERS: [char; 13] = ['A', 'I', 'N', 'P', 'V', 'U', 'M', 'E', 'X', 'T', 'H', 'D', 'R'];
+/// Defines [`RecordKind`], in the order in which totals are listed: name, letter, and the records that are of the kind. A kind of
+/// [`Record`] without a row does not compile.
+macro_rules! kinds {
+    ($($(#[doc = $doc:literal])* $name:ident $letter:literal $records:pat,)*) => {
+        /// What a record says; the spool's code of it is its number.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum RecordKind { $($(#[doc = $doc])* $name,)* }
+
+        impl RecordKind {
+            /// All kinds, each at its number.
+            pub const ALL: [RecordKind; LETTERS.len()] = [$(Self::$name),*];
+        }
+
+        /// The letters of all kinds of records, each at its kind's number.
+        pub const LETTERS: [char; { const NAMES: &[&str] = &[$(stringify!($name)),*]; NAMES.len() }] = [$($letter),*];
+
+        impl Record {
+            /// Its kind.
+            #[inline]
+            pub fn kind(&self) -> RecordKind {
+                match self {
+                    $($records => RecordKind::$name,)*
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    /// An array was made by bytecode.
+    Array 'A' Self::Alloc(Alloc { kind: AllocKind::Array, .. }),
+    /// The object was there when tracing began.
+    Initial 'I' Self::Alloc(Alloc { kind: AllocKind::Initial, .. }),
+    /// A scalar was made by `new`.
+    New 'N' Self::Alloc(Alloc { kind: AllocKind::New, .. }),
+    /// The object was found later: its allocation was missed.
+    Found 'P' Self::Alloc(Alloc { kind: AllocKind::Found, .. }),
+    /// The object was made by the VM or native code.
+    Vm 'V' Self::Alloc(Alloc { kind: AllocKind::Vm, .. }),
+    /// A reference was stored.
+    Update 'U' Self::Update { .. },
+    /// A method was entered.
+    Entry 'M' Self::Entry { .. },
+    /// A method returned.
+    Exit 'E' Self::Exit { .. },
+    /// A method was left by an exception.
+    ExitThrow 'X' Self::ExitThrow { .. },
+    /// An exception was thrown.
+    Throw 'T' Self::Throw { .. },
+    /// An exception was caught.
+    Handle 'H' Self::Handle { .. },
+    /// An object became unreachable.
+    Death 'D' Self::Death { .. },
+    /// An object was used.
+    Use 'R' Self::Use { .. },
+}
+
+impl RecordKind {
+    /// Its letter.
+    #[inline]
+    pub fn letter(self) -> char {
+        LETTERS[self as usize]
+    }
+}
 
 /// What the logical clock counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -136,29 +205,7 @@ pub enum Clock {
 impl Record {
     /// The record's letter.
     pub fn letter(&self) -> char {
-        LETTERS[self.letter_index()]
-    }
-
-    /// Index of the letter in [`LETTERS`].
-    #[inline]
-    pub fn letter_index(&self) -> usize {
-        match self {
-            Self::Alloc(alloc) => match alloc.kind {
-                AllocKind::Array => 0,
-                AllocKind::Initial => 1,
-                AllocKind::New => 2,
-                AllocKind::Found => 3,
-                AllocKind::Vm => 4,
-            },
-            Self::Update { .. } => 5,
-            Self::Entry { .. } => 6,
-            Self::Exit { .. } => 7,
-            Self::ExitThrow { .. } => 8,
-            Self::Throw { .. } => 9,
-            Self::Handle { .. } => 10,
-            Self::Death { .. } => 11,
-            Self::Use { .. } => 12,
-        }
+        self.kind().letter()
     }
 
     /// Whether the logical clock ticks at this record.
@@ -213,7 +260,7 @@ impl Totals {
     /// Counts one record.
     #[inline]
     pub fn count(&mut self, record: &Record) {
-        self.0[record.letter_index()] += 1;
+        self.0[record.kind() as usize] += 1;
     }
 
     /// The number of records with this letter.

@@ -10,9 +10,53 @@ use et_format::{
     thread_flags, write_block,
 };
 use et_names::{
-    Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldNames, FieldRefNames,
-    MethodNames, NamesTable, SiteNames,
+    Artifact, ArtifactKind, ClassFlags, ClassId, ClassNames, DYNAMIC_BASE, EventSet, FieldId, FieldNames,
+    FieldRefNames, MethodId, MethodNames, NamesTable, SiteId, SiteNames,
 };
+
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId};
+use crate::types::TypeId;
+
+/// A record of that kind, of the numbers that `next` gives.
+pub fn any_record(kind: RecordKind, thread: ThreadId, mut next: impl FnMut() -> u64) -> Record {
+    let mut object = || ObjectId(next());
+    match kind {
+        RecordKind::Array | RecordKind::Initial | RecordKind::New | RecordKind::Found | RecordKind::Vm => {
+            let (object, [size, ty, site, length]) = (object(), [(); 4].map(|()| next()));
+            Record::Alloc(Alloc {
+                kind: AllocKind::ALL.into_iter().find(|of| of.record_kind() == kind).expect("all are there"),
+                object,
+                size,
+                ty: TypeId(ty as u32),
+                site: SiteId(site as u32),
+                length: length as u32,
+                thread,
+            })
+        }
+        RecordKind::Update => {
+            let (old, origin, target) = (object(), object(), object());
+            Record::Update { old, origin, target, slot: any_slot(&mut next), thread }
+        }
+        RecordKind::Entry => Record::Entry { receiver: object(), method: MethodId(next() as u32), thread },
+        RecordKind::Exit => Record::Exit { receiver: object(), method: MethodId(next() as u32), thread },
+        RecordKind::ExitThrow | RecordKind::Throw | RecordKind::Handle => {
+            let (receiver, exception, method) = (object(), object(), MethodId(next() as u32));
+            match kind {
+                RecordKind::ExitThrow => Record::ExitThrow { method, receiver, exception, thread },
+                RecordKind::Throw => Record::Throw { method, receiver, exception, thread },
+                _ => Record::Handle { method, receiver, exception, thread },
+            }
+        }
+        RecordKind::Death => Record::Death { object: object(), thread },
+        RecordKind::Use => Record::Use { object: object(), thread },
+    }
+}
+
+/// A field or an element.
+pub fn any_slot(next: &mut impl FnMut() -> u64) -> Slot {
+    let (number, is_element) = (next() as u32, next() % 2 == 0);
+    if is_element { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
+}
 
 /// Writes a trace file, block by block. The first block is a `Meta` as a HotSpot with compressed references
 /// would write it.

@@ -117,7 +117,7 @@ impl<'a> Tally<'a> {
         }
         match *record {
             Record::Entry { method, .. } => self.enter(record, method),
-            Record::Alloc(alloc) => self.made(&alloc, record.letter_index(), tick),
+            Record::Alloc(alloc) => self.made(&alloc, record.kind() as usize, tick),
             _ => self.stacks.record(record),
         }
     }

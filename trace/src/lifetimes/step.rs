@@ -2,7 +2,7 @@
 
 use et_names::{FieldId, MethodId, SiteId};
 
-use crate::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use crate::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, Slot, ThreadId};
 use crate::told::{Hold, Told};
 use crate::types::TypeId;
 
@@ -79,16 +79,13 @@ const ELEMENT: u8 = 1 << 6;
 /// The slot is weak.
 const WEAK: u8 = 1 << 7;
 
-const UPDATE: u8 = 5;
-const ENTRY: u8 = 6;
-const EXIT: u8 = 7;
-const EXIT_THROW: u8 = 8;
-const THROW: u8 = 9;
-const HANDLE: u8 = 10;
-const DEATH: u8 = 11;
-const ROOT: u8 = 12;
-const HELD: u8 = 13;
-const INITIAL: u8 = 14;
+const UPDATE: u8 = RecordKind::Update as u8;
+const ENTRY: u8 = RecordKind::Entry as u8;
+const EXIT: u8 = RecordKind::Exit as u8;
+// What no record says has the codes behind those of records.
+const HELD: u8 = RecordKind::ALL.len() as u8;
+const INITIAL: u8 = HELD + 1;
+const _: () = assert!(INITIAL <= KIND, "the first byte of a step has no room for another kind: widen KIND");
 
 /// An entry in the thread of the step before, of a receiver with a small id.
 const FREQUENT_ENTRY: u8 = ENTRY | SAME_THREAD;
@@ -129,23 +126,23 @@ impl StepEncoder {
             Record::Entry { method, receiver, thread } => self.write(out, ENTRY, thread, [receiver.0], [method.0]),
             Record::Exit { method, receiver, thread } => self.write(out, EXIT, thread, [receiver.0], [method.0]),
             Record::Alloc(Alloc { object, size, ty, site, length, thread, .. }) => {
-                let kind = record.letter_index() as u8;
+                let kind = record.kind() as u8;
                 self.write(out, kind, thread, [object.0, size], [ty.0, site.0, length]);
             }
             Record::Update { old, origin, target, slot, thread } => {
                 self.write(out, UPDATE | slot_flag(slot), thread, [old.0, origin.0, target.0], [slot.number()]);
             }
             Record::ExitThrow { method, receiver, exception, thread } => {
-                self.write(out, EXIT_THROW, thread, [receiver.0, exception.0], [method.0]);
+                self.write(out, RecordKind::ExitThrow as u8, thread, [receiver.0, exception.0], [method.0]);
             }
             Record::Throw { method, receiver, exception, thread } => {
-                self.write(out, THROW, thread, [receiver.0, exception.0], [method.0]);
+                self.write(out, RecordKind::Throw as u8, thread, [receiver.0, exception.0], [method.0]);
             }
             Record::Handle { method, receiver, exception, thread } => {
-                self.write(out, HANDLE, thread, [receiver.0, exception.0], [method.0]);
+                self.write(out, RecordKind::Handle as u8, thread, [receiver.0, exception.0], [method.0]);
             }
-            Record::Death { object, thread } => self.write(out, DEATH, thread, [object.0], []),
-            Record::Use { object, thread } => self.write(out, ROOT, thread, [object.0], []),
+            Record::Death { object, thread } => self.write(out, RecordKind::Death as u8, thread, [object.0], []),
+            Record::Use { object, thread } => self.write(out, RecordKind::Use as u8, thread, [object.0], []),
         }
     }
 
@@ -240,14 +237,26 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
         };
         let weak = first & WEAK != 0;
         // Each pushed where it is made: what was just written by halves is slow to copy as a whole.
-        match first & KIND {
-            kind @ 0..=4 => {
+        let Some(&kind) = RecordKind::ALL.get(usize::from(first & KIND)) else {
+            match first & KIND {
+                HELD => steps.push(Step::Held { object: bytes.object()?, thread }),
+                INITIAL => {
+                    let slot = slot(bytes.small()?);
+                    let (origin, target) = (bytes.object()?, bytes.object()?);
+                    steps.push(Step::Initial { origin, target, slot, weak });
+                }
+                _ => return Err(Damaged),
+            }
+            continue;
+        };
+        match kind {
+            RecordKind::Array | RecordKind::Initial | RecordKind::New | RecordKind::Found | RecordKind::Vm => {
                 let (ty, site, length) = (TypeId(bytes.small()?), SiteId(bytes.small()?), bytes.small()?);
                 let (object, size) = (bytes.object()?, bytes.id()?);
-                let kind = AllocKind::ALL[usize::from(kind)];
+                let kind = AllocKind::ALL[kind as usize];
                 steps.push(Step::Record(Record::Alloc(Alloc { kind, object, size, ty, site, length, thread })));
             }
-            UPDATE => {
+            RecordKind::Update => {
                 let slot = slot(bytes.small()?);
                 let (old, origin, target) = (bytes.object()?, bytes.object()?, bytes.object()?);
                 if weak {
@@ -256,31 +265,24 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
                     steps.push(Step::Record(Record::Update { old, origin, target, slot, thread }));
                 }
             }
-            ENTRY => {
+            RecordKind::Entry => {
                 let (method, receiver) = (MethodId(bytes.small()?), bytes.object()?);
                 steps.push(Step::Record(Record::Entry { method, receiver, thread }));
             }
-            EXIT => {
+            RecordKind::Exit => {
                 let (method, receiver) = (MethodId(bytes.small()?), bytes.object()?);
                 steps.push(Step::Record(Record::Exit { method, receiver, thread }));
             }
-            kind @ (EXIT_THROW | THROW | HANDLE) => {
+            RecordKind::ExitThrow | RecordKind::Throw | RecordKind::Handle => {
                 let (method, receiver, exception) = (MethodId(bytes.small()?), bytes.object()?, bytes.object()?);
                 steps.push(Step::Record(match kind {
-                    EXIT_THROW => Record::ExitThrow { method, receiver, exception, thread },
-                    THROW => Record::Throw { method, receiver, exception, thread },
+                    RecordKind::ExitThrow => Record::ExitThrow { method, receiver, exception, thread },
+                    RecordKind::Throw => Record::Throw { method, receiver, exception, thread },
                     _ => Record::Handle { method, receiver, exception, thread },
                 }));
             }
-            DEATH => steps.push(Step::Record(Record::Death { object: bytes.object()?, thread })),
-            ROOT => steps.push(Step::Record(Record::Use { object: bytes.object()?, thread })),
-            HELD => steps.push(Step::Held { object: bytes.object()?, thread }),
-            INITIAL => {
-                let slot = slot(bytes.small()?);
-                let (origin, target) = (bytes.object()?, bytes.object()?);
-                steps.push(Step::Initial { origin, target, slot, weak });
-            }
-            _ => return Err(Damaged),
+            RecordKind::Death => steps.push(Step::Record(Record::Death { object: bytes.object()?, thread })),
+            RecordKind::Use => steps.push(Step::Record(Record::Use { object: bytes.object()?, thread })),
         }
     }
     Ok(())
@@ -288,48 +290,33 @@ pub fn decode(piece: &[u8], steps: &mut Vec<Step>) -> Result<(), Damaged> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use proptest::prelude::*;
 
-    fn id() -> impl Strategy<Value = ObjectId> {
-        prop_oneof![Just(0), 1..100u64, any::<u64>()].prop_map(ObjectId)
+    use super::*;
+    use crate::testing::{any_record, any_slot};
+
+    /// Ids and numbers, small more often than not.
+    fn number() -> impl Strategy<Value = u64> {
+        prop_oneof![Just(0), 1..100u64, any::<u64>()]
     }
 
     fn step() -> impl Strategy<Value = Step> {
-        let thread = (0..3u32).prop_map(ThreadId);
-        let slot = prop_oneof![
-            any::<u32>().prop_map(Slot::Element),
-            any::<u32>().prop_map(|field| Slot::Field(FieldId(field)))
-        ];
-        (0..15u8, (id(), id(), id()), any::<u32>(), slot, thread, any::<bool>()).prop_map(
-            |(kind, (a, b, c), n, slot, thread, weak)| {
-                let method = MethodId(n);
-                Step::Record(match kind {
-                    0..=4 => Record::Alloc(Alloc {
-                        kind: AllocKind::ALL[usize::from(kind)],
-                        object: a,
-                        size: b.0,
-                        ty: TypeId(n),
-                        site: SiteId(!n),
-                        length: n / 2,
-                        thread,
-                    }),
-                    UPDATE if weak => {
-                        return Step::WeakUpdate { old: a, origin: b, target: c, slot, thread };
-                    }
-                    UPDATE => Record::Update { old: a, origin: b, target: c, slot, thread },
-                    ENTRY => Record::Entry { method, receiver: a, thread },
-                    EXIT => Record::Exit { method, receiver: a, thread },
-                    EXIT_THROW => Record::ExitThrow { method, receiver: a, exception: b, thread },
-                    THROW => Record::Throw { method, receiver: a, exception: b, thread },
-                    HANDLE => Record::Handle { method, receiver: a, exception: b, thread },
-                    DEATH => Record::Death { object: a, thread },
-                    ROOT => Record::Use { object: a, thread },
-                    HELD if weak => return Step::Held { object: a, thread },
-                    _ => return Step::Initial { origin: a, target: b, slot, weak },
-                })
-            },
-        )
+        let kind = 0..RecordKind::ALL.len() + 3;
+        (kind, prop::collection::vec(number(), 8), 0..3u32).prop_map(|(kind, numbers, thread)| {
+            let mut numbers = numbers.into_iter().cycle();
+            let mut next = || numbers.next().unwrap_or_default();
+            if let Some(&kind) = RecordKind::ALL.get(kind) {
+                return Step::Record(any_record(kind, ThreadId(thread), next));
+            }
+            let (a, b, c) = (ObjectId(next()), ObjectId(next()), ObjectId(next()));
+            let slot = any_slot(&mut next);
+            let thread = ThreadId(thread);
+            match kind - RecordKind::ALL.len() {
+                0 => Step::WeakUpdate { old: a, origin: b, target: c, slot, thread },
+                1 => Step::Held { object: a, thread },
+                _ => Step::Initial { origin: a, target: b, slot, weak: c.is_null() },
+            }
+        })
     }
 
     proptest! {

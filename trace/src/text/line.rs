@@ -199,6 +199,36 @@ pub fn parse(text: &str, radix: Radix) -> Result<RawLine<'_>, &'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::record::RecordKind;
+    use crate::testing::any_record;
+    use crate::text::et::push_record;
+    use crate::types::Types;
+
+    /// A kind that is written and not read would make every text with it a damaged one.
+    #[test]
+    fn every_kind_of_record_that_is_written_is_read() {
+        let types = Types::default();
+        for kind in RecordKind::ALL {
+            let mut numbers = 1..;
+            let record = any_record(kind, ThreadId(2), || numbers.next().expect("endless"));
+            let mut line = Vec::new();
+            push_record(&mut line, &record, &types);
+            let read = parse(std::str::from_utf8(&line).unwrap(), Radix::Hexadecimal).unwrap();
+            let (letter, objects) = match read {
+                RawLine::Alloc { kind, object, .. } => (kind.letter(), vec![object]),
+                RawLine::Update { old, origin, target, .. } => ('U', vec![old.unwrap_or_default(), origin, target]),
+                RawLine::Entry { receiver, .. } => ('M', vec![receiver]),
+                RawLine::Exit { receiver, .. } => ('E', vec![receiver.unwrap_or_default()]),
+                RawLine::Exception { letter, receiver, exception, .. } => (letter.into(), vec![receiver, exception]),
+                RawLine::Death { object, .. } => ('D', vec![object]),
+                RawLine::Use { object, .. } => ('R', vec![object]),
+                RawLine::Class => ('C', Vec::new()),
+            };
+            assert_eq!(letter, kind.letter());
+            let named: Vec<ObjectId> = record.objects().into_iter().filter(|object| !object.is_null()).collect();
+            assert_eq!(objects, named, "{kind:?}");
+        }
+    }
 
     #[test]
     fn both_dialects_and_their_variants() {
