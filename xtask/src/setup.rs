@@ -22,6 +22,9 @@ pub fn for_tests(layout: &Layout) -> Result<()> {
     if let Err(error) = packages::ensure(&["libxml2-utils".to_owned()]) {
         eprintln!("note: logs of the monitor's agent will not be compared with their schema: {error:#}");
     }
+    if let Err(error) = packages::ensure(&["libmockito-java".to_owned()]) {
+        eprintln!("note: tests with mocks and advice will be skipped: {error:#}");
+    }
     if let Err(error) = build_tools() {
         eprintln!("note: tests of plugins will be skipped: {error:#}");
     }

@@ -1,10 +1,12 @@
 //! The class file (JVMS §4): read without copying, written back byte for byte but for what was changed.
 
+mod annotations;
 mod attribute;
 mod error;
 mod pool;
 mod reader;
 
+pub(crate) use annotations::{annotation_types, skip_annotation};
 pub use attribute::{Attribute, write as write_attribute};
 pub use error::Malformed;
 pub use et_names::mutf8::decode as to_string;

@@ -161,6 +161,12 @@ impl<'a> ConstantPool<'a> {
         methods.filter_map(|(index, _)| Some((index as u16, self.member_ref(index as u16).ok()?)))
     }
 
+    /// The classes that the class refers to, with their indexes; constants that are not whole are left out.
+    pub fn classes(&self) -> impl Iterator<Item = (u16, &'a [u8])> {
+        // A pool read has a 16-bit count.
+        (1..self.offsets.len() as u16).filter_map(|index| Some((index, self.class_name(index).ok()?)))
+    }
+
     /// Whether the constant is a string.
     pub fn is_string(&self, index: u16) -> bool {
         matches!(self.entry(index), Ok((STRING, _)))

@@ -20,6 +20,15 @@ fn field_descriptor_length(text: &[u8]) -> Option<usize> {
     }
 }
 
+/// As constants of classes name the type of a descriptor; `None` for numbers.
+pub fn class_of(descriptor: &[u8]) -> Option<&[u8]> {
+    match descriptor {
+        [b'L', name @ .., b';'] => Some(name),
+        [b'[', ..] => Some(descriptor),
+        _ => None,
+    }
+}
+
 /// The return descriptor, `V` for none.
 pub fn return_descriptor(descriptor: &[u8]) -> &[u8] {
     let close = descriptor.iter().rposition(|&byte| byte == b')');

@@ -32,7 +32,8 @@ pub enum EditError {
     Malformed(#[from] Malformed),
 }
 
-/// The stack map frame of an appended handler; its stack is one `Throwable`.
+/// The local variables in the stack map frame of an appended handler; its stack is one `Throwable`. A handler of all of the code
+/// has none that a frame of the method lacks.
 pub type HandlerFrame = Vec<VerificationType>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -663,8 +664,8 @@ impl<'e, 'a> Layout<'e, 'a> {
 /// Boundaries where an island may stand.
 fn island_places(editor: &CodeEditor<'_, '_>) -> Vec<u32> {
     let code = editor.code;
-    // An island inside a protected range would have to satisfy the handler's frame, which only one with nothing in its
-    // local variables surely lets it. How many other ranges begin and end at each pc:
+    // An island inside a protected range would have to satisfy the handler's frame, which it surely does only where every frame of
+    // the method does. How many other ranges begin and end at each pc:
     let mut edges = vec![0i32; code.code.len() + 2];
     let mut protect = |start: u32, end: u32| {
         // An island at a boundary stands before what a range that starts there covers, and inside one that ends there.
@@ -675,7 +676,8 @@ fn island_places(editor: &CodeEditor<'_, '_>) -> Vec<u32> {
     for tail in &editor.tails {
         if let Tail::CatchAll { ranges, locals, .. } = tail {
             // A handler of part of the code is a constructor's: before and after `super(…)` frames do not mix.
-            let is_for_all = locals.is_empty() && ranges.as_slice() == [(0, code.code.len() as u32)];
+            let is_for_all = ranges.as_slice() == [(0, code.code.len() as u32)]
+                && !locals.contains(&VerificationType::UninitializedThis);
             if !is_for_all {
                 ranges.iter().for_each(|&(start, end)| protect(start, end));
             }

@@ -1,6 +1,6 @@
 //! `RuntimeVisibleTypeAnnotations` of code (JVMS §4.7.20): the offsets in them move with the code.
 
-use crate::classfile::{Attribute, Malformed, Reader};
+use crate::classfile::{Attribute, Malformed, Reader, skip_annotation};
 
 /// The attribute's content with its offsets mapped: `target` maps the start and end of a range, `instruction` the
 /// place of an instruction.
@@ -43,42 +43,4 @@ pub fn relocate(
         skip_annotation(&mut reader)?;
     }
     Ok(out)
-}
-
-fn skip_annotation(reader: &mut Reader<'_>) -> Result<(), Malformed> {
-    reader.u16()?;
-    for _ in 0..reader.u16()? {
-        reader.u16()?;
-        skip_element_value(reader, 0)?;
-    }
-    Ok(())
-}
-
-fn skip_element_value(reader: &mut Reader<'_>, depth: u32) -> Result<(), Malformed> {
-    let at = reader.offset();
-    if depth > 100 {
-        return Err(Malformed::at(at, "annotation values nest too deep"));
-    }
-    match reader.u8()? {
-        b'e' => {
-            reader.take(4)?;
-        }
-        b'@' => {
-            reader.u16()?;
-            for _ in 0..reader.u16()? {
-                reader.u16()?;
-                skip_element_value(reader, depth + 1)?;
-            }
-        }
-        b'[' => {
-            for _ in 0..reader.u16()? {
-                skip_element_value(reader, depth + 1)?;
-            }
-        }
-        b'B' | b'C' | b'D' | b'F' | b'I' | b'J' | b'S' | b'Z' | b's' | b'c' => {
-            reader.u16()?;
-        }
-        tag => return Err(Malformed::at(at, format!("annotation value tag {tag:#x} is unknown"))),
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Writes one class.
 
 use et_names::ClassNames;
+use rustc_hash::FxHashMap;
 
 use super::events::Wanted;
 use super::{ATTRIBUTE, ClassError, FirstIds, HookCounts, Options, Plan, in_method};
@@ -38,6 +39,8 @@ pub(super) struct Work<'p, 'a> {
     pub(super) names: ClassNames,
     pub(super) hooks: HookCounts,
     pub(super) next_site: u32,
+    /// The constants of classes that the class has, by name, once they are asked for.
+    pub(super) classes: Option<FxHashMap<&'a [u8], u16>>,
 }
 
 impl Work<'_, '_> {

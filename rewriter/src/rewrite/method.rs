@@ -7,11 +7,11 @@ use et_names::{ShortfallNames, SiteNames, Witness};
 use super::class::Work;
 use super::events::Wanted;
 use super::is_object;
-use crate::classfile::{Malformed, Member, to_string};
+use crate::classfile::{Malformed, Member, PoolBuilder, annotation_types, to_string};
 use crate::code::opcode::{self, *};
 use crate::code::{
-    CodeAttribute, CodeEditor, EditError, Flow, Instruction, LineTable, StackMap, Value, VerificationType, limits,
-    parameter_slots,
+    CodeAttribute, CodeEditor, EditError, Flow, HandlerFrame, Instruction, LineTable, Signature, StackMap, Value,
+    VerificationType, class_of, kept_locals, limits, parameter_slots, parameters,
 };
 use crate::hooks::{self, ArrayAllocation, Constructor, Emitter, Leaf};
 
@@ -22,6 +22,8 @@ struct Body<'b, 'a> {
     id: u32,
     code: &'b CodeAttribute<'a>,
     frames: Option<StackMap>,
+    /// Which of the local variables on entry are there throughout.
+    kept: Vec<bool>,
     constructor: Option<Constructor>,
     /// (pc of the allocating instruction, site id)
     sites: Vec<(u32, u32)>,
@@ -76,6 +78,7 @@ impl<'a> Work<'_, 'a> {
             id: self.ids.method + index,
             code,
             frames: None,
+            kept: Vec::new(),
             constructor: None,
             sites,
             initialised: Vec::new(),
@@ -212,6 +215,10 @@ impl<'a> Work<'_, 'a> {
         limits::check(code, pool, major, receiver.is_some(), member.descriptor, body.frames.as_ref())?;
         let at_code = |error: Malformed| Malformed { offset: error.offset.saturating_add(code.offset), ..error };
 
+        if let Some(frames) = body.frames.as_ref().filter(|_| self.plan.events.methods) {
+            let signature = Signature { receiver, descriptor: member.descriptor, class: class.name };
+            body.kept = kept_locals(code, pool, signature, frames).map_err(at_code)?;
+        }
         if self.plan.events.methods && self.options.leaves {
             body.leaf = Leaf::of(class, member, code, body.frames.as_ref()).map_err(at_code)?;
         }
@@ -418,8 +425,11 @@ impl<'a> Work<'_, 'a> {
         let can_throw = |ranges: &[(u32, u32)]| hooks::can_throw(body.code, ranges, !body.member.is_static());
         let Some(constructor) = &body.constructor else {
             let all = vec![(0, body.code.code.len() as u32)];
-            if can_throw(&all) {
-                hooks::exceptional_exit(editor, emit, body.id, all, Vec::new(), false);
+            // Byte Buddy takes no advice with a frame that lacks a parameter, not even one that the advice overwrites.
+            let is_taken = body.kept.iter().all(|&kept| kept) || !self.is_advice(body.member);
+            if can_throw(&all) && is_taken {
+                let locals = self.locals_of_handler(body, None, emit.pool());
+                hooks::exceptional_exit(editor, emit, body.id, all, locals, false);
                 self.hooks.exit_throws += 1;
             }
             return;
@@ -427,16 +437,82 @@ impl<'a> Work<'_, 'a> {
         // The old verifier has rules of its own for uninitialised objects in protected code (JVMS §4.10.2.4);
         // there the reader pops the frame by matching.
         if can_throw(&constructor.before_super) && constructor.early_this_in_place && body.frames.is_some() {
-            let locals = vec![VerificationType::UninitializedThis];
+            let locals = self.locals_of_handler(body, Some(VerificationType::UninitializedThis), emit.pool());
             let ranges = constructor.before_super.clone();
             hooks::exceptional_exit(editor, emit, body.id, ranges, locals, false);
             self.hooks.exit_throws += 1;
         }
         if can_throw(&constructor.after_super) {
             let has_this = constructor.this_in_place && body.frames.is_some();
-            let locals = if has_this { vec![this_class] } else { Vec::new() };
+            let this = if has_this { this_class } else { VerificationType::Top };
+            let locals = self.locals_of_handler(body, Some(this), emit.pool());
             hooks::exceptional_exit(editor, emit, body.id, constructor.after_super.clone(), locals, has_this);
             self.hooks.exit_throws += 1;
         }
     }
+
+    /// The local variables of the frame of a handler for the whole method: those on entry that are there throughout. `this` is
+    /// what a constructor has for its receiver.
+    fn locals_of_handler(
+        &mut self,
+        body: &Body<'_, 'a>,
+        this: Option<VerificationType>,
+        pool: &mut PoolBuilder,
+    ) -> HandlerFrame {
+        let Some(frames) = &body.frames else { return Vec::new() };
+        let locals = entry_locals(frames, &body.kept, this);
+        let is_exact = !locals.contains(&VerificationType::Object(0));
+        // Most often the last frame has just these: the new one is then written without them, and they need no constants.
+        let before = frames.frames.last().map_or(&frames.initial_locals, |frame| &frame.locals);
+        if is_exact || (this.is_none() && locals == *before) {
+            return locals;
+        }
+        let receiver = (!body.member.is_static()).then_some(None);
+        let classes = receiver.into_iter().chain(parameters(body.member.descriptor).map(class_of));
+        let exact = frames.initial_locals.iter().zip(classes).zip(&body.kept);
+        let initial_locals = exact
+            .map(|((&kind, class), kept)| match class.filter(|_| *kept) {
+                Some(name) => self.class_constant(name, pool).map_or(VerificationType::Top, VerificationType::Object),
+                None => kind,
+            })
+            .collect();
+        entry_locals(&StackMap { initial_locals, frames: Vec::new() }, &body.kept, this)
+    }
+
+    /// A constant for a class: one that is there already, if it means the same in a hidden class as well. `None` if there is no room.
+    fn class_constant(&mut self, name: &'a [u8], pool: &mut PoolBuilder) -> Option<u16> {
+        let class = &self.plan.class;
+        let there =
+            self.classes.get_or_insert_with(|| class.pool.classes().map(|(index, name)| (name, index)).collect());
+        match there.get(name).filter(|_| name != class.name) {
+            Some(&index) => Some(index),
+            None => pool.class(name).ok(),
+        }
+    }
+
+    /// Whether the method is a template that Byte Buddy copies into others, by its annotation. It may be in another package, where
+    /// an agent has its own copy.
+    fn is_advice(&self, member: &Member<'_>) -> bool {
+        let types =
+            member.attribute("RuntimeVisibleAnnotations").map(|all| annotation_types(all, &self.plan.class.pool));
+        let is_advice = |name: &&[u8]| {
+            name.ends_with(b"/asm/Advice$OnMethodEnter;") || name.ends_with(b"/asm/Advice$OnMethodExit;")
+        };
+        types.unwrap_or_default().iter().any(is_advice)
+    }
+}
+
+/// The local variables on entry, those that are not kept left out. `this`: what the receiver is then.
+fn entry_locals(frames: &StackMap, kept: &[bool], this: Option<VerificationType>) -> HandlerFrame {
+    let mut locals = Vec::with_capacity(kept.len());
+    for (at, (&kind, &kept)) in frames.initial_locals.iter().zip(kept).enumerate() {
+        match this.filter(|_| at == 0) {
+            Some(this) => locals.push(this),
+            None if kept => locals.push(kind),
+            None => locals.extend(std::iter::repeat_n(VerificationType::Top, kind.slots())),
+        }
+    }
+    let used = locals.iter().rposition(|kind| *kind != VerificationType::Top).map_or(0, |last| last + 1);
+    locals.truncate(used);
+    locals
 }

@@ -208,7 +208,8 @@ impl<'a> Plan<'a> {
         if self.events == Wanted::NOTHING {
             names.flags.0 |= ClassFlags::NOT_HOOKED;
         }
-        let mut work = Work { plan: self, ids, options, names, hooks: HookCounts::default(), next_site: 0 };
+        let mut work =
+            Work { plan: self, ids, options, names, hooks: HookCounts::default(), next_site: 0, classes: None };
         match work.write(adds_fields) {
             Ok(bytes) => Ok(Rewritten { bytes, names: work.names, hooks: work.hooks, methods_with_code }),
             Err(WriteError::Class(error)) => Err(error),

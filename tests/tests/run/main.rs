@@ -2,12 +2,14 @@
 //!
 //! On one JDK: what differs between JDKs has tests of its own.
 
+mod advice;
 mod bench;
 mod java;
 mod options;
 mod process;
 mod programs;
 mod shared;
+
 mod ways;
 
 use std::process::ExitCode;
@@ -30,5 +32,15 @@ fn main() -> ExitCode {
         let obstacle = |_: &lab::Lab, jdk: &Jdk| programs::obstacle(name, jdk);
         lab::on_jdk_unless(FEATURE, name, obstacle, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
     });
-    lab::run(trials.collect()).exit_code()
+    let on = |features: [u32; 2], cases: &'static [(&'static str, Case)], obstacle: fn() -> Option<String>| {
+        features.into_iter().flat_map(move |feature| {
+            let trial = move |&(name, case): &(&'static str, Case)| {
+                let obstacle = move |_: &lab::Lab, _: &Jdk| obstacle();
+                lab::on_jdk_unless(feature, name, obstacle, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
+            };
+            cases.iter().map(trial)
+        })
+    };
+    let of_advice = on(advice::FEATURES, advice::CASES, advice::obstacle);
+    lab::run(trials.chain(of_advice).collect()).exit_code()
 }
