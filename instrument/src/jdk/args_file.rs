@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::runtime_dir::NATIVE_LIBRARY;
+use super::stack_size::StackSize;
 
 /// An option of the JVM, the releases that know it, and why it is there.
 struct Flag {
@@ -88,6 +89,8 @@ pub fn text(folder: &Path, feature: u16, boot: &[String]) -> String {
         out.push_str(flag);
         out.push('\n');
     }
+    out.push_str(&StackSize::default().scaled().option());
+    out.push('\n');
     out
 }
 
@@ -142,5 +145,6 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[0], "\"--patch-module=java.base=/my jdk/b.jar\"");
         assert_eq!(lines[1], "\"-agentpath:/my jdk/lib/elephant-tracks/libet_runtime.so\"");
+        assert!(lines.last().is_some_and(|last| last.starts_with("-Xss")), "{text}");
     }
 }

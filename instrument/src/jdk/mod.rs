@@ -11,6 +11,7 @@ mod patch;
 mod proxy_class;
 mod runtime_dir;
 mod seed;
+pub(crate) mod stack_size;
 
 use std::path::{Path, PathBuf};
 

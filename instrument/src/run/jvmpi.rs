@@ -16,6 +16,7 @@ use super::launcher::{self, Launcher, Surroundings};
 use super::prepare::{Prepared, Workplace};
 use super::{first_word, variable};
 use crate::artifact::Settings;
+use crate::jdk::stack_size::StackSize;
 use crate::jdk::{JdkHome, Layout, RuntimeDir};
 
 /// The host, beside the parts of the runtime.
@@ -61,6 +62,7 @@ impl JvmpiJob {
             options.push(format!("--patch-module=java.base={}", proxy.display()));
             // Hooks push some methods past 8000 bytes of code, beyond which the JVM would only interpret them.
             options.push("-XX:-DontCompileHugeMethods".to_owned());
+            options.push(StackSize::default().scaled().option());
         }
         if !launcher.is_java() {
             options.iter_mut().for_each(|option| option.insert_str(0, "-J"));

@@ -20,6 +20,7 @@ mod paths;
 mod prepare;
 mod program;
 mod report;
+mod stacks;
 mod trace_file;
 
 use std::ffi::OsString;
@@ -90,6 +91,9 @@ impl RunJob {
         let say = teller(settings, self.quiet);
         let prepared = workplace.jdk(&launcher.jdk, settings, &say)?;
         let mut options = prepared.options.clone();
+        let any = given_options(false);
+        let java = if launcher.is_java() { given_options(true).split_off(any.len()) } else { Vec::new() };
+        stacks::fit(&mut options, &any, &java);
         options.extend(self.options(settings));
         let assembled = if launcher.is_java() {
             self.java(arguments, options, &workplace, settings)?
@@ -128,6 +132,7 @@ impl RunJob {
     ) -> Result<Assembled, RunError> {
         let Workplace { cache, tool, .. } = workplace;
         let mut line = program::Line::of(arguments, given_options(true))?;
+        stacks::scale(&mut line.java.options);
         let mut entry = None;
         if !self.in_place {
             let (used, done) = program::rewrite(&mut line, cache, *tool, settings)?;
@@ -152,7 +157,7 @@ impl RunJob {
     /// The other launchers have no class path of a program, and hand on to the JVM what stands behind `-J`.
     fn other(&self, arguments: &[OsString], options: Vec<String>) -> Assembled {
         let own = options.into_iter().map(|option| OsString::from(format!("-J{option}")));
-        let words = own.chain(arguments.iter().cloned()).collect();
+        let words = own.chain(arguments.iter().map(stacks::scaled_word)).collect();
         let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
         Assembled { words, traces, _entry: None, _file: None }
     }

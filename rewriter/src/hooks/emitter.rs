@@ -77,6 +77,8 @@ hooks! {
     EnterContinuation HEAP_PROXY "enterContinuation" "(Ljava/lang/Object;)V"
     /// A continuation is left.
     LeaveContinuation HEAP_PROXY "leaveContinuation" "(Ljava/lang/Object;)V"
+    /// How large a thread's stack is to be.
+    StackSize HEAP_PROXY "stackSize" "(J)J"
     /// An object that the VM may have made.
     Made HEAP_PROXY_CALLS "made" "(Ljava/lang/Object;)V"
     /// A string constant.

@@ -312,6 +312,7 @@ impl<'a> Work<'_, 'a> {
 
         let handlers = if wanted.exceptions { hooks::handlers(code) } else { Default::default() };
         let in_continuation = self.options.jdk && self.plan.name == hooks::CONTINUATION && body.member.name == b"run";
+        let has_stack_size = self.options.jdk && hooks::has_stack_size(&self.plan.name);
         let mut initialised = body.initialised.iter().peekable();
         let mut sites = body.sites.iter().peekable();
         let mut uses = body.uses.iter().filter(|_| wanted.witness != Witness::None).peekable();
@@ -328,6 +329,9 @@ impl<'a> Work<'_, 'a> {
             if let Some(leaf) = leaf {
                 let here = (index, instruction);
                 self.hooks.leaves += leaf.before(&mut editor, emit, here, body.id, has_receiver);
+            }
+            if has_stack_size {
+                hooks::stack_size(&mut editor, emit, instruction, &class.pool)?;
             }
             match instruction.opcode {
                 op if opcode::is_return(op) && wanted.methods && leaf.is_none() => {

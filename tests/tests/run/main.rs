@@ -9,7 +9,7 @@ mod options;
 mod process;
 mod programs;
 mod shared;
-
+mod stacks;
 mod ways;
 
 use std::process::ExitCode;
@@ -41,6 +41,7 @@ fn main() -> ExitCode {
             cases.iter().map(trial)
         })
     };
+    let of_stacks = on(stacks::FEATURES, stacks::CASES, || None);
     let of_advice = on(advice::FEATURES, advice::CASES, advice::obstacle);
-    lab::run(trials.chain(of_advice).collect()).exit_code()
+    lab::run(trials.chain(of_advice).chain(of_stacks).collect()).exit_code()
 }

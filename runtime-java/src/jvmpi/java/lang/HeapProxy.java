@@ -30,6 +30,21 @@ public final class HeapProxy {
     /** The caller's caller is left. */
     private static native void left(int method);
 
+    // Threads
+
+    /**
+     * How large the stack of a thread is to be that a program asks for so many bytes: hooks take room on it. Sizes from 1 GiB on are
+     * beyond what depths are counted in, and five times as much may be more than there is. Of stacks of which nothing is said the
+     * options of the VM do the same (`instrument/src/jdk/stack_size.rs`).
+     */
+    public static long stackSize(long asked) {
+        final long most = 1L << 30;
+        if (asked <= 0 || asked >= most) {
+            return asked;
+        }
+        return asked < most / 5 ? 5 * asked : most;
+    }
+
     // Methods
 
     public static void entry(int method) {

@@ -1,6 +1,7 @@
 package org.elephanttracks.gradle;
 
 import java.io.File;
+import java.util.ArrayList;
 import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.Callable;
@@ -17,6 +18,7 @@ import org.gradle.api.tasks.testing.TestResult;
 import org.gradle.process.JavaForkOptions;
 
 import org.elephanttracks.plugin.Prepared;
+import org.elephanttracks.plugin.StackSizes;
 import org.elephanttracks.plugin.Traces;
 
 /** Has one of Gradle's test tasks run on the instrumented copies. */
@@ -48,6 +50,7 @@ final class TracedTests {
         jvm.setExecutable((Object) new File(instrument.getJdkLink(), "bin/java").getPath());
         jvm.jvmArgs("@" + instrument.getArguments(), new Traces(traces).option());
         test.doFirst(new RemoveOldTraces(traces));
+        test.doFirst(new FitStacks("@" + instrument.getArguments()));
         test.addTestListener(new Announcement(traces, test.getLogger()));
     }
 
@@ -63,6 +66,31 @@ final class TracedTests {
         public List<File> call() {
             Prepared prepared = Prepared.read(report);
             return prepared == null ? Collections.<File>emptyList() : prepared.copies();
+        }
+    }
+
+    /** Sizes of stacks that the build gives, wherever it does. The arguments come first: what the build says counts more. */
+    private static final class FitStacks implements Action<Task> {
+        private final String arguments;
+
+        FitStacks(String arguments) {
+            this.arguments = arguments;
+        }
+
+        @Override
+        public void execute(Task task) {
+            JavaForkOptions jvm = (JavaForkOptions) task;
+            List<String> options = new ArrayList<>();
+            options.add(arguments);
+            List<?> given = jvm.getJvmArgs();
+            for (Object option : given) {
+                // Elements may be Groovy's GStrings, whatever the list's type says.
+                String word = String.valueOf(option);
+                if (!word.equals(arguments)) {
+                    options.add(StackSizes.scaled(word));
+                }
+            }
+            jvm.setJvmArgs((Iterable<?>) options);
         }
     }
 

@@ -27,6 +27,7 @@ import org.codehaus.plexus.util.xml.Xpp3Dom;
 import org.elephanttracks.plugin.Failure;
 import org.elephanttracks.plugin.Preparation;
 import org.elephanttracks.plugin.Prepared;
+import org.elephanttracks.plugin.StackSizes;
 import org.elephanttracks.plugin.Traces;
 
 /** Runs the tests, traced: Surefire as the project has it, on the copies. */
@@ -96,7 +97,7 @@ public class TestMojo extends AbstractEtMojo {
         String own = value(configuration, "argLine", values);
         String line = word("@" + new Preparation(at("test")).arguments()) + " " + word(traces.option());
         set(configuration, "jvm", new File(prepared.javaHome(), "bin/java").getPath());
-        set(configuration, "argLine", own == null ? line : line + " " + own);
+        set(configuration, "argLine", own == null ? line : line + " " + StackSizes.scaled(own));
         set(configuration, "classesDirectory", copy(project.getBuild().getOutputDirectory(), prepared));
         set(configuration, "testClassesDirectory", copy(project.getBuild().getTestOutputDirectory(), prepared));
         set(configuration, "reportsDirectory", at("surefire-reports").getPath());

@@ -1,0 +1,35 @@
+//! The stack that a program asks for when it makes a thread.
+//!
+//! ```text
+//! putfield stackSize  ->  stackSize(J)J  putfield stackSize
+//! ```
+//!
+//! The VM reads the field when it starts the thread. With hooks the frames of compiled methods are larger, so that the same stack
+//! holds fewer of them.
+
+use super::{Emitter, Hook};
+use crate::classfile::{ConstantPool, Malformed};
+use crate::code::opcode::PUTFIELD;
+use crate::code::{CodeEditor, Instruction};
+
+/// Who has the field; from JDK 19 on the second.
+const OWNERS: [&str; 2] = ["java/lang/Thread", "java/lang/Thread$FieldHolder"];
+
+/// Whether a class of a JDK has the field.
+pub(crate) fn has_stack_size(class: &str) -> bool {
+    OWNERS.contains(&class)
+}
+
+/// Before a store to the field, which the class has.
+pub(crate) fn stack_size(
+    editor: &mut CodeEditor<'_, '_>,
+    emit: &mut Emitter<'_>,
+    instruction: &Instruction<'_>,
+    pool: &ConstantPool<'_>,
+) -> Result<(), Malformed> {
+    if instruction.opcode == PUTFIELD && pool.member_ref(instruction.pool_index())?.name == b"stackSize" {
+        emit.start().call(Hook::StackSize);
+        editor.before(instruction, emit.bytes(), 0);
+    }
+    Ok(())
+}
