@@ -69,6 +69,15 @@ struct Island {
     target: u32,
 }
 
+/// The part of a handler that is its own handler.
+#[derive(Clone, Copy, Debug)]
+struct OwnHandler {
+    handler: u32,
+    last: u32,
+    /// Length of the last instruction, which is no branch.
+    length: u16,
+}
+
 const GOTO_W_LENGTH: u32 = 5;
 
 /// Collects what to insert, then writes the new `Code` attribute.
@@ -78,6 +87,7 @@ pub struct CodeEditor<'c, 'a> {
     arena: Vec<u8>,
     insertions: Vec<Insertion>,
     tails: Vec<Tail>,
+    own_handlers: Vec<OwnHandler>,
     /// Pcs of instructions that are left out, in order.
     replaced: Vec<u32>,
     /// Stack slots above those of the original code.
@@ -95,6 +105,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
             arena: Vec::new(),
             insertions: Vec::new(),
             tails: Vec::new(),
+            own_handlers: Vec::new(),
             replaced: Vec::new(),
             extra_stack: 0,
             least_stack: 0,
@@ -167,6 +178,24 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
         self.tails.push(Tail::HandlerPrefix { body: body.to_vec(), handler });
     }
 
+    /// Inserts code behind the last instruction of the part of a handler that is its own handler, which ends before that code.
+    pub fn behind_own_handler(&mut self, handler: u32, last: &Instruction<'_>, code: &[u8], stack: u16) {
+        self.behind(last, code, stack);
+        let length = (last.next_pc() - last.pc) as u16;
+        self.own_handlers.push(OwnHandler { handler, last: last.pc, length });
+    }
+
+    /// Where a row of the exception table ends.
+    fn end_of(&self, entry: &ExceptionEntry, layout: &Layout<'_, '_>) -> u16 {
+        let is_own = |own: &&OwnHandler| {
+            own.handler == u32::from(entry.handler) && own.last + u32::from(own.length) == u32::from(entry.end)
+        };
+        match self.own_handlers.iter().find(is_own) {
+            Some(own) => layout.instruction(own.last) + own.length,
+            None => layout.target(entry.end.into()),
+        }
+    }
+
     /// Writes the content of the new `Code` attribute. `frames` holds the method's frames (with exact types on
     /// entry wherever a handler prefix or a long method may make a new frame from an old one), `None` for methods
     /// that go without.
@@ -208,7 +237,7 @@ impl<'c, 'a> CodeEditor<'c, 'a> {
             let prefix = prefixes.get(&entry.handler.into());
             rows.push(ExceptionEntry {
                 start: layout.target(entry.start.into()),
-                end: layout.target(entry.end.into()),
+                end: self.end_of(entry, layout),
                 handler: prefix.map_or_else(|| layout.target(entry.handler.into()), |&at| at as u16),
                 catch_type: entry.catch_type,
             });

@@ -7,12 +7,21 @@
 //!
 //! A handler that ordinary control can reach too (some compilers share its code) gets the hook out of line:
 //! the exception table leads to `dup <id> handled goto handler`.
+//!
+//! A handler that is its own handler gets it behind that part:
+//!
+//! ```text
+//! handler: astore e  aload lock  monitorexit  ->  … monitorexit  aload e  <id> handled(Object,I)
+//! ```
+//!
+//! `javac` makes such ones for `synchronized` and `finally`. Were a hook in there that finds no room on the stack, its
+//! `StackOverflowError` would lead to the same hook again, for ever; and no other handler may have it either, while the monitor is held.
 
 use std::collections::BTreeMap;
 
 use super::{Emitter, Hook};
 use crate::code::opcode::{self, *};
-use crate::code::{CodeAttribute, CodeEditor, Instruction};
+use crate::code::{CodeAttribute, CodeEditor, ExceptionEntry, Instruction};
 
 /// Before `athrow`.
 pub(crate) fn throw(
@@ -47,18 +56,42 @@ pub(crate) fn handlers(code: &CodeAttribute<'_>) -> BTreeMap<u32, bool> {
     handlers
 }
 
-/// At a handler.
+/// At a handler, the instruction with this index.
 pub(crate) fn handle(
     editor: &mut CodeEditor<'_, '_>,
     emit: &mut Emitter<'_>,
-    instruction: &Instruction<'_>,
+    code: &CodeAttribute<'_>,
+    index: usize,
     method: u32,
     is_shared: bool,
 ) {
-    emit.start().op(DUP).int(method).call(Hook::Handled);
+    let instruction = &code.instructions[index];
     if is_shared {
+        emit.start().op(DUP).int(method).call(Hook::Handled);
         editor.before_handler(instruction.pc, emit.bytes(), 2);
+    } else if let Some((exception, last)) = own_handler(code, index) {
+        emit.start().local(ALOAD, exception).int(method).call(Hook::Handled);
+        editor.behind_own_handler(instruction.pc, last, emit.bytes(), 2);
     } else {
+        emit.start().op(DUP).int(method).call(Hook::Handled);
         editor.before(instruction, emit.bytes(), 2);
     }
+}
+
+/// Of a handler that is its own: the local variable with the exception, and the last instruction of that part. `None` also if it is
+/// not of the form that compilers give it.
+fn own_handler<'c, 'a>(code: &'c CodeAttribute<'a>, index: usize) -> Option<(u16, &'c Instruction<'a>)> {
+    let handler = &code.instructions[index];
+    let is_own = |entry: &&ExceptionEntry| {
+        u32::from(entry.handler) == handler.pc && (entry.start.into()..entry.end.into()).contains(&handler.pc)
+    };
+    let end = code.exceptions.iter().filter(is_own).map(|entry| u32::from(entry.end)).max()?;
+    if !matches!(handler.opcode, ASTORE | ASTORE_0..=ASTORE_3) {
+        return None;
+    }
+    let part = code.instructions[index..].iter().take_while(|instruction| instruction.pc < end);
+    let is_plain =
+        |instruction: &Instruction<'_>| matches!(instruction.opcode, NOP | ALOAD | ALOAD_0..=ALOAD_3 | MONITOREXIT);
+    let goes_on = (end as usize) < code.code.len() && part.clone().skip(1).all(is_plain);
+    part.last().filter(|_| goes_on).and_then(|last| Some((handler.local()?, last)))
 }

@@ -318,7 +318,7 @@ impl<'a> Work<'_, 'a> {
         let mut uses = body.uses.iter().filter(|_| wanted.witness != Witness::None).peekable();
         for (index, instruction) in code.instructions.iter().enumerate() {
             if let Some(&is_shared) = handlers.get(&instruction.pc) {
-                hooks::handle(&mut editor, emit, instruction, body.id, is_shared);
+                hooks::handle(&mut editor, emit, code, index, body.id, is_shared);
                 self.hooks.handlers += 1;
             }
             while let Some(used) = uses.next_if(|used| used.index == index) {

@@ -9,8 +9,12 @@ use xtask::command;
 use crate::Case;
 use crate::bench::{Bench, text};
 
-pub const CASES: &[(&str, Case)] =
-    &[("stacks", stacks), ("stacks_of_variables", stacks_of_variables), ("stacks_of_javac", stacks_of_javac)];
+pub const CASES: &[(&str, Case)] = &[
+    ("stacks", stacks),
+    ("stacks_of_variables", stacks_of_variables),
+    ("stacks_of_javac", stacks_of_javac),
+    ("overflows_in_handlers", overflows_in_handlers),
+];
 
 /// The releases that keep the size of a thread's stack in different fields.
 pub const FEATURES: [u32; 2] = [17, 25];
@@ -50,6 +54,49 @@ fn depths(command: &mut Command) -> Result<Vec<(String, u64)>> {
     let line =
         |line: &str| line.split_once(' ').and_then(|(which, depth)| Some((which.to_owned(), depth.parse().ok()?)));
     text(&output.stdout).lines().map(line).collect::<Option<_>>().context("lines of names and depths")
+}
+
+/// Handlers that are their own handlers, of `synchronized` and `finally`, where the stack ends: a hook in there would find no room
+/// again and again. Each recursion starts somewhere else, so that stacks end at each of the handlers' instructions. The monitor must
+/// be free in the end.
+const HANDLERS: &str = "
+public class Handlers {
+    static final Object LOCK = new Object();
+    static int count, depth;
+    static void from(int level, Runnable down) { if (level == 0) down.run(); else from(level - 1, down); }
+    static int locked(int level) { depth = level; synchronized (LOCK) { return 1 + locked(level + 1); } }
+    static int last(int level) {
+        depth = level;
+        try { return 1 + last(level + 1); } catch (IllegalStateException none) { return 0; } finally { count++; }
+    }
+    public static void main(String[] arguments) throws Exception {
+        Thread guard = new Thread(() -> {
+            try { Thread.sleep(60_000); } catch (InterruptedException none) { }
+            System.out.println(\"hangs\");
+            Runtime.getRuntime().halt(9);
+        });
+        guard.setDaemon(true);
+        guard.start();
+        for (int i = 0; i < 60; i++) {
+            try { from(i, () -> locked(0)); } catch (StackOverflowError expected) { }
+            try { from(i, () -> last(0)); } catch (StackOverflowError expected) { }
+        }
+        Thread other = new Thread(() -> { synchronized (LOCK) { System.out.println(\"free\"); } });
+        other.start();
+        other.join();
+    }
+}";
+
+fn overflows_in_handlers(bench: &Bench) -> Result<()> {
+    bench.compile(&[("Handlers.java", HANDLERS)], &[], "classes")?;
+    let output = bench.traced(&["-q"], "java", &["-Xss200k", "-cp", "classes", "Handlers"]).output()?;
+    ensure!(
+        text(&output.stdout) == "free\n" && output.status.success(),
+        "{}{}",
+        text(&output.stdout),
+        text(&output.stderr)
+    );
+    Ok(())
 }
 
 /// Nowhere less deep than without hooks.
