@@ -1,9 +1,11 @@
 //! Files and folders, with errors that name them.
 
-use std::fs;
-use std::io;
+use std::fs::{self, Metadata, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Mode;
 use thiserror::Error;
 
 /// The operating system refused something.
@@ -38,6 +40,45 @@ pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 /// Writes a file so that others see all of it or nothing.
 pub(crate) fn write_beside(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     replace(path, |part| fs::write(part, bytes))
+}
+
+/// The same for a file of that mode, which nobody may read before it has it.
+pub(crate) fn write_with_mode(path: &Path, bytes: &[u8], mode: u32) -> Result<(), FileError> {
+    replace(path, |part| {
+        // What another process has left would keep its own mode.
+        let _ = fs::remove_file(part);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(part)?;
+        file.write_all(bytes)?;
+        file.set_permissions(Permissions::from_mode(mode))
+    })
+}
+
+/// Who may read and run the copy of a file or folder: those who may do so with the original. Nobody but us may write it.
+pub(crate) fn mode_of_copy(original: &Metadata) -> u32 {
+    let ours = if original.is_dir() { 0o700 } else { 0o600 };
+    let mode = original.mode() & 0o755 | ours;
+    // The copy is of our group: another one's members are as all others are.
+    let is_our_group = original.gid() == rustix::process::getegid().as_raw();
+    if is_our_group { mode } else { mode & !0o070 | (mode & 0o007) << 3 }
+}
+
+/// No files and folders that others may write, as long as this lives, whatever the user has said of those that programs make.
+#[derive(Debug)]
+pub(crate) struct Umask(Mode);
+
+impl Umask {
+    /// From now on.
+    pub(crate) fn tightened() -> Self {
+        let before = rustix::process::umask(Mode::from_raw_mode(0o022));
+        rustix::process::umask(before | Mode::from_raw_mode(0o022));
+        Self(before)
+    }
+}
+
+impl Drop for Umask {
+    fn drop(&mut self) {
+        rustix::process::umask(self.0);
+    }
 }
 
 /// The same with `write`, which makes the file under another name.

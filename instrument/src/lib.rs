@@ -1,6 +1,7 @@
 //! Rewrites Java classes so that they report what their objects do.
 
 pub mod app;
+mod archives;
 pub mod artifact;
 pub mod cache;
 mod class_path;

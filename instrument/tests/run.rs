@@ -94,3 +94,63 @@ fn a_kill_takes_the_program_along() {
         std::thread::sleep(Duration::from_millis(10));
     }
 }
+
+/// A run on a JDK whose java prints what it is given: options, variables, and the files that options name. What it printed, and
+/// what was said.
+fn given_to_java(root: &Path, variables: &[(&str, &str)], command: &[&str]) -> (String, Output) {
+    let script = "printf '<%s>' \\\"$@\\\"; echo; for v in JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS; do \
+         eval echo \\\\\\\"$v: \\$$v\\\\\\\"; done; \
+         for word in \\\"$@\\\" $JDK_JAVA_OPTIONS; do case $word in *=/*|@/*) cat \\\"/${word#*/}\\\";; esac; done";
+    scripted_jdk(&root.join("jdk"), script);
+    let mut run = bare(root);
+    run.env("PATH", std::env::var_os("PATH").unwrap()).env_remove("_JAVA_OPTIONS").envs(variables.iter().copied());
+    let output = run.args(["run", "--in-place", "--"]).args(command).output().unwrap();
+    (String::from_utf8(output.stdout.clone()).unwrap(), output)
+}
+
+#[test]
+fn archives_of_the_user_are_left_out_on_every_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(folder.path()).unwrap();
+    runtime_dir(root);
+    for (name, text) in [
+        ("args", "-XX:AOTCache=from-args -Dx=1"),
+        ("list", "-XX:AOTMode=on -Dy='a b'"),
+        ("flags", "+AutoCreateSharedArchive # AOTCache\n+UseSerialGC"),
+        ("more", "-XX:AOTCacheOutput=from-more -Dz=3"),
+    ] {
+        fs::write(root.join(name), text).unwrap();
+    }
+    let variables = [
+        ("JAVA_TOOL_OPTIONS", "-Da='b c'  -XX:SharedArchiveFile='my archive.jsa'"),
+        ("_JAVA_OPTIONS", "-XX:ArchiveClassesAtExit=x"),
+        ("JDK_JAVA_OPTIONS", "@more -Dd=4"),
+    ];
+    let line = ["-Xshare:on", "@args", "-XX:VMOptionsFile=list", "-XX:Flags=flags", "Main", "-XX:AOTCache=its-own"];
+    let (printed, output) = given_to_java(root, &variables, &[&["jdk/bin/java"][..], &line].concat());
+    for away in ["-XX:AOTCache=from-args", "AOTMode", "SharedArchive", "ArchiveClasses", "AOTCacheOutput", "-Xshare"] {
+        assert!(!printed.contains(away), "{away}: {printed}");
+    }
+    for kept in
+        ["<-Dx=1>", "-Dy='a b'", "# AOTCache\n+UseSerialGC", "-Dz=3", "-Da='b c'", "-Dd=4", "<-XX:AOTCache=its-own>"]
+    {
+        assert!(printed.contains(kept), "{kept}: {printed}");
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("left out")).collect();
+    let [line] = lines[..] else { panic!("{said}") };
+    let expected = "et-instrument: left out, since archives and AOT caches do not fit a traced run: \
+        '-XX:SharedArchiveFile=my archive.jsa' (JAVA_TOOL_OPTIONS), -XX:ArchiveClassesAtExit=x (_JAVA_OPTIONS), \
+        -XX:AOTCacheOutput=from-more (more), -Xshare:on, -XX:AOTCache=from-args, -XX:AOTMode=on (list), \
+        -XX:+AutoCreateSharedArchive (flags)";
+    assert_eq!(line, expected);
+    assert_eq!(fs::read_to_string(root.join("list")).unwrap(), "-XX:AOTMode=on -Dy='a b'");
+
+    let (printed, _) = given_to_java(root, &[], &["jdk/bin/java", "-XX:VMOptionsFile=none", "Main"]);
+    assert!(printed.starts_with("<-XX:VMOptionsFile=none>"), "{printed}");
+    fs::copy("/bin/sh", root.join("jdk/bin/javac")).unwrap();
+    let line = ["jdk/bin/javac", "-J-XX:AOTCache=a", "-J-Xmx1g", "A.java"];
+    let mut run = bare(root);
+    let output = run.args(["run", "--in-place", "--"]).args(line).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains(" run: -XX:AOTCache=a\n"), "{output:?}");
+}

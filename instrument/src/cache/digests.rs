@@ -16,6 +16,7 @@ pub struct Digests {
     file: PathBuf,
     known: BTreeMap<String, Known>,
     changed: bool,
+    is_kept: bool,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -25,10 +26,10 @@ struct Known {
 }
 
 impl Digests {
-    /// Reads what is remembered. What cannot be read was never there.
-    pub fn open(file: PathBuf) -> Self {
+    /// Reads what is remembered. What cannot be read was never there. Whether what is new `is_kept`.
+    pub fn open(file: PathBuf, is_kept: bool) -> Self {
         let known = fs::read(&file).ok().and_then(|text| serde_json::from_slice(&text).ok()).unwrap_or_default();
-        Self { file, known, changed: false }
+        Self { file, known, changed: false, is_kept }
     }
 
     /// The digest of a file's content.
@@ -46,7 +47,7 @@ impl Digests {
 
     /// Writes down what is new.
     pub fn save(&self) -> Result<(), FileError> {
-        if !self.changed {
+        if !self.changed || !self.is_kept {
             return Ok(());
         }
         write_beside(&self.file, &serde_json::to_vec(&self.known).unwrap_or_default())
@@ -56,26 +57,31 @@ impl Digests {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     #[test]
     fn a_file_is_read_again_only_when_it_changed() {
         let folder = tempfile::tempdir().unwrap();
         let (memo, file) = (folder.path().join("memo"), folder.path().join("file"));
         fs::write(&file, "one").unwrap();
-        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        let set_time = || fs::File::options().write(true).open(&file).unwrap().set_modified(hour_ago).unwrap();
-        set_time();
-        let mut digests = Digests::open(memo.clone());
+        std::thread::sleep(Duration::from_millis(200));
+        let mut digests = Digests::open(memo.clone(), true);
         assert_eq!(digests.of(&file).unwrap(), Digest::of(b"one"));
         digests.save().unwrap();
-        // The same size, time and inode: it is not read.
+        // What is remembered of it tells that it was not read.
+        let text =
+            fs::read_to_string(&memo).unwrap().replace(&Digest::of(b"one").to_string(), &Digest::of(b"x").to_string());
+        fs::write(&memo, text).unwrap();
+        assert_eq!(Digests::open(memo.clone(), true).of(&file).unwrap(), Digest::of(b"x"));
+        // The same size and time, and another content.
+        let time = fs::metadata(&file).unwrap().modified().unwrap();
         fs::write(&file, "two").unwrap();
-        set_time();
-        assert_eq!(Digests::open(memo.clone()).of(&file).unwrap(), Digest::of(b"one"));
-        fs::write(&file, "three").unwrap();
-        assert_eq!(Digests::open(memo.clone()).of(&file).unwrap(), Digest::of(b"three"));
+        fs::File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        let mut digests = Digests::open(memo.clone(), false);
+        assert_eq!(digests.of(&file).unwrap(), Digest::of(b"two"));
+        digests.save().unwrap();
+        assert!(!fs::read_to_string(&memo).unwrap().contains(&Digest::of(b"two").to_string()), "it is not to be kept");
         fs::write(&memo, "{ damaged").unwrap();
-        assert_eq!(Digests::open(memo).of(&file).unwrap(), Digest::of(b"three"));
+        assert_eq!(Digests::open(memo, true).of(&file).unwrap(), Digest::of(b"two"));
     }
 }

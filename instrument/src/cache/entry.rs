@@ -1,8 +1,11 @@
 //! One entry of the cache, and its locks.
 
-use std::fs::{self, File, TryLockError};
+use std::fs::{self, File, Permissions, TryLockError};
+use std::io;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
 
 use et_rewriter::rewrite::{EventSet, Witness};
 use serde::{Deserialize, Serialize};
@@ -52,11 +55,17 @@ impl About {
     }
 }
 
+/// How long a lock is waited for in silence.
+const SILENT: Duration = Duration::from_secs(1);
+/// Time between two attempts meanwhile.
+const BETWEEN: Duration = Duration::from_millis(20);
+
 /// A folder under a key. As long as this lives, nobody removes it.
 #[derive(Debug)]
 pub struct CacheEntry {
     folder: PathBuf,
-    _in_use: File,
+    /// None in a cache that is only read.
+    in_use: Option<File>,
 }
 
 /// As long as this lives, nobody else changes the entry.
@@ -64,14 +73,26 @@ pub struct CacheEntry {
 pub struct Update(#[allow(dead_code)] File);
 
 impl CacheEntry {
-    pub(super) fn open(parent: &Path, key: &str) -> Result<Self, FileError> {
+    /// `say` is told what is waited for, if that takes time.
+    pub(super) fn open(parent: &Path, key: &str, say: &dyn Fn(&str)) -> Result<Self, FileError> {
         let folder = parent.join(key);
         let path = beside(&folder, USE);
         let in_use = open_lock(&path)?;
-        in_use.lock_shared().map_err(FileError::at("lock", &path))?;
+        let waiting = || say(&format!("waiting for another process, which has locked {}", path.display()));
+        lock(&path, || in_use.try_lock_shared(), || in_use.lock_shared(), waiting)?;
         // Its time tells when the entry was used last; if that cannot be noted, it is only removed too early.
         let _ = in_use.set_modified(SystemTime::now());
-        Ok(Self { folder, _in_use: in_use })
+        Ok(Self { folder, in_use: Some(in_use) })
+    }
+
+    /// One of a cache that nobody changes.
+    pub(super) fn read_only(parent: &Path, key: &str) -> Self {
+        Self { folder: parent.join(key), in_use: None }
+    }
+
+    /// Whether it is to stay as it is.
+    pub fn is_read_only(&self) -> bool {
+        self.in_use.is_none()
     }
 
     /// Where the content is, or is to be.
@@ -81,7 +102,7 @@ impl CacheEntry {
 
     /// Notes what it was made of, if that is not noted yet.
     pub fn note(&self, about: &About) -> Result<(), FileError> {
-        if About::of(&self.folder) == *about && beside(&self.folder, ABOUT).exists() {
+        if self.is_read_only() || About::of(&self.folder) == *about && beside(&self.folder, ABOUT).exists() {
             return Ok(());
         }
         write_beside(&beside(&self.folder, ABOUT), &serde_json::to_vec(about).unwrap_or_default())
@@ -91,16 +112,35 @@ impl CacheEntry {
     pub fn update(&self, waiting: impl FnOnce()) -> Result<Update, FileError> {
         let path = beside(&self.folder, UPDATE);
         let file = open_lock(&path)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                waiting();
-                file.lock().map_err(FileError::at("lock", &path))?;
-            }
-            Err(TryLockError::Error(error)) => return Err(FileError::at("lock", &path)(error)),
-        }
+        lock(&path, || file.try_lock(), || file.lock(), waiting)?;
         Ok(Update(file))
     }
+
+    /// The same if nobody changes it now.
+    pub fn update_now(&self) -> Option<Update> {
+        let file = (!self.is_read_only()).then(|| open_lock(&beside(&self.folder, UPDATE)).ok()).flatten()?;
+        file.try_lock().is_ok().then_some(Update(file))
+    }
+}
+
+/// Takes a lock, and says so before it waits for long: whoever can open the file can hold it.
+fn lock(
+    path: &Path,
+    attempt: impl Fn() -> Result<(), TryLockError>,
+    wait: impl FnOnce() -> io::Result<()>,
+    waiting: impl FnOnce(),
+) -> Result<(), FileError> {
+    let start = Instant::now();
+    loop {
+        match attempt() {
+            Ok(()) => return Ok(()),
+            Err(TryLockError::Error(error)) => return Err(FileError::at("lock", path)(error)),
+            Err(TryLockError::WouldBlock) if start.elapsed() < SILENT => thread::sleep(BETWEEN),
+            Err(TryLockError::WouldBlock) => break,
+        }
+    }
+    waiting();
+    wait().map_err(FileError::at("lock", path))
 }
 
 /// Removes an entry's folder unless it is in use. Says whether it is gone.
@@ -124,21 +164,31 @@ pub(super) fn remove(folder: &Path) -> Result<bool, FileError> {
     }
 }
 
+/// Nobody else is to open it.
 fn open_lock(path: &Path) -> Result<File, FileError> {
-    let file = File::options().read(true).write(true).create(true).truncate(false).open(path);
-    file.map_err(FileError::at("write", path))
+    const OURS: u32 = 0o600;
+    let file = File::options().read(true).write(true).create(true).truncate(false).mode(OURS).open(path);
+    let file = file.map_err(FileError::at("write", path))?;
+    if file.metadata().is_ok_and(|found| found.permissions().mode() & 0o777 != OURS) {
+        file.set_permissions(Permissions::from_mode(OURS)).map_err(FileError::at("write", path))?;
+    }
+    Ok(file)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn open(folder: &Path) -> CacheEntry {
+        CacheEntry::open(folder, "k", &|line| panic!("{line}")).unwrap()
+    }
+
     #[test]
     fn what_is_in_use_is_not_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let entry = CacheEntry::open(folder.path(), "k").unwrap();
+        let entry = open(folder.path());
         fs::create_dir(entry.folder()).unwrap();
-        let again = CacheEntry::open(folder.path(), "k").unwrap();
+        let again = open(folder.path());
         assert!(!remove(entry.folder()).unwrap());
         let path = entry.folder().to_owned();
         drop((entry, again));
@@ -149,7 +199,7 @@ mod tests {
     #[test]
     fn one_changes_it_at_a_time() {
         let folder = tempfile::tempdir().unwrap();
-        let entry = CacheEntry::open(folder.path(), "k").unwrap();
+        let entry = open(folder.path());
         let first = entry.update(|| panic!("nobody else is there")).unwrap();
         let (told, waits) = std::sync::mpsc::channel();
         std::thread::scope(|scope| {
@@ -158,5 +208,26 @@ mod tests {
             drop(first);
             second.join().unwrap();
         });
+    }
+
+    #[test]
+    fn a_stranger_who_holds_a_lock_is_named_after_a_second() {
+        let folder = tempfile::tempdir().unwrap();
+        drop(open(folder.path()));
+        let path = folder.path().join("k.use");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let held = File::open(&path).unwrap();
+        held.lock().unwrap();
+        let start = Instant::now();
+        let said = std::cell::RefCell::new(Vec::new());
+        let say = |line: &str| {
+            said.borrow_mut().push((line.to_owned(), start.elapsed()));
+            held.unlock().unwrap();
+        };
+        CacheEntry::open(folder.path(), "k", &say).unwrap();
+        let said = said.into_inner();
+        assert!(said[0].0.contains("k.use") && said[0].1 >= SILENT && said.len() == 1, "{said:?}");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600, "older ones are closed, too");
     }
 }

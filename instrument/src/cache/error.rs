@@ -13,9 +13,27 @@ use crate::input::InputError;
 /// What can go wrong with the cache, and with the programs in it.
 #[derive(Debug, Error)]
 pub enum CacheError {
-    /// Neither `--cache-dir` nor a home.
-    #[error("no folder for the cache: HOME is not set; pass --cache-dir")]
+    /// Neither `--cache-dir` nor a variable nor a home.
+    #[error("no folder for the cache: neither XDG_CACHE_HOME nor HOME is set; pass --cache-dir")]
     NoFolder,
+    /// What is in it may be of anybody.
+    #[error("{path} {why}, and what lies in the cache is run: choose a folder of your own with --cache-dir")]
+    Untrusted {
+        /// The cache, or a folder that it lies in.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// It cannot be made where it should be.
+    #[error(
+        "the cache {cache} cannot be written here, and has no copy of {what}: its owner makes one with et-instrument prepare"
+    )]
+    NotThere {
+        /// The cache.
+        cache: PathBuf,
+        /// What is missing.
+        what: String,
+    },
     /// `cache remove` of something else.
     #[error("{name}: {why} in {cache}: et-instrument cache list shows them")]
     NoEntry {

@@ -96,6 +96,7 @@ impl Cache {
     }
 
     fn remove(&self, wanted: impl Fn(&Listed) -> bool) -> Result<Cleared, CacheError> {
+        self.check()?;
         let mut cleared = Cleared::default();
         for listed in self.entries().into_iter().filter(wanted) {
             if entry::remove(&listed.folder)? {
@@ -129,7 +130,7 @@ mod tests {
         cache.create().unwrap();
         cache.create().unwrap();
         for (kind, key) in [(Kind::Jdk, "jdk-17-a"), (Kind::Program, "b")] {
-            let entry = cache.entry(kind, key).unwrap();
+            let entry = cache.entry(kind, key, &|_| ()).unwrap();
             fs::create_dir(entry.folder()).unwrap();
             fs::write(entry.folder().join("x"), "12345").unwrap();
         }
@@ -141,7 +142,7 @@ mod tests {
         assert!(listed[0].used.is_some());
         cache.remove_unused();
         assert_eq!(cache.entries().len(), 2);
-        let used = cache.entry(Kind::Program, "c").unwrap();
+        let used = cache.entry(Kind::Program, "c", &|_| ()).unwrap();
         fs::create_dir(used.folder()).unwrap();
         let about = About { jdk: None, options: vec!["--events alloc".into()] };
         used.note(&about).unwrap();
@@ -153,7 +154,7 @@ mod tests {
         drop(used);
         assert_eq!(cache.remove_entries(&[place]).unwrap().entries, 1);
         assert_eq!(cache.entries().len(), 2, "the others stay");
-        let used = cache.entry(Kind::Jdk, "jdk-17-a").unwrap();
+        let used = cache.entry(Kind::Jdk, "jdk-17-a", &|_| ()).unwrap();
         let cleared = cache.clear().unwrap();
         assert_eq!((cleared.entries, cleared.bytes), (1, 5));
         assert_eq!(cleared.in_use, [used.folder()]);

@@ -5,7 +5,7 @@
 //! programs/KEY/        rewritten jars and folders, for one version of this tool and one set of options
 //! …/KEY.use            locked, shared, by every run that uses it; alone by who removes it
 //! …/KEY.update         locked by who writes
-//! jdks/…KEY.seals      sizes and times of the files of a JDK: one that was damaged is made anew
+//! jdks/…KEY.seals      digests of the files of a JDK: one that was damaged is made anew
 //! digests/             digests of files that are known already
 //! ```
 //!
@@ -18,22 +18,28 @@ pub mod list;
 pub mod program;
 pub mod seals;
 pub mod stamp;
+mod trust;
 
-use std::fs;
+use std::env;
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
-
-use etcetera::BaseStrategy;
 
 use crate::files::{FileError, absolute, write_beside};
 use digests::Digests;
 use entry::CacheEntry;
 pub use error::CacheError;
+use trust::Right;
 
 /// The folder's name below the user's cache folder.
 const NAME: &str = "elephant-tracks";
 
 /// Tells backups and the like that all of this can be made again (<https://bford.info/cachedir/>).
 const TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n# Made by et-instrument run; see et-instrument cache\n";
+
+/// What lies in the folder.
+const FOLDERS: [&str; 3] = [Kind::Jdk.folder(), Kind::Program.folder(), DIGESTS];
+const DIGESTS: &str = "digests";
 
 /// What is cached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,7 +53,7 @@ pub enum Kind {
 impl Kind {
     const ALL: [Kind; 2] = [Kind::Jdk, Kind::Program];
 
-    fn folder(self) -> &'static str {
+    const fn folder(self) -> &'static str {
         match self {
             Kind::Jdk => "jdks",
             Kind::Program => "programs",
@@ -59,6 +65,7 @@ impl Kind {
 #[derive(Clone, Debug)]
 pub struct Cache {
     root: PathBuf,
+    right: Right,
 }
 
 impl Cache {
@@ -66,12 +73,10 @@ impl Cache {
     pub fn find(given: Option<&Path>) -> Result<Self, CacheError> {
         let root = match given {
             Some(folder) => folder.to_owned(),
-            None => match etcetera::base_strategy::Xdg::new() {
-                Ok(xdg) => xdg.cache_dir().join(NAME),
-                Err(_) => return Err(CacheError::NoFolder),
-            },
+            None => caches().ok_or(CacheError::NoFolder)?.join(NAME),
         };
-        Ok(Self { root: absolute(&root)? })
+        let root = absolute(&root)?;
+        Ok(Self { right: Right::of(&root), root })
     }
 
     /// Where it is, absolute.
@@ -79,29 +84,61 @@ impl Cache {
         &self.root
     }
 
-    /// Makes the folder if it is not there.
+    /// Makes the folder if it is not there. One in which others may have put what they like is refused.
     pub fn create(&self) -> Result<(), CacheError> {
-        for folder in Kind::ALL.map(Kind::folder).into_iter().chain(["digests"]) {
+        self.check()?;
+        if self.is_read_only() {
+            return Ok(());
+        }
+        for folder in FOLDERS {
             let folder = self.root.join(folder);
-            fs::create_dir_all(&folder).map_err(FileError::at("create the cache folder", &folder))?;
+            let made = DirBuilder::new().recursive(true).mode(0o755).create(&folder);
+            made.map_err(FileError::at("create the cache folder", &folder))?;
         }
         let tag = self.root.join("CACHEDIR.TAG");
         if !tag.exists() {
             write_beside(&tag, TAG.as_bytes())?;
         }
-        Ok(())
+        // Who was quicker than we were?
+        self.check()
+    }
+
+    /// Refuses a cache in which others may have put what they like.
+    pub fn check(&self) -> Result<(), CacheError> {
+        trust::check(&self.root, &FOLDERS)
+    }
+
+    /// Whether it is used as it is, without locks.
+    pub fn is_read_only(&self) -> bool {
+        self.right == Right::Read
     }
 
     /// What is kept under a key, and is kept from being removed as long as the entry lives.
-    pub fn entry(&self, kind: Kind, key: &str) -> Result<CacheEntry, FileError> {
-        CacheEntry::open(&self.root.join(kind.folder()), key)
+    /// `say` is told what is waited for, if that takes time.
+    pub fn entry(&self, kind: Kind, key: &str, say: &dyn Fn(&str)) -> Result<CacheEntry, FileError> {
+        let parent = self.root.join(kind.folder());
+        match self.right {
+            Right::Own => CacheEntry::open(&parent, key, say),
+            Right::Read => Ok(CacheEntry::read_only(&parent, key)),
+        }
+    }
+
+    /// What cannot be made here, and is not there.
+    pub fn not_there(&self, what: impl Into<String>) -> CacheError {
+        CacheError::NotThere { cache: self.root.clone(), what: what.into() }
     }
 
     /// What is remembered of the files below a folder.
     pub fn digests(&self, folder: &Path) -> Digests {
         let name = stamp::Digest::of(folder.as_os_str().as_encoded_bytes());
-        Digests::open(self.root.join("digests").join(format!("{name}.json")))
+        Digests::open(self.root.join(DIGESTS).join(format!("{name}.json")), !self.is_read_only())
     }
+}
+
+/// The folder of the user's caches. Whoever has no home may still have one of these.
+fn caches() -> Option<PathBuf> {
+    let given = env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    given.or_else(|| etcetera::home_dir().ok().map(|home| home.join(".cache")))
 }
 
 /// A file beside an entry's folder that has to do with it: `KEY.use`, `KEY.seals`.

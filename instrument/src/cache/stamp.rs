@@ -1,6 +1,7 @@
 //! Whether a file has changed, told without reading it if possible.
 
 use std::fs::{self, Metadata};
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -21,44 +22,65 @@ pub struct Stamp {
     seconds: i64,
     nanos: i64,
     inode: u64,
+    /// When the content was changed, or the owner, the mode, the number of names: unlike the other time, nobody can set it.
+    changed: (i64, i64),
 }
 
 impl Stamp {
     /// Of a file, links followed.
     pub fn of(metadata: &Metadata) -> Self {
-        Self { size: metadata.len(), seconds: metadata.mtime(), nanos: metadata.mtime_nsec(), inode: metadata.ino() }
+        Self {
+            size: metadata.len(),
+            seconds: metadata.mtime(),
+            nanos: metadata.mtime_nsec(),
+            inode: metadata.ino(),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
+        }
     }
 
     /// The stamp to note for later: of a file that was written just now, one that equals no other.
     pub fn lasting(metadata: &Metadata) -> Self {
-        let age = metadata.modified().ok().and_then(|time| SystemTime::now().duration_since(time).ok());
         let stamp = Self::of(metadata);
-        if age.is_some_and(|age| age > COARSE) { stamp } else { Self { inode: 0, ..stamp } }
+        let (seconds, nanos) = stamp.changed;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let changed = Duration::new(u64::try_from(seconds).unwrap_or(0), u32::try_from(nanos).unwrap_or(0));
+        let is_old = since.checked_sub(changed).is_some_and(|age| age > COARSE);
+        if is_old { stamp } else { Self { inode: 0, ..stamp } }
     }
 }
 
-/// What the file system tells of a file that this cache has made: whoever cuts it off or writes over it leaves another
-/// size or time. The inode may change, as when the cache is moved.
+/// A file that this cache has made: its content. The stamp saves reading it; another one, as after the cache was moved, means no
+/// more than that it is to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seal {
-    size: u64,
-    seconds: i64,
-    nanos: i64,
+    stamp: Stamp,
+    digest: Digest,
 }
 
 impl Seal {
     /// Of a file that was just made.
-    pub fn of(path: &Path) -> Result<Self, FileError> {
-        Ok(Self::told(&metadata(path)?))
+    pub fn of(path: &Path) -> Result<Self, InputError> {
+        let digest = Digest::of_file(path)?;
+        Ok(Self { stamp: Stamp::lasting(&metadata(path)?), digest })
     }
 
-    fn told(metadata: &Metadata) -> Self {
-        Self { size: metadata.len(), seconds: metadata.mtime(), nanos: metadata.mtime_nsec() }
+    /// The seal of the file that is there if it is as it was made: this one, or one with another stamp.
+    pub fn renewed(&self, path: &Path) -> Option<Self> {
+        let found = fs::metadata(path).ok().filter(|found| found.is_file() && found.len() == self.stamp.size)?;
+        if Stamp::of(&found) == self.stamp {
+            return Some(*self);
+        }
+        match Digest::of_file(path) {
+            Ok(digest) => (digest == self.digest).then(|| Self { stamp: Stamp::lasting(&found), digest }),
+            // What only its owner may read, such as passwords: no run of ours reads it, either.
+            Err(InputError::File(error)) if error.source.kind() == ErrorKind::PermissionDenied => Some(*self),
+            Err(_) => None,
+        }
     }
 
     /// Whether the file is there, and as it was made.
     pub fn holds(&self, path: &Path) -> bool {
-        fs::metadata(path).is_ok_and(|metadata| metadata.is_file() && Self::told(&metadata) == *self)
+        self.renewed(path).is_some()
     }
 }
 
@@ -138,12 +160,11 @@ mod tests {
         fs::write(&path, "1").unwrap();
         let now = metadata(&path).unwrap();
         assert_ne!(Stamp::lasting(&now), Stamp::of(&now));
-        let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        fs::File::options().write(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
-        let old = metadata(&path).unwrap();
-        assert_eq!(Stamp::lasting(&old), Stamp::of(&old));
+        std::thread::sleep(2 * COARSE);
+        assert_eq!(Stamp::lasting(&now), Stamp::of(&now));
         fs::write(&path, "2").unwrap();
-        assert_ne!(Stamp::lasting(&old), Stamp::of(&metadata(&path).unwrap()));
+        fs::File::options().write(true).open(&path).unwrap().set_modified(now.modified().unwrap()).unwrap();
+        assert_ne!(Stamp::lasting(&now), Stamp::of(&metadata(&path).unwrap()));
     }
 
     #[test]
@@ -152,19 +173,31 @@ mod tests {
         let path = folder.path().join("x");
         fs::write(&path, "12345").unwrap();
         let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        let open = || fs::File::options().write(true).open(&path).unwrap();
-        open().set_modified(hour_ago).unwrap();
+        let set_time = || fs::File::options().write(true).open(&path).unwrap().set_modified(hour_ago).unwrap();
+        set_time();
         let seal = Seal::of(&path).unwrap();
         fs::rename(&path, folder.path().join("y")).unwrap();
         assert!(!seal.holds(&path));
         fs::copy(folder.path().join("y"), &path).unwrap();
-        open().set_modified(hour_ago).unwrap();
-        assert!(seal.holds(&path), "the copy of a cache is as good");
+        assert!(seal.holds(&path), "the copy of a cache is as good, whatever its times are");
         fs::write(&path, "12x45").unwrap();
+        set_time();
+        assert!(!seal.holds(&path), "of the same size and time");
+        fs::write(&path, "123").unwrap();
         assert!(!seal.holds(&path));
-        open().set_len(3).unwrap();
-        open().set_modified(hour_ago).unwrap();
-        assert!(!seal.holds(&path));
+    }
+
+    #[test]
+    fn a_seal_with_a_stamp_that_lasts_is_not_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        fs::write(&path, "12345").unwrap();
+        std::thread::sleep(2 * COARSE);
+        let seal = Seal::of(&path).unwrap();
+        assert_eq!(seal.renewed(&path), Some(seal));
+        assert_eq!(seal.stamp, Stamp::of(&metadata(&path).unwrap()));
+        fs::File::options().write(true).open(&path).unwrap().set_modified(SystemTime::UNIX_EPOCH).unwrap();
+        assert!(seal.renewed(&path).is_some_and(|renewed| renewed != seal && renewed.digest == seal.digest));
     }
 
     #[test]

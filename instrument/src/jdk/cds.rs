@@ -53,13 +53,48 @@ const LOADED_AT_START: [&str; 9] = [
 /// From here on a walk of the heap comes to all archived objects: the VM holds them by a root.
 const OBJECTS_FROM: u16 = 21;
 
+/// What a JVM is started with to dump its archive. It ends before it would run anything, so that any launcher will do.
+#[derive(Debug)]
+pub struct Starter {
+    path: PathBuf,
+    /// Whether it is `java`: the others hand on to the JVM only what stands behind `-J`.
+    is_java: bool,
+}
+
+impl Starter {
+    /// Images have the launchers that their maker has chosen, and those of jpackage have none.
+    pub fn of(home: &Path) -> Option<Self> {
+        /// What all launchers call, in the library beside them.
+        const LAUNCH: &[u8] = b"JLI_Launch";
+        let java = home.join("bin/java");
+        if java.is_file() {
+            return Some(Self { path: java, is_java: true });
+        }
+        let mut programs: Vec<PathBuf> =
+            fs::read_dir(home.join("bin")).into_iter().flatten().flatten().map(|item| item.path()).collect();
+        programs.sort();
+        let is_launcher = |path: &PathBuf| {
+            let content = fs::read(path).unwrap_or_default();
+            content.starts_with(b"\x7fELF") && memchr::memmem::find(&content, LAUNCH).is_some()
+        };
+        programs.into_iter().find(is_launcher).map(|path| Self { path, is_java: false })
+    }
+
+    fn command(&self, options: &[String]) -> Command {
+        let mut command = Command::new(&self.path);
+        let prefix = if self.is_java { "" } else { "-J" };
+        command.args(options.iter().map(|option| format!("{prefix}{option}")));
+        command
+    }
+}
+
 /// Dumps the default archive of the JDK at `home`, `None` if there is no way to have one whose ids are unique. `proxies` are
 /// the runtime's classes.
-pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Archive>, JdkError> {
+pub fn dump(home: &Path, starter: &Starter, feature: u16, proxies: &[String]) -> Result<Option<Archive>, JdkError> {
     let start = Instant::now();
     edit_class_list(home, proxies)?;
     if let Some(_until_dumped) = (feature >= OBJECTS_FROM).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten() {
-        run(home, feature, "G1")?;
+        run(starter, feature, "G1")?;
         if let Some(path) = dumped(home) {
             return Ok(Some(Archive { path, for_default_collector: true, time: start.elapsed() }));
         }
@@ -67,7 +102,7 @@ pub fn dump(home: &Path, feature: u16, proxies: &[String]) -> Result<Option<Arch
     // For 25 the first is known to be in vain.
     let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
     for (attempt, collector) in collectors.iter().enumerate() {
-        let log = match run(home, feature, collector) {
+        let log = match run(starter, feature, collector) {
             Ok(log) => log,
             // Not every build has ZGC.
             Err(JdkError::Cds { .. }) if attempt > 0 => return Ok(None),
@@ -110,15 +145,15 @@ fn listed(proxies: &[String]) -> String {
     names.flat_map(|name| [name, "\n"]).collect()
 }
 
-fn run(home: &Path, feature: u16, collector: &str) -> Result<String, JdkError> {
+fn run(starter: &Starter, feature: u16, collector: &str) -> Result<String, JdkError> {
     let fail = |why: String| JdkError::Cds { why };
-    let mut command = Command::new(home.join("bin/java"));
-    command.args(args_file::flags(feature));
-    command.args([&format!("-XX:+Use{collector}GC"), "-Xshare:dump", "-Xlog:cds*"]);
+    let mut options: Vec<String> = args_file::flags(feature).map(str::to_owned).collect();
+    options.extend([format!("-XX:+Use{collector}GC"), "-Xshare:dump".into(), "-Xlog:cds*".into()]);
     if feature >= 25 {
         // The tag that the messages move to, bit by bit; older releases refuse unknown tags.
-        command.arg("-Xlog:aot*");
+        options.push("-Xlog:aot*".into());
     }
+    let mut command = starter.command(&options);
     // A user's options may name agents and collectors.
     for variable in ["JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JDK_JAVA_OPTIONS"] {
         command.env_remove(variable);
@@ -144,6 +179,22 @@ fn reason(said: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn any_launcher_starts_a_jvm() {
+        let folder = tempfile::tempdir().unwrap();
+        let bin = folder.path().join("bin");
+        assert!(Starter::of(folder.path()).is_none());
+        fs::create_dir(&bin).unwrap();
+        fs::write(bin.join("app"), "#!/bin/sh\n# JLI_Launch").unwrap();
+        fs::write(bin.join("keyless"), b"\x7fELF").unwrap();
+        assert!(Starter::of(folder.path()).is_none());
+        let words = |starter: Option<Starter>| format!("{:?}", starter.unwrap().command(&["-Xshare:dump".into()]));
+        fs::write(bin.join("keytool"), b"\x7fELF JLI_Launch").unwrap();
+        assert!(words(Starter::of(folder.path())).ends_with("/bin/keytool\" \"-J-Xshare:dump\""));
+        fs::write(bin.join("java"), "").unwrap();
+        assert!(words(Starter::of(folder.path())).ends_with("/bin/java\" \"-Xshare:dump\""));
+    }
 
     #[test]
     fn the_line_that_says_most() {

@@ -8,14 +8,19 @@ use et_names::{ArtifactKind, PATH_IN_JDK};
 use rayon::prelude::*;
 
 use super::{
-    ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, usage,
+    ARGS_FILE, JdkError, JdkHome, JdkJob, OWN_FOLDER, RUNTIME_PACKAGE, RuntimeDir, args_file, cds, copy, home, quoted,
+    usage,
 };
+use crate::archives;
 use crate::artifact::{AlreadyInstrumented, Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::container::jimage::{Image, ImageError, ImageWriter, Resource};
 use crate::files::{FileError, create_folder, write_file};
 use crate::input::Input;
 use crate::report::Report;
 use crate::staging::Staging;
+
+/// Options that every JVM of an image begins with (`jlink --add-options`).
+const OWN_OPTIONS: &str = "/java.base/jdk/internal/vm/options";
 
 /// An image that may be rewritten, and which release it is of.
 pub(super) fn open<'a>(bytes: &'a [u8], path: &Path) -> Result<(Image<'a>, u16), JdkError> {
@@ -68,7 +73,15 @@ pub(super) fn copy(
     drop(inputs);
 
     settings.progress.stage("writing lib/modules");
+    let own_options = resources.iter().position(|resource| resource.name == OWN_OPTIONS);
+    let own_options = own_options.map(|index| Ok((index, image.content(&resources[index])?.into_owned())));
+    let own_options = own_options.transpose().map_err(fail)?;
     let mut writer = ImageWriter::new(image, resources);
+    let less = own_options.and_then(|(index, text)| Some((index, archives::without(str::from_utf8(&text).ok()?)?)));
+    let left_out = less.map(|(index, (text, left_out))| {
+        writer.replace(index, text.into_bytes());
+        left_out.join(" ")
+    });
     for (index, outcome) in indexes.into_iter().zip(done.outcomes) {
         if let ClassOutcome::New(bytes) = outcome {
             writer.replace(index, bytes);
@@ -94,6 +107,9 @@ pub(super) fn copy(
     report
         .notes
         .push(format!("JDK {feature}: {} files shared with the original, {} copied", copied.linked, copied.copied));
+    if let Some(options) = left_out {
+        report.notes.push(format!("the image's own options are without {options}: archives do not fit a traced run"));
+    }
     for skip in copied.skipped {
         report.notes.push(format!("left out: {}: {}", skip.entry, skip.reason));
     }
@@ -102,7 +118,16 @@ pub(super) fn copy(
         report.notes.push(dump_archive(out, feature, &proxy_names)?);
     }
     let java = staging.target().join("bin/java");
-    report.notes.push(usage(&java, staging));
+    if out.join("bin/java").is_file() {
+        report.notes.push(usage(&java, staging));
+    } else {
+        let args = quoted(&staging.target().join(ARGS_FILE).display().to_string());
+        let advice =
+            "it has no bin/java: put it in the place of the application's runtime, and start the application with";
+        report
+            .notes
+            .push(format!("{advice} JAVA_TOOL_OPTIONS=\"$(tr '\\n' ' ' < {args}) -Det.traceFile=app.ettrace\""));
+    }
     report.notes.push("runs without et.args are not traced".into());
     if home.path.join("bin/jlink").is_file() {
         let advice = "jlink of the copy makes no instrumented image: link with the original, instrument the image";
@@ -125,7 +150,11 @@ fn write_image(
 
 /// Dumps the class data sharing archive, if there can be one; what there is to say of it.
 fn dump_archive(out: &Path, feature: u16, proxies: &[String]) -> Result<String, JdkError> {
-    Ok(match cds::dump(out, feature, proxies)? {
+    let Some(starter) = cds::Starter::of(out) else {
+        let why = "no CDS archive: the image has no launcher to make it with, and programs start more slowly";
+        return Ok(format!("{why}; copy bin/java of a JDK {feature} into the original's bin to have one"));
+    };
+    Ok(match cds::dump(out, &starter, feature, proxies)? {
         Some(archive) => {
             let name = archive.path.strip_prefix(out).unwrap_or(&archive.path).display();
             let serves = if archive.for_default_collector { "" } else { "; it serves runs with -XX:+UseZGC only" };

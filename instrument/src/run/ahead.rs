@@ -11,7 +11,7 @@ use super::prepare::Workplace;
 use super::{excluded, paths, program, variable};
 use crate::artifact::Settings;
 use crate::cache::program::Programs;
-use crate::files::FileError;
+use crate::files::{FileError, Umask};
 use crate::jdk::{self, JdkHome};
 
 /// What to prepare.
@@ -66,11 +66,13 @@ impl PrepareJob {
     pub fn run(&self, settings: &Settings) -> Result<Ready, RunError> {
         // What is cheap to find out comes before what takes seconds.
         let (home, entries) = (self.home()?, self.entries()?);
+        let _umask = Umask::tightened();
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
-        let prepared = workplace.jdk(&home, settings, &|line| settings.progress.news(line))?;
+        let say = |line: &str| settings.progress.news(line);
+        let prepared = workplace.jdk(&home, settings, &say)?;
         let cache = &workplace.cache;
-        let entry = program::entry(cache, workplace.tool, settings)?;
-        let mut programs = Programs::new(&entry, cache.root(), settings);
+        let entry = program::entry(cache, workplace.tool, settings, &say)?;
+        let mut programs = Programs::new(&entry, cache.root(), settings, &say);
         let place = |original: &PathBuf| {
             let original = program::real(original);
             let copy = programs.place(&original)?.unwrap_or_else(|| original.clone());
@@ -78,6 +80,9 @@ impl PrepareJob {
         };
         let class_path = entries.iter().map(place).collect::<Result<_, RunError>>()?;
         let mut done = programs.finish()?;
+        if let Some(missing) = done.lacks() {
+            return Err(cache.not_there(missing).into());
+        }
         done.notes.extend(
             done.warnings().into_iter().chain(settings.filter.unused_includes()).chain(settings.filter.of_jdk()),
         );

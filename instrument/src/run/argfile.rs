@@ -85,7 +85,8 @@ pub fn expand(arguments: Vec<OsString>) -> Result<Vec<OsString>, RunError> {
     Ok(expanded)
 }
 
-fn read(file: &Path) -> Result<Vec<String>, RunError> {
+/// The words of a file.
+pub fn read(file: &Path) -> Result<Vec<String>, RunError> {
     let bytes = fs::read(file).map_err(|source| RunError::ArgumentFile { file: file.to_owned(), source })?;
     Ok(words(&String::from_utf8_lossy(&bytes)))
 }

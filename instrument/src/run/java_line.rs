@@ -194,27 +194,6 @@ impl JavaLine {
     }
 }
 
-/// The words of `JAVA_TOOL_OPTIONS` and `JDK_JAVA_OPTIONS`: apart by white space, quotes of either kind hold words
-/// together, and nothing escapes.
-pub fn variable_words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut quote = None;
-    for character in text.chars() {
-        match quote {
-            Some(open) if open == character => quote = None,
-            None if character.is_ascii_whitespace() => words.extend(word.take()),
-            None if matches!(character, '"' | '\'') => {
-                quote = Some(character);
-                word.get_or_insert_default();
-            }
-            _ => word.get_or_insert_default().push(character),
-        }
-    }
-    words.extend(word);
-    words
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -260,11 +239,5 @@ mod tests {
     fn an_argument_with_an_at_is_no_file() {
         let line = JavaLine::parse(vec!["-cp".into(), "@lib".into(), "Main".into(), "@x".into()]);
         assert_eq!(line.arguments(), ["-cp", "@@lib", "Main", "@x"]);
-    }
-
-    #[test]
-    fn variables_are_split_at_white_space_outside_of_quotes() {
-        assert_eq!(variable_words(" -Xmx1g  '-Dx=a b'\t-cp \"c d\":e\\f "), ["-Xmx1g", "-Dx=a b", "-cp", "c d:e\\f"]);
-        assert!(variable_words("").is_empty());
     }
 }

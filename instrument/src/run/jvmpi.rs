@@ -10,12 +10,15 @@ use std::process::Command;
 use et_names::EventSet;
 use et_rewriter::filter::Filter;
 
-use super::child;
 use super::error::RunError;
+use super::java_line::JavaLine;
 use super::launcher::{self, Launcher, Surroundings};
+use super::left_out::LeftOut;
 use super::prepare::{Prepared, Workplace};
-use super::{first_word, variable};
+use super::scratch::Scratch;
+use super::{argfile, child, first_word, long_line, variable};
 use crate::artifact::Settings;
+use crate::files::Umask;
 use crate::jdk::stack_size::StackSize;
 use crate::jdk::{JdkHome, Layout, RuntimeDir};
 
@@ -53,6 +56,17 @@ impl JvmpiJob {
         if !host.is_file() {
             return Err(RunError::NoHost { path: host });
         }
+        let scratch = Scratch::new(&std::env::temp_dir())?;
+        let mut left_out = LeftOut::new(&scratch);
+        let arguments = if launcher.is_java() {
+            let mut line = JavaLine::parse(argfile::expand(arguments.to_vec())?);
+            left_out.of_java(&mut line.options)?;
+            long_line::arguments(line, &scratch)?
+        } else {
+            left_out.of_launcher(arguments)?
+        };
+        let variables = left_out.of_variables()?;
+        left_out.line().iter().for_each(|line| super::teller(settings, self.quiet)(line));
         let mut options = vec![format!("-agentpath:{}={}", host.display(), from_here(&self.agent))];
         // It keeps the copy from being removed.
         let prepared = self.hooks.then(|| self.hooked(&launcher.jdk, &runtime, settings)).transpose()?;
@@ -68,7 +82,7 @@ impl JvmpiJob {
             options.iter_mut().for_each(|option| option.insert_str(0, "-J"));
         }
         let mut command = Command::new(home.join(&launcher.path));
-        command.args(options).args(arguments);
+        command.envs(variables).args(options).args(arguments);
         crate::interrupt::check()?;
         Ok(child::run(&mut command)?.code)
     }
@@ -94,6 +108,7 @@ impl JvmpiJob {
             ..*settings
         };
         let say = super::teller(settings, self.quiet);
+        let _umask = Umask::tightened();
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let prepared = workplace.jdk(jdk, &methods, &say)?;
         settings.progress.finish();

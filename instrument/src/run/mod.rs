@@ -5,6 +5,8 @@
 //! 3. [`program`] puts rewritten copies in place of what the command line names ([`argfile`], [`java_line`], [`paths`]).
 //! 4. [`child`] runs it, and [`trace_file`] tells where the trace is.
 //!
+//! What the user says of archives is left out ([`left_out`]); files for the JVM are in a folder of the run ([`scratch`]).
+//!
 //! [`jvmpi`] runs one with a profiler instead, untraced.
 //! [`ahead`] does the first three for build tools, which start programs themselves.
 
@@ -15,11 +17,13 @@ mod error;
 mod java_line;
 mod jvmpi;
 mod launcher;
+mod left_out;
 mod long_line;
 mod paths;
 mod prepare;
 mod program;
 mod report;
+mod scratch;
 mod stacks;
 mod trace_file;
 
@@ -34,13 +38,16 @@ pub use jvmpi::JvmpiJob;
 use et_format::trace_path;
 use java_line::JavaOption;
 use launcher::{Launcher, Surroundings};
-use long_line::ArgumentFile;
+use left_out::LeftOut;
 use prepare::Workplace;
 use report::Report;
+use scratch::Scratch;
 use trace_file::TraceFile;
 
+use crate::archives;
 use crate::artifact::Settings;
 use crate::cache::entry::CacheEntry;
+use crate::files::Umask;
 
 /// What to run, and how.
 #[derive(Debug)]
@@ -59,6 +66,13 @@ pub struct RunJob {
     pub quiet: bool,
 }
 
+/// What stands behind the name of the program, without what is left out.
+enum Given {
+    Java(program::Line),
+    /// Of another launcher.
+    Other(Vec<OsString>),
+}
+
 /// A command, and what is to live as long as it runs.
 #[derive(Debug)]
 struct Assembled {
@@ -66,7 +80,6 @@ struct Assembled {
     /// What is said of the trace file, weakest place first.
     traces: Vec<String>,
     _entry: Option<CacheEntry>,
-    _file: Option<ArgumentFile>,
 }
 
 /// Says lines on standard error, unless nobody wants them.
@@ -87,28 +100,39 @@ impl RunJob {
         let launcher = Launcher::find(name, &surroundings).map_err(|error| launcher::meant(name).unwrap_or(error))?;
 
         settings.filter.of_jdk().for_each(|line| warn(settings, &line));
+        let umask = Umask::tightened();
         let workplace = Workplace::find(self.cache_dir.as_deref(), self.runtime_dir.as_deref())?;
         let say = teller(settings, self.quiet);
+        let scratch = Scratch::new(workplace.cache.root())?;
+        // What is refused is, before seconds are spent.
+        let mut left_out = LeftOut::new(&scratch);
+        let variables = left_out.of_variables()?;
+        let given = match launcher.is_java() {
+            true => Given::Java(program::Line::of(arguments, given_options(true))?.without(&mut left_out)?),
+            false => Given::Other(left_out.of_launcher(arguments)?),
+        };
+        left_out.line().iter().for_each(|line| say(line));
         let prepared = workplace.jdk(&launcher.jdk, settings, &say)?;
         let mut options = prepared.options.clone();
         let any = given_options(false);
         let java = if launcher.is_java() { given_options(true).split_off(any.len()) } else { Vec::new() };
         stacks::fit(&mut options, &any, &java);
         options.extend(self.options(settings));
-        let assembled = if launcher.is_java() {
-            self.java(arguments, options, &workplace, settings)?
-        } else {
-            self.other(arguments, options)
+        let assembled = match given {
+            Given::Java(line) => self.java(line, options, &workplace, &scratch, settings)?,
+            Given::Other(arguments) => self.other(&arguments, options),
         };
         settings.progress.finish();
+        drop(umask);
 
         let mut command = Command::new(prepared.home.join(&launcher.path));
+        command.envs(variables);
         command.args(&assembled.words);
         lead_to(&mut command, &prepared.home, java_home.is_some());
         crate::interrupt::check()?;
         let in_variable = variable("ET_OPTIONS").and_then(|text| TraceFile::in_variable(&text.to_string_lossy()));
         let trace = TraceFile::new(in_variable.into_iter().chain(assembled.traces.iter().cloned()));
-        let report = Report::new(workplace.cache.root())?;
+        let report = Report::new(&scratch)?;
         command.env(trace_path::REPORT, report.path());
         let ended = child::run(&mut command)?;
         trace.lines(ended.process, report.tells_of(ended.process)).iter().for_each(|line| say(line));
@@ -125,20 +149,24 @@ impl RunJob {
     /// `java`: with rewritten copies of what it is to run.
     fn java(
         &self,
-        arguments: &[OsString],
+        mut line: program::Line,
         options: Vec<String>,
         workplace: &Workplace,
+        scratch: &Scratch,
         settings: &Settings,
     ) -> Result<Assembled, RunError> {
         let Workplace { cache, tool, .. } = workplace;
-        let mut line = program::Line::of(arguments, given_options(true))?;
         stacks::scale(&mut line.java.options);
         let mut entry = None;
         if !self.in_place {
-            let (used, done) = program::rewrite(&mut line, cache, *tool, settings)?;
+            let say = teller(settings, self.quiet);
+            let (used, done) = program::rewrite(&mut line, cache, *tool, settings, &say)?;
             entry = Some(used);
             settings.progress.finish();
-            let say = teller(settings, self.quiet);
+            if let Some(missing) = done.lacks() {
+                let why = "its owner makes one with et-instrument prepare; until then classes get their hooks when they are defined";
+                say(&format!("the cache {} has no copy of {missing}: {why}", cache.root().display()));
+            }
             done.notes.iter().for_each(|note| say(note));
             let about_rules = settings.filter.unused_includes();
             done.warnings().into_iter().chain(about_rules).for_each(|line| warn(settings, &line));
@@ -148,10 +176,9 @@ impl RunJob {
         }
         let given = trace_options(&line.inherited).chain(self.trace.clone());
         let traces = given.chain(trace_options(&line.java.options)).collect();
-        let folder = entry.as_ref().map_or(cache.root(), CacheEntry::folder);
-        let (own, file) = long_line::arguments(line.java, folder)?;
+        let own = long_line::arguments(line.java, scratch)?;
         let words = options.into_iter().map(OsString::from).chain(own).collect();
-        Ok(Assembled { words, traces, _entry: entry, _file: file })
+        Ok(Assembled { words, traces, _entry: entry })
     }
 
     /// The other launchers have no class path of a program, and hand on to the JVM what stands behind `-J`.
@@ -159,7 +186,7 @@ impl RunJob {
         let own = options.into_iter().map(|option| OsString::from(format!("-J{option}")));
         let words = own.chain(arguments.iter().map(stacks::scaled_word)).collect();
         let traces = trace_options(&given_options(false)).chain(self.trace.clone()).collect();
-        Assembled { words, traces, _entry: None, _file: None }
+        Assembled { words, traces, _entry: None }
     }
 }
 
@@ -216,7 +243,10 @@ fn lead_to(command: &mut Command, home: &Path, has_java_home: bool) {
 /// Options in variables, which come before those of the command line: of any JVM, and of `java`.
 fn given_options(is_java: bool) -> Vec<JavaOption> {
     let mut options = Vec::new();
-    let read = |name: &str| java_line::variable_words(&std::env::var(name).unwrap_or_default());
+    let read = |name: &str| -> Vec<String> {
+        let text = std::env::var(name).unwrap_or_default();
+        archives::words(&text).into_iter().map(|word| word.text).collect()
+    };
     options.extend(java_line::JavaLine::options_of(read("JAVA_TOOL_OPTIONS")));
     if is_java {
         let words = read("JDK_JAVA_OPTIONS").into_iter().map(OsString::from).collect();

@@ -1,6 +1,7 @@
 //! The instrumented JDK of a run: the one at hand, or one out of the cache.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use et_rewriter::filter::Filter;
@@ -10,7 +11,7 @@ use super::argfile;
 use super::error::RunError;
 use crate::artifact::Settings;
 use crate::cache::entry::{About, CacheEntry};
-use crate::cache::seals::Seals;
+use crate::cache::seals::{Look, Seals};
 use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, Kind};
 use crate::files::{FileError, remove_any};
@@ -78,12 +79,19 @@ fn content(cache: &Cache, home: &JdkHome) -> Result<Digest, RunError> {
     let mut digests = cache.digests(&home.path);
     let mut digester = Digester::default();
     let files = WalkDir::new(&home.path).follow_links(true).sort_by_file_name().into_iter().flatten();
+    let readers = |path: &Path| fs::metadata(path).map_or(0, |found| found.mode() & 0o044);
+    let (Layout::Image(classes) | Layout::Jars(classes)) = &home.layout;
+    let readers_of_all = readers(classes);
     for file in files.filter(|item| item.file_type().is_file()) {
         let name = file.path().strip_prefix(&home.path).unwrap_or(file.path());
         if is_idle(name) {
             continue;
         }
         digester.add(name.as_os_str().as_encoded_bytes());
+        // What is kept from most users, such as passwords, is nothing to classes; who may read it must come to the same.
+        if readers(file.path()) & readers_of_all != readers_of_all {
+            continue;
+        }
         // What we may not read is not copied.
         if let Ok(digest) = digests.of(file.path()) {
             digester.add(digest.to_string());
@@ -106,12 +114,24 @@ fn prepare(
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(content(cache, home)?.to_string());
     let key = key.digest().to_string();
-    let entry = cache.entry(Kind::Jdk, &format!("{}-{}", home.name(), &key[..16]))?;
+    let entry = cache.entry(Kind::Jdk, &format!("{}-{}", home.name(), &key[..16]), say)?;
     entry.note(&About::new(Some(&home.path), settings))?;
     let folder = entry.folder().to_owned();
-    if Seals::broken(&folder).is_some() {
+    let look = Seals::look(&folder);
+    if let Look::Moved(renewed) = &look
+        && let Some(_update) = entry.update_now()
+    {
+        // It only saves time.
+        let _ = renewed.save(&folder);
+    }
+    if let Look::Broken(_) = look {
+        if entry.is_read_only() {
+            let options = About::new(None, settings).options.join(" ");
+            let with = if options.is_empty() { String::new() } else { format!(" with {options}") };
+            return Err(cache.not_there(format!("the JDK {}{with}", home.path.display())).into());
+        }
         let _update = entry.update(|| say("waiting for another run that prepares the same JDK"))?;
-        if let Some(broken) = Seals::broken(&folder) {
+        if let Look::Broken(broken) = Seals::look(&folder) {
             cache.remove_unused();
             let is_ours = jdk::is_instrumented(&folder);
             if is_ours && broken != folder {

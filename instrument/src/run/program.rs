@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::RunError;
 use super::java_line::{JavaLine, JavaOption, Main, Role};
+use super::left_out::LeftOut;
 use super::{argfile, paths};
 use crate::artifact::Settings;
 use crate::cache::entry::{About, CacheEntry};
@@ -13,7 +14,7 @@ use crate::cache::stamp::{Digest, Digester};
 use crate::cache::{Cache, CacheError, Kind};
 
 /// A command line of `java` and what comes before it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Line {
     /// The command line.
     pub java: JavaLine,
@@ -28,6 +29,12 @@ impl Line {
     pub fn of(arguments: &[OsString], inherited: Vec<JavaOption>) -> Result<Self, RunError> {
         let java = JavaLine::parse(argfile::expand(arguments.to_vec())?);
         Ok(Self { java, inherited, variable: std::env::var("CLASSPATH").ok() })
+    }
+
+    /// The same without what is left out.
+    pub fn without(mut self, left_out: &mut LeftOut<'_>) -> Result<Self, RunError> {
+        left_out.of_java(&mut self.java.options)?;
+        Ok(self)
     }
 
     /// The value that counts of an option that may be given several times.
@@ -48,25 +55,30 @@ impl Line {
     }
 }
 
-/// Puts copies in place of all that is named; makes those that are missing or old.
+/// Puts copies in place of all that is named; makes those that are missing or old. Where they cannot be made, all stays as it is.
 pub fn rewrite(
     line: &mut Line,
     cache: &Cache,
     tool: Digest,
     settings: &Settings,
+    say: &dyn Fn(&str),
 ) -> Result<(CacheEntry, Done), CacheError> {
-    let entry = entry(cache, tool, settings)?;
-    let mut work = Work { programs: Programs::new(&entry, cache.root(), settings), names: Vec::new() };
-    work.line(line)?;
+    let entry = entry(cache, tool, settings, say)?;
+    let mut work = Work { programs: Programs::new(&entry, cache.root(), settings, say), names: Vec::new() };
+    let mut rewritten = line.clone();
+    work.line(&mut rewritten)?;
     let done = work.programs.finish()?;
+    if done.missing.is_empty() {
+        *line = rewritten;
+    }
     Ok((entry, done))
 }
 
 /// The entry of the cache for what is rewritten with this tool and these settings.
-pub fn entry(cache: &Cache, tool: Digest, settings: &Settings) -> Result<CacheEntry, CacheError> {
+pub fn entry(cache: &Cache, tool: Digest, settings: &Settings, say: &dyn Fn(&str)) -> Result<CacheEntry, CacheError> {
     let mut key = Digester::default();
     key.add(tool.to_string()).add([settings.events.bits()]).add(settings.filter.describe());
-    let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16])?;
+    let entry = cache.entry(Kind::Program, &key.digest().to_string()[..16], say)?;
     entry.note(&About::new(None, settings))?;
     Ok(entry)
 }

@@ -1,27 +1,21 @@
 //! What the runtime tells of a trace that cannot be looked at, because it goes to a command or a pipe.
 
-use std::fs::{self, OpenOptions};
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use et_format::trace_path;
 
-use super::error::RunError;
+use super::scratch::Scratch;
 use crate::files::FileError;
 
-/// A file for one run, removed after it.
+/// A file of one run.
 #[derive(Debug)]
 pub struct Report(PathBuf);
 
 impl Report {
-    /// An empty one, in a folder of ours.
-    pub fn new(folder: &Path) -> Result<Self, RunError> {
-        let path =
-            folder.join(format!("report-{}-{:016x}", std::process::id(), RandomState::new().build_hasher().finish()));
-        let made = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
-        made.map_err(FileError::at("write", &path))?;
-        Ok(Self(path))
+    /// An empty one.
+    pub fn new(scratch: &Scratch) -> Result<Self, FileError> {
+        scratch.write("report", "").map(Self)
     }
 
     /// Where the runtime finds it.
@@ -36,27 +30,21 @@ impl Report {
     }
 }
 
-impl Drop for Report {
-    fn drop(&mut self) {
-        let _ = fs::remove_file(&self.0);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::OpenOptions;
     use std::io::Write;
 
     #[test]
     fn processes_are_told_apart() {
         let folder = tempfile::tempdir().unwrap();
-        let report = Report::new(folder.path()).unwrap();
+        let scratch = Scratch::new(folder.path()).unwrap();
+        let report = Report::new(&scratch).unwrap();
         let mut file = OpenOptions::new().append(true).open(report.path()).unwrap();
         for process in [417, 17] {
             file.write_all(trace_path::report_line(process).as_bytes()).unwrap();
         }
         assert_eq!([417, 17, 41, 7].map(|process| report.tells_of(process)), [true, true, false, false]);
-        drop(report);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }

@@ -1,8 +1,9 @@
 //! `et-instrument run`: programs run plain and by it must do the same, and leave a trace.
 //!
-//! On one JDK: what differs between JDKs has tests of its own.
+//! On one JDK, but for what only a newer one has.
 
 mod advice;
+mod archives;
 mod bench;
 mod java;
 mod options;
@@ -23,14 +24,18 @@ const FEATURE: u32 = 17;
 type Case = fn(&Bench) -> anyhow::Result<()>;
 
 fn main() -> ExitCode {
-    let cases: Vec<(&str, Case)> = [programs::CASES, options::CASES, process::CASES, shared::CASES, ways::CASES]
-        .into_iter()
-        .flatten()
-        .copied()
-        .collect();
+    let cases: Vec<(&str, Case)> =
+        [programs::CASES, options::CASES, process::CASES, shared::CASES, ways::CASES, archives::CASES]
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
     let trials = cases.into_iter().map(|(name, case)| {
         let obstacle = |_: &lab::Lab, jdk: &Jdk| programs::obstacle(name, jdk);
         lab::on_jdk_unless(FEATURE, name, obstacle, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
+    });
+    let newest = archives::FOR_25.iter().map(|(name, case)| {
+        lab::on_jdk_unless(25, name, |_, _| None, move |lab, jdk| case(&Bench::new(lab, jdk, name)?))
     });
     let on = |features: [u32; 2], cases: &'static [(&'static str, Case)], obstacle: fn() -> Option<String>| {
         features.into_iter().flat_map(move |feature| {
@@ -43,5 +48,5 @@ fn main() -> ExitCode {
     };
     let of_stacks = on(stacks::FEATURES, stacks::CASES, || None);
     let of_advice = on(advice::FEATURES, advice::CASES, advice::obstacle);
-    lab::run(trials.chain(of_advice).chain(of_stacks).collect()).exit_code()
+    lab::run(trials.chain(newest).chain(of_advice).chain(of_stacks).collect()).exit_code()
 }

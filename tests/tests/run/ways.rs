@@ -4,10 +4,9 @@
 //! Each program does the same plain and traced, and its trace is valid: classes that have hooks have names.
 
 use anyhow::{Result, ensure};
-use xtask::command;
 
 use crate::Case;
-use crate::bench::{Bench, text};
+use crate::bench::Bench;
 use crate::java::{MAIN, ONE};
 
 pub const CASES: &[(&str, Case)] = &[
@@ -15,7 +14,6 @@ pub const CASES: &[(&str, Case)] = &[
     ("patched_module", patched_module),
     ("multi_release_jar", multi_release_jar),
     ("loader_of_its_own", loader_of_its_own),
-    ("class_data_archive", class_data_archive),
 ];
 
 /// A module `app` that uses the module `lib`, which is compiled to `mods/lib`.
@@ -74,20 +72,5 @@ fn loader_of_its_own(bench: &Bench) -> Result<()> {
     let ran = bench.both(&["-cp", "classes", "Main", "plug/one.jar"])?;
     ran.has(&["one.One"], 1)?;
     ensure!(ran.summary["dynamic"]["rewritten"].as_u64() > Some(0), "{}", ran.summary["dynamic"]);
-    Ok(())
-}
-
-/// The archive of a plain run holds other jars than the traced run has, and the JVM does without it. It writes none while
-/// there is an agent.
-fn class_data_archive(bench: &Bench) -> Result<()> {
-    bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
-    bench.jar("main.jar", &["--main-class=Main"], "classes")?;
-    let dump = ["-XX:ArchiveClassesAtExit=app.jsa", "-jar", "main.jar"];
-    command::quiet(&mut bench.plain("java", &dump))?;
-    bench.both(&["-XX:SharedArchiveFile=app.jsa", "-jar", "main.jar"])?.has(&["Main$Leaf"], 2)?;
-    let refused = bench.traced(&[], "java", &dump).output()?;
-    ensure!(refused.status.code() == Some(1), "{:?}", refused.status);
-    let said = text(&[refused.stdout, refused.stderr].concat());
-    ensure!(said.contains("CDS dumping does not support native JVMTI agent"), "{said}");
     Ok(())
 }

@@ -3,8 +3,8 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::Path;
 
 use et_names::ArtifactKind;
@@ -15,7 +15,7 @@ use super::{Item, Programs, Slot};
 use crate::artifact::{ArtifactError, Blocks, ClassInput, ClassOutcome, Settings, instrument};
 use crate::cache::CacheError;
 use crate::cache::stamp::{Digest, Seal, Stamp};
-use crate::files::{FileError, create_folder, remove_any, write_beside};
+use crate::files::{FileError, create_folder, mode_of_copy, remove_any, write_with_mode};
 use crate::input::Input;
 use crate::report::{ShortfallReport, Skip};
 
@@ -50,6 +50,16 @@ enum Made {
 }
 
 impl Made {
+    /// The same, which others may read now as the original.
+    fn with_mode(&self, path: &Path, mode: u32) -> Result<Self, FileError> {
+        if let Self::Rewritten { .. } = self {
+            for path in [path, &beside(path)] {
+                fs::set_permissions(path, Permissions::from_mode(mode)).map_err(FileError::at("write", path))?;
+            }
+        }
+        Ok(self.clone())
+    }
+
     /// Nobody has damaged it.
     fn is_whole(&self, path: &Path) -> bool {
         match self {
@@ -66,6 +76,17 @@ impl FolderItem {
             && stamps.eq(&listing.classes)
             && self.classes.iter().all(|(name, class)| class.made.is_whole(&copy.join(name)))
             && self.links.iter().all(|name| fs::symlink_metadata(copy.join(name)).is_ok())
+    }
+
+    /// Whether it was made of what lies there, which has other times.
+    fn has_content(&self, listing: &Listing, original: &Path, copy: &Path) -> bool {
+        let is_made_of = |(name, class): (&String, &Class)| {
+            Digest::of_file(&original.join(name)).is_ok_and(|digest| digest == class.digest)
+                && class.made.is_whole(&copy.join(name))
+        };
+        self.links == listing.links
+            && self.classes.keys().eq(listing.classes.keys())
+            && self.classes.iter().all(is_made_of)
     }
 
     fn shortfalls(&self) -> impl Iterator<Item = ShortfallReport> {
@@ -100,7 +121,11 @@ impl Programs<'_> {
             item = known(slot);
         }
         let mut item = item.unwrap_or_default();
-        if !up_to_date(&item) {
+        if self.entry.is_read_only() {
+            if !up_to_date(&item) && !item.has_content(&listing, original, &slot.copy) {
+                return Ok(self.is_missing(original));
+            }
+        } else if !up_to_date(&item) {
             slot.open()?;
             if !fs::symlink_metadata(&slot.copy).is_ok_and(|copy| copy.is_dir()) {
                 remove_any(&slot.copy)?;
@@ -119,7 +144,8 @@ impl Programs<'_> {
         if why == AsIs::TooLarge {
             self.done.notes.push(format!("{}: too much for a folder of classes, run as it is", original.display()));
         }
-        if !fs::symlink_metadata(&slot.copy).is_ok_and(|copy| copy.is_symlink()) {
+        let is_linked = fs::symlink_metadata(&slot.copy).is_ok_and(|copy| copy.is_symlink());
+        if !is_linked && !self.entry.is_read_only() {
             self.begin()?;
             slot.open()?;
             slot.link()?;
@@ -136,6 +162,8 @@ impl Programs<'_> {
     ) -> Result<FolderItem, CacheError> {
         remove_stale(copy, listing, &known)?;
         create_folder(copy)?;
+        // Nobody looks into it before it has the modes of the original.
+        fs::set_permissions(copy, Permissions::from_mode(0o700)).map_err(FileError::at("write", copy))?;
         let mut item =
             FolderItem { links: listing.links.clone(), decided: known.decided.clone(), ..FolderItem::default() };
         let settings = self.own_settings();
@@ -152,15 +180,24 @@ impl Programs<'_> {
                 continue;
             }
             let metadata = fs::metadata(&from).map_err(FileError::at("read", &from))?;
+            let mode = mode_of_copy(&metadata);
             let bytes = Input::open(&from)?;
             let (stamp, digest) = (Stamp::lasting(&metadata), Digest::of(&bytes));
             let made = match old.filter(|old| old.digest == digest) {
-                Some(old) => old.made.clone(),
-                None => self.class(name, &bytes, &from, &to, &settings)?,
+                Some(old) => old.made.with_mode(&to, mode)?,
+                None => self.class(name, &bytes, (&from, &to), mode, &settings)?,
             };
             item.classes.insert(name.clone(), Class { stamp, digest, made });
         }
         item.decided.extend(settings.filter.decided());
+        let names = listing.classes.keys().chain(&listing.links);
+        let folders: BTreeSet<&Path> = names.flat_map(|name| Path::new(name).ancestors().skip(1)).collect();
+        // The inner ones first: nobody comes to them yet.
+        for folder in folders.into_iter().rev() {
+            let (from, to) = (original.join(folder), copy.join(folder));
+            let mode = mode_of_copy(&fs::metadata(&from).map_err(FileError::at("read", &from))?);
+            fs::set_permissions(&to, Permissions::from_mode(mode)).map_err(FileError::at("write", &to))?;
+        }
         Ok(item)
     }
 
@@ -169,8 +206,8 @@ impl Programs<'_> {
         &mut self,
         name: &str,
         bytes: &[u8],
-        from: &Path,
-        to: &Path,
+        (from, to): (&Path, &Path),
+        mode: u32,
         settings: &Settings,
     ) -> Result<Made, CacheError> {
         let input = [ClassInput { label: name.to_owned(), bytes: Ok(Cow::Borrowed(bytes)) }];
@@ -198,8 +235,8 @@ impl Programs<'_> {
         self.take_ids(done.report.id_base.saturating_add(done.report.id_count))?;
         parents(to)?;
         let table = beside(to);
-        write_beside(&table, &done.names.encode())?;
-        write_beside(to, content)?;
+        write_with_mode(&table, &done.names.encode(), mode)?;
+        write_with_mode(to, content, mode)?;
         self.done.files += 1;
         self.done.rewritten.push(from.to_owned());
         Ok(Made::Rewritten { class: Seal::of(to)?, table: Seal::of(&table)?, shortfalls: done.report.shortfalls })

@@ -1,6 +1,7 @@
 //! The rewritten copy of a jar.
 
-use std::fs::{self, Metadata};
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use et_names::class_path::decoded;
@@ -14,7 +15,7 @@ use crate::cache::stamp::{Digest, Seal, Stamp};
 use crate::container::jar::JarError;
 use crate::container::manifest;
 use crate::container::zip::Archive;
-use crate::files::remove_any;
+use crate::files::{FileError, mode_of_copy, remove_any};
 use crate::input::Input;
 use crate::memory;
 use crate::report::{ShortfallReport, Skip};
@@ -40,6 +41,11 @@ pub(super) struct JarItem {
 }
 
 impl JarItem {
+    /// Whether it was made of what lies there.
+    fn has_content(&self, original: &Path) -> bool {
+        Digest::of_file(original).unwrap_or(Digest::of(&[])) == self.digest
+    }
+
     /// Nobody has damaged the copy.
     fn is_whole(&self, copy: &Path) -> bool {
         match &self.seal {
@@ -63,6 +69,11 @@ impl Programs<'_> {
         }
         let item = match item {
             Some(item) if item.stamp == stamp => item,
+            // In an image of a container the times are others, and the content is the same.
+            item if self.entry.is_read_only() => match item.filter(|item| item.has_content(original)) {
+                Some(item) => item,
+                None => return Ok(self.is_missing(original)),
+            },
             item => self.update_jar(original, slot, metadata, item)?,
         };
         for named in &item.named {
@@ -124,6 +135,8 @@ impl Programs<'_> {
                 .notes
                 .push(format!("{}: runs without its signatures, which sign the original", original.display()));
         }
+        let mode = Permissions::from_mode(mode_of_copy(metadata));
+        fs::set_permissions(&slot.copy, mode).map_err(FileError::at("write", &slot.copy))?;
         for (attribute, names) in &names.attributes {
             let places = names.iter().map(|name| name.place(|path| self.slot(path).copy));
             relink::relink(&slot.copy, attribute, &places.collect::<Vec<_>>().join(" "))?;

@@ -15,8 +15,8 @@ mod listing;
 mod relink;
 
 use std::collections::{HashMap, HashSet};
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Metadata, Permissions};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 
 use et_names::JDK_LIMIT;
@@ -27,7 +27,7 @@ use super::entry::{CacheEntry, Update};
 use super::stamp::Digest;
 use crate::artifact::Settings;
 use crate::cache::CacheError;
-use crate::files::{FileError, create_folder, remove_any, write_beside};
+use crate::files::{FileError, create_folder, mode_of_copy, remove_any, write_beside, write_with_mode};
 use crate::report::{FEWER_HOOKS, List, Report, ShortfallReport, Skip, UNCHANGED};
 
 /// The copies of an entry of the cache.
@@ -36,9 +36,16 @@ pub struct Programs<'a> {
     settings: &'a Settings,
     /// Never looked into: the cache itself.
     cache: &'a Path,
+    say: &'a dyn Fn(&str),
     update: Option<Updating>,
     placed: HashMap<PathBuf, bool>,
     done: Done,
+}
+
+/// Who may look at what an item has.
+fn modes(original: &Metadata) -> (u32, u32) {
+    let file = mode_of_copy(original) & 0o644;
+    (file | (file & 0o444) >> 2 | 0o700, file)
 }
 
 impl std::fmt::Debug for Programs<'_> {
@@ -62,9 +69,18 @@ pub struct Done {
     pub skipped: Vec<String>,
     /// Methods that have fewer hooks than asked for.
     pub shortfalls: Vec<String>,
+    /// What the cache has no copy of, and cannot get one: nothing is to run from the cache then, since copies name each other.
+    pub missing: Vec<PathBuf>,
 }
 
 impl Done {
+    /// What is missing, in few words; nothing if all is there.
+    pub fn lacks(&self) -> Option<String> {
+        let (first, more) = self.missing.split_first()?;
+        let more = if more.is_empty() { String::new() } else { format!(" and {} more", more.len()) };
+        Some(format!("{}{more}", first.display()))
+    }
+
     /// `2 jars and 1 class file`; `None` if all was there.
     pub fn text(&self) -> Option<String> {
         let parts = [(self.jars, "jar"), (self.files, "class file")];
@@ -98,9 +114,9 @@ enum Item {
 }
 
 impl<'a> Programs<'a> {
-    /// The copies in `entry`, made with `settings`. Nothing below `cache` is ever copied.
-    pub fn new(entry: &'a CacheEntry, cache: &'a Path, settings: &'a Settings) -> Self {
-        Self { entry, settings, cache, update: None, placed: HashMap::new(), done: Done::default() }
+    /// The copies in `entry`, made with `settings`. Nothing below `cache` is ever copied. `say` is told what is waited for.
+    pub fn new(entry: &'a CacheEntry, cache: &'a Path, settings: &'a Settings, say: &'a dyn Fn(&str)) -> Self {
+        Self { entry, settings, cache, say, update: None, placed: HashMap::new(), done: Done::default() }
     }
 
     /// The rewritten copy of a jar or folder, brought up to date; `None` if the original is to be run as it is.
@@ -120,6 +136,12 @@ impl<'a> Programs<'a> {
         self.settings.filter.note_decided(decided.iter().copied());
         self.done.skipped.extend(skipped.iter().map(|skip| format!("{}: {skip}", original.display())));
         self.done.shortfalls.extend(shortfalls.iter().map(|short| format!("{}: {short}", original.display())));
+    }
+
+    /// It is to run as it is, with all others.
+    fn is_missing(&mut self, original: &Path) -> bool {
+        self.done.missing.push(original.to_owned());
+        false
     }
 
     /// What was done, when all is placed.
@@ -160,11 +182,10 @@ impl<'a> Programs<'a> {
 
     /// Only one run writes at a time. Says whether that begins only now, so that others may have written meanwhile.
     fn begin(&mut self) -> Result<bool, FileError> {
-        if self.update.is_some() {
+        if self.update.is_some() || self.entry.is_read_only() {
             return Ok(false);
         }
-        let progress = &self.settings.progress;
-        let lock = self.entry.update(|| progress.stage("waiting for another run that rewrites classes"))?;
+        let lock = self.entry.update(|| (self.say)("waiting for another run that rewrites classes"))?;
         let known = fs::read_to_string(self.ids()).ok().and_then(|text| text.trim().parse().ok());
         let next_id = known.unwrap_or(JDK_LIMIT);
         self.update = Some(Updating { _lock: lock, next_id, reserved: next_id });
@@ -212,14 +233,19 @@ impl Slot {
     }
 
     fn write(&self, item: &Item) -> Result<(), FileError> {
-        write_beside(&self.note, &serde_json::to_vec(item).unwrap_or_default())
+        let mode = fs::metadata(&self.original).map_or(0o600, |original| modes(&original).1);
+        write_with_mode(&self.note, &serde_json::to_vec(item).unwrap_or_default(), mode)
     }
 
     /// Until the new note is written, there is none: a run that is killed leaves nothing that looks whole.
     fn open(&self) -> Result<(), FileError> {
         remove_any(&self.note)?;
         let folder = self.copy.parent().unwrap_or(&self.copy);
-        create_folder(folder)
+        create_folder(folder)?;
+        // Before there is anything to see.
+        let all = self.note.parent().unwrap_or(folder);
+        let mode = fs::metadata(&self.original).map_or(0o700, |original| modes(&original).0);
+        fs::set_permissions(all, Permissions::from_mode(mode)).map_err(FileError::at("write", all))
     }
 
     /// Puts a link to the original in place of the copy.
@@ -259,6 +285,15 @@ mod tests {
         assert_eq!(absolute(Path::new("/a/./b/../c.jar")).unwrap(), Path::new("/a/c.jar"));
         assert_eq!(absolute(Path::new("/../x")).unwrap(), Path::new("/x"));
         assert!(absolute(Path::new("x")).unwrap().is_absolute());
+    }
+
+    #[test]
+    fn what_is_missing_is_told_in_few_words() {
+        let missing =
+            |names: &[&str]| Done { missing: names.iter().map(PathBuf::from).collect(), ..Done::default() }.lacks();
+        assert_eq!(missing(&[]), None);
+        assert_eq!(missing(&["/a.jar"]).as_deref(), Some("/a.jar"));
+        assert_eq!(missing(&["/a.jar", "/b", "/c"]).as_deref(), Some("/a.jar and 2 more"));
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Jars that name other things than they did.
 
-use std::fs::File;
+use std::fs::OpenOptions;
 use std::io::{BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use crate::cache::CacheError;
@@ -17,7 +18,9 @@ pub(super) fn relink(jar: &Path, attribute: &str, value: &str) -> Result<(), Cac
     let fail = |source| CacheError::Zip { path: jar.to_owned(), source };
     let archive = Archive::read(&bytes).map_err(fail)?;
     replace(jar, |part| {
-        let mut writer = Writer::like(BufWriter::new(File::create(part)?), &archive, &bytes)?;
+        let file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(part)?;
+        file.set_permissions(std::fs::metadata(jar)?.permissions())?;
+        let mut writer = Writer::like(BufWriter::new(file), &archive, &bytes)?;
         for entry in &archive.entries {
             let content = manifest::is_manifest(&entry.name)
                 .then(|| entry.content_within(&bytes, memory::MANIFEST).ok())
