@@ -3,6 +3,8 @@
 mod common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::Path;
 
 use common::{class, failure, jar, report, run, runtime_dir};
@@ -185,4 +187,210 @@ fn mistakes_are_one_clear_line() {
     let arguments: Vec<&str> = ["prepare", "--class-path", "@none"].into_iter().chain(options).collect();
     let message = failure(root, &arguments);
     assert!(message.contains("cannot read the class path none: No such file"), "{message}");
+}
+
+/// Somebody who is nobody here, without a home.
+const STRANGER: u32 = 4711;
+
+/// The same command as another user, or as we are if only root could do so; whether it is another user.
+fn as_stranger(root: &Path, arguments: &[&str]) -> (std::process::Output, bool) {
+    let mut command = common::et_instrument();
+    command.current_dir(root).args(arguments).env_remove("HOME");
+    let is_other = rustix::process::geteuid().is_root();
+    if is_other {
+        command.uid(STRANGER).gid(STRANGER);
+    }
+    (command.output().unwrap(), is_other)
+}
+
+fn set_mode(path: &Path, mode: u32) {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+/// All that can be written in a folder can be written no longer.
+fn make_read_only(folder: &Path) {
+    for path in common::listing(folder) {
+        if !path.is_symlink() {
+            set_mode(&path, mode(&path) & !0o222);
+        }
+    }
+}
+
+#[test]
+fn a_cache_that_cannot_be_written_is_used_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(folder.path()).unwrap();
+    set_mode(root, 0o755);
+    runtime_dir(root);
+    let lib = root.join("jdk8/jre/lib");
+    fs::create_dir_all(&lib).unwrap();
+    fs::write(lib.join("rt.jar"), jar(&[("java/lang/Object.class", class("java/lang/Object"), true)])).unwrap();
+    fs::create_dir_all(lib.join("management")).unwrap();
+    fs::write(lib.join("management/passwords"), "of root").unwrap();
+    set_mode(&lib.join("management/passwords"), 0o600);
+    fs::create_dir(root.join("classes")).unwrap();
+    fs::write(root.join("classes/Arrays.class"), class("Arrays")).unwrap();
+    fs::write(root.join("app.jar"), jar(&[("Calls.class", class("Calls"), true)])).unwrap();
+    let options = ["--java-home", "jdk8", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    let arguments: Vec<&str> = ["prepare", "--class-path", "classes:app.jar"].into_iter().chain(options).collect();
+    let made = report(root, &arguments);
+    make_read_only(&root.join("cache"));
+    // As after a copy into an image.
+    for path in ["app.jar", "classes/Arrays.class"] {
+        let file = fs::File::options().write(true).open(root.join(path)).unwrap();
+        file.set_modified(std::time::SystemTime::UNIX_EPOCH).unwrap();
+    }
+    let before = common::listing(&root.join("cache"));
+    let arguments = [&arguments[..], &["--report", "json"]].concat();
+    let (output, is_other) = as_stranger(root, &arguments);
+    if !is_other {
+        common::not_tested(
+            "a_cache_that_cannot_be_written_is_used_as_it_is: by another user",
+            "only root can become one",
+        );
+    }
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&found["classPath"], &found["javaHome"]), (&made["classPath"], &made["javaHome"]));
+    assert_eq!(found["rewritten"], json!([]));
+
+    // What is not there is not made, and what has changed is not taken for what it was.
+    let options = ["--java-home", "jdk8", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    fs::write(root.join("other.jar"), jar(&[("Other.class", class("Other"), true)])).unwrap();
+    fs::write(root.join("classes/Arrays.class"), class("Brrays")).unwrap();
+    for (class_path, missing) in [("app.jar:other.jar", "other.jar"), ("classes", "classes")] {
+        let (output, _) = as_stranger(root, &[&["prepare", "--class-path", class_path][..], &options].concat());
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+        assert!(said.contains(&format!("has no copy of {}", root.join(missing).display())), "{said}");
+    }
+    let (output, _) = as_stranger(root, &[&["prepare", "--events", "alloc"][..], &options].concat());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("has no copy of the JDK ") && said.contains("with --events alloc: its owner"), "{said}");
+    assert_eq!(common::listing(&root.join("cache")), before, "nothing is written, no lock is taken");
+    for path in common::listing(&root.join("cache")) {
+        if path.is_dir() {
+            set_mode(&path, 0o755);
+        }
+    }
+}
+
+#[test]
+fn a_cache_of_somebody_else_or_for_all_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(folder.path()).unwrap();
+    set_mode(root, 0o755);
+    runtime_dir(root);
+    prepared_jdk(root);
+    fs::create_dir(root.join("cache")).unwrap();
+    set_mode(&root.join("cache"), 0o777);
+    let arguments = ["prepare", "--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    let said = failure(root, &arguments);
+    assert!(said.contains("/cache can be written by others (mode 777), and what lies in the cache is run"), "{said}");
+    set_mode(&root.join("cache"), 0o755);
+    if std::os::unix::fs::chown(root.join("cache"), Some(STRANGER), None).is_err() {
+        common::not_tested(
+            "a_cache_of_somebody_else_or_for_all_is_refused: of somebody else",
+            "only root gives it away",
+        );
+        return;
+    }
+    let said = failure(root, &arguments);
+    assert!(said.contains("/cache belongs to another user (uid 4711)"), "{said}");
+    let said = failure(root, &["cache", "--cache-dir", "cache", "clear"]);
+    assert!(said.contains("belongs to another user"), "{said}");
+    // Also of a folder that it would lie in.
+    let said = failure(root, &[&arguments[..6], &["cache/mine"]].concat());
+    assert!(said.contains("/cache belongs to another user"), "{said}");
+}
+
+#[test]
+fn the_variable_counts_for_a_user_without_a_home() {
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o755);
+    if !rustix::process::geteuid().is_root() {
+        common::not_tested("the_variable_counts_for_a_user_without_a_home", "only root can become one");
+        return;
+    }
+    let listed = |variable: Option<&str>| {
+        let mut command = common::et_instrument();
+        command.current_dir(folder.path()).args(["cache", "list"]).uid(STRANGER).gid(STRANGER).env_remove("HOME");
+        match variable {
+            Some(value) => command.env("XDG_CACHE_HOME", value),
+            None => command.env_remove("XDG_CACHE_HOME"),
+        };
+        let output = command.output().unwrap();
+        String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
+    };
+    assert!(listed(Some("/xdg")).trim_end().ends_with("/xdg/elephant-tracks"));
+    let said = listed(None);
+    assert!(said.contains("neither XDG_CACHE_HOME nor HOME is set") && said.lines().count() == 1, "{said}");
+}
+
+#[test]
+fn copies_are_as_private_as_their_originals() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(folder.path()).unwrap();
+    runtime_dir(root);
+    prepared_jdk(root);
+    fs::create_dir_all(root.join("classes/inner")).unwrap();
+    for (name, wanted) in [("Arrays", 0o644), ("inner/Calls", 0o600)] {
+        let path = root.join(format!("classes/{name}.class"));
+        fs::write(&path, class(name)).unwrap();
+        set_mode(&path, wanted);
+    }
+    set_mode(&root.join("classes/inner"), 0o700);
+    set_mode(&root.join("classes"), 0o755);
+    for (name, wanted) in [("open.jar", 0o664), ("closed.jar", 0o600)] {
+        fs::write(root.join(name), jar(&[("Calls.class", class("Calls"), true)])).unwrap();
+        set_mode(&root.join(name), wanted);
+    }
+    let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    let more = ["--class-path", "classes:open.jar:closed.jar"];
+    let arguments: Vec<&str> = ["prepare"].into_iter().chain(options).chain(more).collect();
+    let made = report(root, &arguments);
+    let copy = |number: usize| Path::new(made["classPath"][number]["copy"].as_str().unwrap()).to_owned();
+    let classes = copy(0);
+    for (path, wanted) in [
+        ("", 0o755),
+        ("Arrays.class", 0o644),
+        ("Arrays.class.etn", 0o644),
+        ("inner", 0o700),
+        ("inner/Calls.class", 0o600),
+        ("inner/Calls.class.etn", 0o600),
+    ] {
+        assert_eq!(mode(&classes.join(path)), wanted, "{path}");
+    }
+    assert_eq!([copy(1), copy(2)].map(|jar| mode(&jar)), [0o644, 0o600]);
+    let all = |jar: &Path| jar.parent().unwrap().parent().unwrap().to_owned();
+    assert_eq!([copy(1), copy(2)].map(|jar| mode(&all(&jar))), [0o755, 0o700]);
+    assert_eq!([copy(1), copy(2)].map(|jar| mode(&all(&jar).join("item.json"))), [0o644, 0o600]);
+    // Closed later: the copy is, too.
+    set_mode(&root.join("classes/Arrays.class"), 0o600);
+    assert_eq!(report(root, &arguments)["rewritten"], json!([]));
+    assert_eq!(mode(&classes.join("Arrays.class")), 0o600);
+}
+
+#[test]
+fn a_copy_that_was_changed_and_looks_as_before_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = &fs::canonicalize(folder.path()).unwrap();
+    runtime_dir(root);
+    prepared_jdk(root);
+    fs::write(root.join("app.jar"), jar(&[("Calls.class", class("Calls"), true)])).unwrap();
+    let options = ["--java-home", "jdk", "--runtime-dir", "runtime", "--cache-dir", "cache"];
+    let arguments: Vec<&str> = ["prepare", "--class-path", "app.jar"].into_iter().chain(options).collect();
+    let made = report(root, &arguments);
+    let copy = Path::new(made["classPath"][0]["copy"].as_str().unwrap());
+    let (content, time) = (fs::read(copy).unwrap(), fs::metadata(copy).unwrap().modified().unwrap());
+    let mut other = content.clone();
+    other[content.len() / 2] ^= 1;
+    fs::write(copy, &other).unwrap();
+    fs::File::options().write(true).open(copy).unwrap().set_modified(time).unwrap();
+    assert_eq!(report(root, &arguments)["jars"], 1);
+    assert_ne!(fs::read(copy).unwrap(), other);
 }

@@ -24,6 +24,8 @@ fn bare(folder: &Path) -> Command {
         command.env_remove(name);
     }
     command.current_dir(folder).env("ET_RUNTIME_DIR", folder.join("runtime")).env("XDG_CACHE_HOME", folder.join("xdg"));
+    // A run that is killed leaves what it has in there.
+    command.env("TMPDIR", folder);
     command
 }
 
@@ -98,8 +100,7 @@ fn a_kill_takes_the_program_along() {
 /// A run on a JDK whose java prints what it is given: options, variables, and the files that options name. What it printed, and
 /// what was said.
 fn given_to_java(root: &Path, variables: &[(&str, &str)], command: &[&str]) -> (String, Output) {
-    let script = "printf '<%s>' \\\"$@\\\"; echo; for v in JAVA_TOOL_OPTIONS _JAVA_OPTIONS JDK_JAVA_OPTIONS; do \
-         eval echo \\\\\\\"$v: \\$$v\\\\\\\"; done; \
+    let script = "printf '<%s>' \\\"$@\\\"; echo; env | grep OPTIONS=; \
          for word in \\\"$@\\\" $JDK_JAVA_OPTIONS; do case $word in *=/*|@/*) cat \\\"/${word#*/}\\\";; esac; done";
     scripted_jdk(&root.join("jdk"), script);
     let mut run = bare(root);

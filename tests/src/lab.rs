@@ -2,6 +2,7 @@
 
 use std::env;
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
@@ -56,8 +57,12 @@ impl Lab {
         }
     }
 
-    /// Whether a program is tested that `cargo xtask test` does not build, or why not: one from an earlier build may not be of these sources.
+    /// Whether there is what a test needs: the rights of root, or a program that `cargo xtask test` does not build, or why not: one from an earlier build may not be of these sources.
     pub fn has(&self, program: &str) -> Result<(), String> {
+        if program == "root" {
+            let is_root = fs::metadata("/proc/self").is_ok_and(|found| found.uid() == 0);
+            return if is_root { Ok(()) } else { Err("only root can become another user".into()) };
+        }
         let Some((_, variable)) = APART.into_iter().find(|(name, _)| *name == program) else { return Ok(()) };
         if env::var_os(variable).is_some() {
             return Ok(());

@@ -23,9 +23,10 @@ cp app.jar dist; cp app.jar dist/lib
 ";
 
 /// Pages with such blocks, the commands that come before those of the page, and what must be there in the end.
-const PAGES: [(&str, &str, &[&str]); 3] = [
+const PAGES: [(&str, &str, &[&str]); 4] = [
     ("docs/getting-started.md", "", &["hello/inbox.ettrace"]),
     ("docs/instrumenting.md", APP, &["app.ettrace", "dist-et/app.jar", "dist-et/lib/app.jar"]),
+    ("docs/images.md", APP, &["linked.ettrace", "shop.ettrace", "packed.ettrace"]),
     ("examples/leaky-cache/README.md", "cp -r \"$REPO/examples/leaky-cache/shop\" .\n", &["mended.ettrace"]),
 ];
 
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
     let trials = PAGES.into_iter().map(|(path, before, left)| {
         let name = name(path);
         let case = move |lab: &Lab, jdk: &Jdk| page(lab, jdk, path, before, left);
-        lab::on_jdk_unless(FEATURE, &name, |_, jdk| no_javac(jdk), case)
+        lab::on_jdk_unless(FEATURE, &name, |_, jdk| no_javac(jdk).or_else(|| no_jpackage(path, jdk)), case)
     });
     lab::run(trials.collect()).exit_code()
 }
@@ -46,6 +47,12 @@ fn name(path: &str) -> String {
 
 fn no_javac(jdk: &Jdk) -> Option<String> {
     jdk.javac().is_none().then(|| format!("no javac in {}", jdk.home.display()))
+}
+
+/// What makes applications has something to make them of.
+fn no_jpackage(path: &str, jdk: &Jdk) -> Option<String> {
+    let is_there = jdk.jlink().is_some() && jdk.home.join("bin/jpackage").is_file();
+    (path == "docs/images.md" && !is_there).then(|| format!("no jpackage or no modules in {}", jdk.home.display()))
 }
 
 /// Commands, and what they are said to show.

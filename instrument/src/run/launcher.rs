@@ -53,6 +53,9 @@ impl Launcher {
             Some(whole) if home.ends_with("jre") && whole.join("jre/lib/rt.jar").is_file() => whole,
             _ => home,
         };
+        if !home.join("lib/modules").exists() && home.join("lib/runtime/lib/modules").is_file() {
+            return Err(no_launcher("it starts an application made by jpackage, see docs/images.md"));
+        }
         let jdk = JdkHome::find(home).map_err(|error| match error {
             JdkError::Home { home, why } => no_launcher(&format!("{}: {why}", home.display())),
             other => other.into(),
@@ -154,6 +157,8 @@ mod tests {
         program(&root.join("shims/java"), "#!/bin/sh\nexec java");
         program(&root.join("tool"), "ELF");
         program(&root.join("tools/bin/java"), "ELF");
+        program(&root.join("shop/bin/shop"), "ELF");
+        program(&root.join("shop/lib/runtime/lib/modules"), "");
         fs::write(root.join("shims/javac"), "not executable").unwrap();
         let shims = root.join("shims");
         let surroundings = Surroundings { path: Some(shims.as_os_str()), java_home: None };
@@ -164,6 +169,7 @@ mod tests {
             (root.join("none").into_os_string(), 127, "No such file"),
             (root.join("tool").into_os_string(), 126, "does not lie in the folder bin"),
             (root.join("tools/bin/java").into_os_string(), 126, "lib/modules"),
+            (root.join("shop/bin/shop").into_os_string(), 126, "made by jpackage"),
         ] {
             let error = fails(&program);
             let message = error.to_string();

@@ -16,6 +16,7 @@ pub const CASES: &[(&str, Case)] = &[
     ("fat_jar", fat_jar),
     ("modular_app", modular_app),
     ("linked_image", linked_image),
+    ("image_without_java", image_without_java),
     ("reads_and_exits_with_7", reads_and_exits_with_7),
     ("javac", javac),
     ("source_file", source_file),
@@ -147,7 +148,7 @@ fn in_place(bench: &Bench) -> Result<()> {
 
 /// Why a case cannot be tried, if it cannot.
 pub fn obstacle(name: &str, jdk: &Jdk) -> Option<String> {
-    let cannot = name == "linked_image" && jdk.jlink().is_none();
+    let cannot = ["linked_image", "image_without_java"].contains(&name) && jdk.jlink().is_none();
     cannot.then(|| format!("{} has no jlink that has something to link", jdk.home.display()))
 }
 
@@ -161,4 +162,40 @@ fn linked_image(bench: &Bench) -> Result<()> {
     command::quiet(link.arg(&image))?;
     let on_image = Bench { jdk: Jdk { home: image, ..bench.jdk.clone() }, ..bench.clone() };
     on_image.both(&["-m", "app/app.Main", "x"])?.made(&["app.Main$Leaf"])
+}
+
+/// Without `java`, what else there is starts the JVM that makes the archive; without anything, there is none, and that is said.
+fn image_without_java(bench: &Bench) -> Result<()> {
+    let image = bench.at("image");
+    let mut link = bench.plain("jlink", &["--add-modules", "java.base", "--add-options"]);
+    command::quiet(link.arg("-XX:SharedArchiveFile=none.jsa -Dx=y").arg("--output").arg(&image))?;
+    fs::remove_file(image.join("bin/java"))?;
+    let made = |to: &str| -> Result<String> {
+        let mut command = bench.tool();
+        command.args(["jdk", "--report", "json", "-o", to, "--java-home"]).arg(&image);
+        Ok(text(&command::quiet(&mut command)?.stdout))
+    };
+    let said = made("copy")?;
+    ensure!(bench.at("copy/lib/server/classes.jsa").is_file(), "{said}");
+    ensure!(said.contains("own options are without -XX:SharedArchiveFile=none.jsa"), "{said}");
+    ensure!(said.contains("it has no bin/java: put it"), "{said}");
+    // With the launcher back, the program runs on it, with the image's other option.
+    bench.compile(
+        &[(
+            "Main.java",
+            "public class Main { public static void main(String[] a) {
+        System.out.println(System.getProperty(\"x\")); } }",
+        )],
+        &[],
+        "classes",
+    )?;
+    fs::copy(bench.launcher("java"), bench.at("copy/bin/java"))?;
+    let on_copy = Bench { jdk: Jdk { home: bench.at("copy"), ..bench.jdk.clone() }, ..bench.clone() };
+    let ran = on_copy.ran(on_copy.traced(&[], "java", &["-Xshare:auto", "-cp", "classes", "Main"]).output()?)?;
+    ensure!(text(&ran.output.stdout) == "y\n", "{}{}", text(&ran.output.stdout), ran.stderr);
+    fs::remove_file(image.join("bin/keytool"))?;
+    let said = made("bare")?;
+    ensure!(said.contains("no CDS archive: the image has no launcher to make it with"), "{said}");
+    ensure!(!bench.at("bare/lib/server/classes.jsa").exists(), "{said}");
+    Ok(())
 }

@@ -1,6 +1,8 @@
 //! The cache, used by several runs and emptied.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
@@ -10,7 +12,8 @@ use crate::Case;
 use crate::bench::{Bench, text};
 use crate::java::MAIN;
 
-pub const CASES: &[(&str, Case)] = &[("two_runs_with_an_empty_cache", two_runs_with_an_empty_cache)];
+pub const CASES: &[(&str, Case)] =
+    &[("two_runs_with_an_empty_cache", two_runs_with_an_empty_cache), ("cache_of_root", cache_of_root)];
 
 fn two_runs_with_an_empty_cache(bench: &Bench) -> Result<()> {
     bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
@@ -58,6 +61,43 @@ fn two_runs_with_an_empty_cache(bench: &Bench) -> Result<()> {
     ensure!(cleared.starts_with("removed 2 entries, ") && cleared.lines().count() == 1, "{cleared}");
     let listed = manage("list")?;
     ensure!(listed.starts_with("total ") && listed.lines().count() == 1 && bench.jdks_in(&cache) == 0, "{listed}");
+    Ok(())
+}
+
+/// A cache that root has made, as in an image of a container, serves another user, who can write nothing of it.
+fn cache_of_root(bench: &Bench) -> Result<()> {
+    const OTHER: u32 = 4711;
+    if fs::metadata("/proc/self")?.uid() != 0 {
+        bench.lab.not_tested("run::cache_of_root", "only root can become another user");
+        return Ok(());
+    }
+    bench.compile(&[("Main.java", MAIN)], &[], "classes")?;
+    bench.jar("main.jar", &["--main-class=Main"], "classes")?;
+    let mut prepare = bench.tool();
+    prepare.args(["prepare", "--class-path", "main.jar:classes", "--cache-dir"]).arg(&bench.cache);
+    command::quiet(prepare.arg("--java-home").arg(&bench.jdk.home))?;
+    let traces = bench.at("traces");
+    fs::create_dir(&traces)?;
+    std::os::unix::fs::chown(&traces, Some(OTHER), Some(OTHER))?;
+    let run = |arguments: &[&str]| -> Result<String> {
+        let mut command = replace(bench.traced(&[], "java", arguments), "--trace", &traces.join("t.ettrace"));
+        let output = command.uid(OTHER).gid(OTHER).env("HOME", "/").output()?;
+        let said = text(&output.stderr);
+        ensure!(output.status.success() && text(&output.stdout) == "[x]Main$Leaf\n", "{said}");
+        let summary = xtask::instrumented::summary(&bench.lab.tools, &traces.join("t.ettrace"), 5000)?;
+        ensure!(
+            summary["dynamic"]["alreadyInstrumented"].as_u64() == Some(if said.contains("no copy") { 0 } else { 2 })
+        );
+        Ok(said)
+    };
+    for arguments in [&["-jar", "main.jar", "x"][..], &["-cp", "classes", "Main", "x"]] {
+        let said = run(arguments)?;
+        ensure!(said.lines().count() == 2 && said.contains("trace: "), "{said}");
+    }
+    // What is not there gets its hooks when it is defined.
+    bench.compile(&[("Main.java", &format!("{MAIN} class More {{}}"))], &[], "classes")?;
+    let said = run(&["-cp", "classes", "Main", "x"])?;
+    ensure!(said.contains("has no copy of ") && said.contains("until then classes get their hooks"), "{said}");
     Ok(())
 }
 

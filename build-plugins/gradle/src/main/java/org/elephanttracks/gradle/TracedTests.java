@@ -17,6 +17,7 @@ import org.gradle.api.tasks.testing.TestListener;
 import org.gradle.api.tasks.testing.TestResult;
 import org.gradle.process.JavaForkOptions;
 
+import org.elephanttracks.plugin.Archives;
 import org.elephanttracks.plugin.Prepared;
 import org.elephanttracks.plugin.StackSizes;
 import org.elephanttracks.plugin.Traces;
@@ -51,6 +52,7 @@ final class TracedTests {
         jvm.jvmArgs("@" + instrument.getArguments(), new Traces(traces).option());
         test.doFirst(new RemoveOldTraces(traces));
         test.doFirst(new FitStacks("@" + instrument.getArguments()));
+        test.doFirst(new LeaveOutArchives());
         test.addTestListener(new Announcement(traces, test.getLogger()));
     }
 
@@ -105,6 +107,19 @@ final class TracedTests {
         @Override
         public void execute(Task task) {
             new Traces(traces).clear();
+        }
+    }
+
+    /** What the build says of the JVM is known when the task runs. */
+    private static final class LeaveOutArchives implements Action<Task> {
+        @Override
+        public void execute(Task task) {
+            JavaForkOptions jvm = (JavaForkOptions) task;
+            List<String> given = jvm.getJvmArgs();
+            List<String> kept = Archives.without(given, new GradleLog(task.getLogger()));
+            if (kept.size() < given.size()) {
+                jvm.setJvmArgs(kept);
+            }
         }
     }
 

@@ -24,6 +24,7 @@ import org.apache.maven.plugins.annotations.ResolutionScope;
 import org.codehaus.plexus.component.configurator.expression.ExpressionEvaluationException;
 import org.codehaus.plexus.util.xml.Xpp3Dom;
 
+import org.elephanttracks.plugin.Archives;
 import org.elephanttracks.plugin.Failure;
 import org.elephanttracks.plugin.Preparation;
 import org.elephanttracks.plugin.Prepared;
@@ -97,7 +98,7 @@ public class TestMojo extends AbstractEtMojo {
         String own = value(configuration, "argLine", values);
         String line = word("@" + new Preparation(at("test")).arguments()) + " " + word(traces.option());
         set(configuration, "jvm", new File(prepared.javaHome(), "bin/java").getPath());
-        set(configuration, "argLine", own == null ? line : line + " " + StackSizes.scaled(own));
+        set(configuration, "argLine", own == null ? line : line + " " + StackSizes.scaled(Archives.without(own, messages())));
         set(configuration, "classesDirectory", copy(project.getBuild().getOutputDirectory(), prepared));
         set(configuration, "testClassesDirectory", copy(project.getBuild().getTestOutputDirectory(), prepared));
         set(configuration, "reportsDirectory", at("surefire-reports").getPath());
