@@ -1,6 +1,7 @@
 //! What the commands have in common: how arguments are refused, exit codes, messages, and output that does a terminal no harm.
 
 pub mod code;
+mod heartbeat;
 mod out;
 
 use std::error::Error;
@@ -11,6 +12,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use et_names::escape::{self, OneLine};
 
+pub use heartbeat::Heartbeat;
 pub use out::{Unwritten, print, print_json, write_out};
 
 /// A program of ours, by its name: what its messages begin with.

@@ -16,7 +16,7 @@ use crate::mutf8;
 
 /// Whether a character has no business in a line: it ends it, moves the cursor, changes the order of what stands around it,
 /// or cannot be seen.
-fn is_special(character: char) -> bool {
+pub fn is_special(character: char) -> bool {
     character.is_control()
         || (character.is_whitespace() && character != ' ')
         || mutf8::half_of_pair(character).is_some()

@@ -12,6 +12,8 @@ pub mod hashes;
 mod ids;
 mod join;
 pub mod mutf8;
+pub mod shell;
+pub mod size;
 mod strings;
 mod table;
 pub mod units;

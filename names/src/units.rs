@@ -49,6 +49,15 @@ pub fn seconds(value: f64) -> String {
     }
 }
 
+/// A time that somebody waits: `42 s`, `3 min 20 s`, `1 h 5 min`.
+pub fn duration(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
 /// A share of the whole: `12.5 %`; nothing of nothing.
 pub fn percent(part: u64, whole: u64) -> String {
     if whole == 0 { String::new() } else { format!("{:.1} %", part as f64 * 100.0 / whole as f64) }

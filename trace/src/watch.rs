@@ -71,6 +71,15 @@ impl Watcher {
         Some((stage, watched.done.load(Ordering::Relaxed)))
     }
 
+    /// All of that in one line: `finding deaths, 45 %, 12.3 MiB/s, 42 s left`.
+    pub fn line(&self) -> String {
+        let Some((stage, done)) = self.stage() else { return "opening the trace".to_owned() };
+        match stage.text(done, stage.begun.elapsed()) {
+            text if text.is_empty() => stage.what.to_owned(),
+            text => format!("{}, {text}", stage.what),
+        }
+    }
+
     #[cfg(not(test))]
     fn note_end(&self) {}
 
@@ -103,7 +112,10 @@ impl Stage {
             Unit::Bytes => format!("{}/s", units::bytes(rate as u64)),
             Unit::Records => format!("{:.1} million records/s", rate / 1e6),
         };
-        format!("{percent:.0} %, {rate_text}, {} left", time((self.total - done) as f64 / rate))
+        format!(
+            "{percent:.0} %, {rate_text}, {} left",
+            units::duration(((self.total - done) as f64 / rate).ceil() as u64)
+        )
     }
 }
 
@@ -141,16 +153,6 @@ impl BufRead for Watched<'_> {
     }
 }
 
-/// `42 s`, `3 min 20 s`, `1 h 5 min`.
-fn time(seconds: f64) -> String {
-    let seconds = seconds.ceil() as u64;
-    match seconds {
-        0..60 => format!("{seconds} s"),
-        60..3600 => format!("{} min {} s", seconds / 60, seconds % 60),
-        _ => format!("{} h {} min", seconds / 3600, seconds % 3600 / 60),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::ops::ControlFlow;
@@ -176,6 +178,18 @@ mod tests {
         assert_eq!(text(Unit::Bytes, 10, 0, 1), "");
         assert_eq!(text(Unit::Bytes, 0, 5, 1), "");
     }
+
+    #[test]
+    fn a_line_says_what_is_done() {
+        let watcher = Watcher::watched();
+        assert_eq!(watcher.line(), "opening the trace");
+        watcher.begin("finding deaths", Unit::Bytes, 100);
+        assert_eq!(watcher.line(), "finding deaths");
+        watcher.add(100);
+        let line = watcher.line();
+        assert!(line.starts_with("finding deaths, 100 %, ") && line.ends_with(", 0 s left"), "{line}");
+    }
+
     /// Every stage is told of, and each comes to its end.
     #[test]
     fn stages_come_to_their_ends() {

@@ -1,0 +1,46 @@
+//! Commands as people paste them.
+
+use std::fmt::Write;
+
+use crate::escape::is_special;
+
+/// As a shell takes it. What a terminal or the shell would take for something else than a character of the text is written in signs that
+/// can be seen: a line end in a name would start the command before it has been read.
+pub fn quoted(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./+,:@%=".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    if !text.contains(is_special) {
+        return format!("'{}'", text.replace('\'', r"'\''"));
+    }
+    let mut quoted = "$'".to_owned();
+    for character in text.chars() {
+        match character {
+            '\\' | '\'' => quoted.extend(['\\', character]),
+            special if is_special(special) => {
+                for byte in special.encode_utf8(&mut [0; 4]).bytes() {
+                    // Writing to a string does not fail.
+                    let _ = write!(quoted, "\\x{byte:02x}");
+                }
+            }
+            character => quoted.push(character),
+        }
+    }
+    quoted.push('\'');
+    quoted
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_seen_is_written_in_signs() {
+        assert_eq!(quoted("plain-1.jar"), "plain-1.jar");
+        assert_eq!(quoted(""), "''");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted("a\nrm -rf ~\n"), r"$'a\x0arm -rf ~\x0a'");
+        assert_eq!(quoted("\u{202e}it's\\"), r"$'\xe2\x80\xaeit\'s\\'");
+    }
+}
