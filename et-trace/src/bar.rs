@@ -1,16 +1,16 @@
-//! How far a command has come, on standard error if that is a terminal: for what takes longer than people wait.
+//! How far a command has come, on standard error: a bar if that is a terminal, else a line now and then. For what takes longer than people
+//! wait.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::{flag, low_level};
 
+use crate::cli::PROGRAM;
+use crate::signals::Signals;
+use et_command::Heartbeat;
 use et_trace::watch::Watcher;
 
 /// What is done sooner is not told of.
@@ -22,20 +22,24 @@ const BETWEEN: Duration = Duration::from_millis(100);
 pub struct Bar {
     watcher: Watcher,
     drawn: Option<(Sender<()>, JoinHandle<()>)>,
+    _lines: Option<Heartbeat>,
 }
 
 impl Bar {
-    /// To be drawn if there is a terminal to draw it on, and if `wanted`.
+    /// If `wanted`: drawn on a terminal, told in lines without one.
     pub fn new(wanted: bool) -> Self {
-        if !wanted || !stderr().is_terminal() {
-            return Self { watcher: Watcher::default(), drawn: None };
+        if !wanted {
+            return Self { watcher: Watcher::default(), drawn: None, _lines: None };
         }
         let watcher = Watcher::watched();
-        let (stop, stopped) = channel();
         let watched = watcher.clone();
+        if !stderr().is_terminal() {
+            return Self { watcher, drawn: None, _lines: Some(Heartbeat::new(PROGRAM, move || watched.line())) };
+        }
+        let (stop, stopped) = channel();
         let thread = et_threads::spawn(move || draw(&watched, &stopped));
         // A bar that nobody draws is no reason to fail.
-        Self { watcher, drawn: thread.ok().map(|thread| (stop, thread)) }
+        Self { watcher, drawn: thread.ok().map(|thread| (stop, thread)), _lines: None }
     }
 
     /// What is to be told of the work.
@@ -76,43 +80,13 @@ fn draw(watcher: &Watcher, stopped: &Receiver<()>) {
                 bar.set_message(stage.text(done, stage.begun.elapsed()));
             }
         }
-        if let Some(signal) = signals.caught() {
+        if signals.caught().is_some() {
             bar.finish_and_clear();
-            // This does not come back. If it does, the signal is one that does not end processes.
-            let _ = low_level::emulate_default_handler(signal);
+            signals.obey();
         }
         if stopped.recv_timeout(BETWEEN) != Err(RecvTimeoutError::Timeout) {
             break;
         }
     }
     bar.finish_and_clear();
-}
-
-/// Signals that end the process: not before the bar is gone from the terminal.
-struct Signals {
-    caught: Arc<AtomicUsize>,
-    /// They do as they always do.
-    let_be: Arc<AtomicBool>,
-}
-
-impl Signals {
-    fn catch() -> Self {
-        let (caught, let_be) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
-        for signal in [SIGINT, SIGTERM, SIGHUP] {
-            // Where they cannot be caught the bar stays behind, nothing else.
-            let _ = flag::register_conditional_default(signal, let_be.clone());
-            let _ = flag::register_usize(signal, caught.clone(), signal as usize);
-        }
-        Self { caught, let_be }
-    }
-
-    fn caught(&self) -> Option<i32> {
-        Some(self.caught.load(Ordering::SeqCst) as i32).filter(|&signal| signal != 0)
-    }
-}
-
-impl Drop for Signals {
-    fn drop(&mut self) {
-        self.let_be.store(true, Ordering::SeqCst);
-    }
 }

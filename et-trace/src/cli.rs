@@ -5,6 +5,7 @@ mod diff;
 mod export;
 mod heap;
 mod report;
+mod spill;
 mod sql;
 mod tables;
 

@@ -4,3 +4,4 @@
 mod bar;
 pub mod cli;
 mod output;
+mod signals;

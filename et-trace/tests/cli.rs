@@ -1,9 +1,13 @@
 //! The command: exit codes, errors in one line, a quiet end of a pipe.
 
+#[path = "cli/sql.rs"]
+mod sql;
+
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use et_format::event::{Event, Ticket, encode};
 use et_format::progress::RunId;
@@ -59,6 +63,23 @@ fn tool(args: &[&str], folder: &Path) -> Output {
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Nobody is at a terminal: a log shows that something goes on.
+#[test]
+fn what_takes_long_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut tool = Command::new(env!("CARGO_BIN_EXE_et-trace"));
+    let tool = tool.args(["summary", "-"]).current_dir(folder.path());
+    let mut child = tool.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let begun = Instant::now();
+    // It waits for a trace.
+    assert_eq!(said.next().unwrap().unwrap(), "et-trace: after 10 s: opening the trace");
+    assert!(begun.elapsed() >= Duration::from_secs(9));
+    child.stdin.take().unwrap().write_all(&trace(3)).unwrap();
+    let done = child.wait_with_output().unwrap();
+    assert!(done.status.success() && said.next().is_none());
 }
 
 #[test]

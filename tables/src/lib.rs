@@ -20,5 +20,5 @@ mod wanted;
 
 pub use convert::{ConvertError, Converted, Converter, Options};
 pub use folder::{FolderError, Manifest, TableFile, Tables};
-pub use sql::{Query, literal};
+pub use sql::{Query, SettingError, literal};
 pub use wanted::{TableName, Wanted};

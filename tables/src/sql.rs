@@ -45,15 +45,16 @@ impl Query {
         names
     }
 
-    /// The query with other values; a name that it does not have is an error.
-    pub fn with(&self, settings: &[(String, String)]) -> Result<String, String> {
+    /// The query with other values.
+    pub fn with(&self, settings: &[(String, String)]) -> Result<String, SettingError> {
         let mut text = self.text.to_owned();
         for (name, value) in settings {
             let mark = format!("{OPEN}{name}{CLOSE}");
             if !text.contains(&mark) {
-                return Err(name.clone());
+                return Err(SettingError::Unknown { setting: name.clone() });
             }
-            text = set(&text, &mark, value);
+            let no_number = || SettingError::NoNumber { setting: name.clone(), value: value.clone() };
+            text = set(&text, &mark, value).ok_or_else(no_number)?;
         }
         Ok(text)
     }
@@ -62,8 +63,25 @@ impl Query {
 const OPEN: &str = "/*:";
 const CLOSE: &str = "*/";
 
-/// Puts a value behind each mark, in the place of the literal there.
-fn set(text: &str, mark: &str, value: &str) -> String {
+/// What a query cannot be told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SettingError {
+    /// It has no such setting.
+    Unknown {
+        /// The name.
+        setting: String,
+    },
+    /// A number is to be set to something else.
+    NoNumber {
+        /// The name.
+        setting: String,
+        /// What it was to be.
+        value: String,
+    },
+}
+
+/// Puts a value behind each mark, in the place of the literal there; `None`: that is a number, and the value is none.
+fn set(text: &str, mark: &str, value: &str) -> Option<String> {
     let mut parts = text.split(mark);
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
@@ -74,22 +92,18 @@ fn set(text: &str, mark: &str, value: &str) -> String {
             },
             None => {
                 let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
-                (number(value), &part[end..])
+                // Anything else would be SQL of the user's.
+                (value.parse::<i64>().ok()?.to_string(), &part[end..])
             }
         };
         let _ = write!(out, "{mark}{value}{rest}");
     }
-    out
+    Some(out)
 }
 
 /// A text as SQL has it.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
-}
-
-/// What is no number would be SQL of the user's.
-fn number(value: &str) -> String {
-    value.parse::<i64>().map_or_else(|_| "null".to_owned(), |number| number.to_string())
 }
 
 impl Tables {
@@ -146,8 +160,10 @@ mod tests {
             set("class", "it's").unwrap().ends_with("select /*:class*/'it''s', /*:top*/20 from t limit /*:top*/20")
         );
         assert!(set("top", "7").unwrap().ends_with("/*:top*/7 from t limit /*:top*/7"));
-        assert!(set("top", "1; drop").unwrap().ends_with("/*:top*/null from t limit /*:top*/null"));
-        assert_eq!(set("x", "1"), Err("x".to_owned()));
+        for value in ["1; drop", "", "many", "1.5"] {
+            assert_eq!(set("top", value), Err(SettingError::NoNumber { setting: "top".into(), value: value.into() }));
+        }
+        assert_eq!(set("x", "1"), Err(SettingError::Unknown { setting: "x".into() }));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use clap::{Args, ValueEnum};
 use et_analysis::correlation::{self, By};
 use et_analysis::{Labels, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
 use et_lives::{LifeTable, population};
+use et_names::size as names;
 use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, deaths_unknown};
 use serde::Serialize;
@@ -154,16 +155,9 @@ pub(crate) struct PretenureArgs {
     show: ShowArgs,
 }
 
-/// `64k`, `4M`, `1G`: as the VM's options take sizes.
+/// A size in bytes, and not nothing.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    let (digits, shift) = match text.as_bytes().last() {
-        Some(b'k' | b'K') => (&text[..text.len() - 1], 10),
-        Some(b'm' | b'M') => (&text[..text.len() - 1], 20),
-        Some(b'g' | b'G') => (&text[..text.len() - 1], 30),
-        _ => (text, 0),
-    };
-    let size = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-    size.filter(|&size| size > 0).ok_or_else(|| "a size is a number with k, M or G behind it: 4M".to_owned())
+    names::size(text).filter(|&size| size > 0).ok_or_else(|| names::WRONG_SIZE.to_owned())
 }
 
 pub(crate) fn pretenure(args: &PretenureArgs) -> Result<u8, CliError> {
@@ -214,12 +208,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_the_vm() {
-        assert_eq!(size("4M"), Ok(4 << 20));
-        assert_eq!(size("512k"), Ok(512 << 10));
-        assert_eq!(size("7"), Ok(7));
-        for bad in ["", "M", "-1M", "0", "99999999999G", "4MB"] {
-            assert!(size(bad).is_err(), "{bad}");
-        }
+    fn sizes_are_those_of_all_tools() {
+        assert_eq!(["4M", "4MB", "4 MiB", "4096k"].map(size), [Ok(4 << 20), Ok(4 << 20), Ok(4 << 20), Ok(4 << 20)]);
+        assert_eq!(size("1.5g"), Ok(3 << 29));
+        assert!(["", "M", "-1M", "0", "0.1", "99999999999G"].iter().all(|bad| size(bad).is_err()));
     }
 }

@@ -4,16 +4,20 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use clap::Args;
 use et_names::escape::OneLine;
 use et_names::units::counted;
-use et_tables::{Query, Tables, literal};
+use et_tables::{Query, SettingError, Tables, literal};
 
+use super::analyses::size;
+use super::spill::Spill;
 use super::{CliError, PROGRAM};
 use et_command::code::OK;
-use et_command::{print, write_out};
+use et_command::{Heartbeat, print, write_out};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -49,9 +53,9 @@ pub(super) struct SqlArgs {
     /// Read all files of the folder and compare them with what was written
     #[arg(long)]
     check: bool,
-    /// Have DuckDB take no more memory than that: 4GB. It writes what has no room to the folder that TMPDIR names [default: 80 % of the machine's]
+    /// Have DuckDB take no more memory than that: 4GB, 1.5g. It writes what has no room to the folder that TMPDIR names [default: 80 % of the machine's]
     #[arg(long, value_name = "SIZE", value_parser = size)]
-    memory: Option<String>,
+    memory: Option<u64>,
     /// Print CSV
     #[arg(long)]
     csv: bool,
@@ -61,15 +65,9 @@ pub(super) struct SqlArgs {
 }
 
 fn setting(text: &str) -> Result<(String, String), String> {
-    let pair = text.split_once('=').ok_or_else(|| "a setting is NAME=VALUE".to_owned())?;
+    let pair = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let pair = pair.ok_or_else(|| "a setting is NAME=VALUE".to_owned())?;
     Ok((pair.0.to_owned(), pair.1.to_owned()))
-}
-
-/// A size as DuckDB takes it.
-fn size(text: &str) -> Result<String, String> {
-    let unit = text.trim_start_matches(|c: char| c.is_ascii_digit());
-    let is_one = unit.len() < text.len() && ["KB", "MB", "GB", "TB", "KiB", "MiB", "GiB", "TiB"].contains(&unit);
-    if is_one { Ok(text.to_owned()) } else { Err("a size is a number and KB, MB, GB or TB".to_owned()) }
 }
 
 /// Why nothing was answered.
@@ -80,12 +78,16 @@ pub(crate) enum SqlError {
     NoQuery { name: String, there: String },
     #[error("the query {query} has no {setting} to set; it has: {there}")]
     NoSetting { query: String, setting: String, there: String },
+    #[error("{setting} of the query {query} is a number, not {value}")]
+    NoNumber { query: String, setting: String, value: String },
     #[error("DuckDB is not there: install the command duckdb, or its Python module (pip install duckdb)")]
     NoEngine,
     #[error("DuckDB: {0}")]
     Engine(String),
     #[error("cannot start DuckDB: {0}")]
     Start(io::Error),
+    #[error("cannot make a folder for DuckDB in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Spill(io::Error),
 }
 
 pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
@@ -101,6 +103,7 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     let Some(folder) = &args.folder else { return Ok(OK) };
     let tables = Tables::open(folder)?;
     if args.check {
+        let _heartbeat = Heartbeat::new(PROGRAM, || "reading all files".to_owned());
         tables.check()?;
         print(&format!("{}: {}, nothing damaged\n", folder.display(), counted(tables.runs().len() as u64, "run")))?;
     }
@@ -110,13 +113,15 @@ pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
     }
     let format = if args.json { "json" } else { "csv" };
     // By itself DuckDB writes what has no room in memory to the current folder.
-    let spill = std::env::temp_dir().join(format!("et-sql-{}", std::process::id()));
-    let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.to_string_lossy()));
-    if let Some(memory) = &args.memory {
-        let _ = writeln!(views, "set memory_limit = {};", literal(memory));
+    let spill = Spill::new().map_err(SqlError::Spill)?;
+    let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
+    if let Some(memory) = args.memory {
+        let _ = writeln!(views, "set memory_limit = '{memory}B';");
     }
     views += &tables.views();
-    let answer = Engine::start(&views, &statement, format)?.answer();
+    let answer = Engine::start(&views, &statement, format)?.answer(&spill);
+    // The end, if a signal has come.
+    drop(spill);
     // A damaged file shows in what the engine says, but not always which one it is.
     let text = match answer {
         Err(error) => {
@@ -161,9 +166,11 @@ fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
     let Some(name) = &args.query else { return Ok(args.sql.clone()) };
     let there = || Query::all().map(|query| query.name).collect::<Vec<_>>().join(", ");
     let query = Query::named(name).ok_or_else(|| SqlError::NoQuery { name: name.clone(), there: there() })?;
-    let text = query.with(&args.set).map_err(|setting| {
-        let there = query.settings().join(", ");
-        SqlError::NoSetting { query: name.clone(), setting, there }
+    let text = query.with(&args.set).map_err(|error| match error {
+        SettingError::Unknown { setting } => {
+            SqlError::NoSetting { query: name.clone(), setting, there: query.settings().join(", ") }
+        }
+        SettingError::NoNumber { setting, value } => SqlError::NoNumber { query: name.clone(), setting, value },
     })?;
     Ok(Some(text))
 }
@@ -234,15 +241,38 @@ impl Engine {
         }
     }
 
-    /// All that it prints.
-    fn answer(mut self) -> Result<String, SqlError> {
-        let mut text = Vec::new();
-        let read = self.child.stdout.take().map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
+    /// All that it prints. With a signal it ends: what it writes to the folder is to go before we do.
+    fn answer(mut self, spill: &Spill) -> Result<String, SqlError> {
+        let _heartbeat = Heartbeat::new(PROGRAM, || "DuckDB is at work".to_owned());
+        let (done, answered) = channel();
+        let stdout = self.child.stdout.take();
+        std::thread::spawn(move || {
+            let mut text = Vec::new();
+            let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
+            // Whoever asked may be gone.
+            let _ = done.send(read.map(|_| text));
+        });
+        let read = loop {
+            match answered.recv_timeout(BETWEEN) {
+                Ok(read) => break read,
+                Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
+                Err(RecvTimeoutError::Timeout) if spill.is_unwanted() => {
+                    // It may have ended by itself. What it has started in turn may hold its output open.
+                    let _ = self.child.kill();
+                    break Ok(Vec::new());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
         let status = self.child.wait();
+        if spill.is_unwanted() {
+            return Ok(String::new());
+        }
         let said = self.said.join().unwrap_or_default();
         let (version, said) =
             if self.is_python { said.split_once('\n').unwrap_or((&said, "")) } else { ("", said.as_str()) };
-        let status = read.and(status).map_err(SqlError::Start)?;
+        let text = read.map_err(SqlError::Start)?;
+        let status = status.map_err(SqlError::Start)?;
         if self.is_python && status.code() == Some(NO_MODULE) {
             return Err(SqlError::NoEngine);
         }
@@ -257,6 +287,9 @@ impl Engine {
         Ok(String::from_utf8_lossy(&text).into_owned())
     }
 }
+
+/// How long a signal waits for us.
+const BETWEEN: Duration = Duration::from_millis(100);
 
 fn feed(mut stdin: ChildStdin, input: &str) {
     // If it does not want all of it, it says why.
@@ -307,9 +340,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_are_those_of_duckdb() {
-        assert!(["4GB", "512MiB", "80000KB"].iter().all(|text| size(text).as_deref() == Ok(text)));
-        assert!(["", "4", "GB", "4 GB", "4GB'; drop", "1.5GB", "-1GB"].iter().all(|text| size(text).is_err()));
+    fn a_setting_has_a_name_and_a_value() {
+        assert_eq!(setting("class=a=b"), Ok(("class".to_owned(), "a=b".to_owned())));
+        assert!(["top", "top=", "=5", "="].iter().all(|text| setting(text).is_err()));
     }
 
     #[test]

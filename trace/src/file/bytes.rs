@@ -1,7 +1,7 @@
 //! The bytes of a file, however it is to be had.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Seek};
+use std::io::{self, BufWriter, Seek, Write};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -34,14 +34,12 @@ impl Bytes {
     }
 
     /// Has what cannot be mapped (a pipe) copied to a temporary file, unless it is not what it should be.
-    pub fn of_stream<E>(
-        copy: impl FnOnce(&mut BufWriter<File>) -> io::Result<Result<(), E>>,
-    ) -> io::Result<Result<Self, E>> {
-        let mut out = BufWriter::with_capacity(1 << 16, tempfile::tempfile()?);
+    pub fn of_stream<E>(copy: impl FnOnce(&mut Kept) -> io::Result<Result<(), E>>) -> io::Result<Result<Self, E>> {
+        let mut out = Kept(BufWriter::with_capacity(1 << 16, tempfile::tempfile().map_err(no_room)?));
         if let Err(wrong) = copy(&mut out)? {
             return Ok(Err(wrong));
         }
-        let mut file = out.into_inner()?;
+        let mut file = out.0.into_inner().map_err(|error| no_room(error.into_error()))?;
         file.rewind()?;
         Self::of_file(&file).map(Ok)
     }
@@ -56,6 +54,26 @@ impl Bytes {
             let_go(map);
         }
     }
+}
+
+/// What is copied to a temporary file. That it has no room there is no fault of whoever it comes from.
+#[derive(Debug)]
+pub struct Kept(BufWriter<File>);
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(no_room)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(no_room)
+    }
+}
+
+fn no_room(error: io::Error) -> io::Error {
+    let folder = std::env::temp_dir();
+    let why = format!("no room in a temporary file in {} (TMPDIR names another folder): {error}", folder.display());
+    io::Error::new(error.kind(), why)
 }
 
 #[allow(unsafe_code)]
