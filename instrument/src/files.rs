@@ -1,6 +1,7 @@
 //! Files and folders, with errors that name them.
 
 use std::fs::{self, Metadata, OpenOptions, Permissions};
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -35,6 +36,12 @@ pub(crate) fn create_folder(path: &Path) -> Result<(), FileError> {
 
 pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
     fs::write(path, bytes).map_err(FileError::at("write", path))
+}
+
+/// For a name that nobody can make before we do.
+pub(crate) fn unguessable() -> u64 {
+    // Its keys are the system's random numbers.
+    RandomState::new().build_hasher().finish()
 }
 
 /// Writes a file so that others see all of it or nothing.

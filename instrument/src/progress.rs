@@ -1,24 +1,37 @@
 //! The progress bar of long work.
 
 use std::io::{IsTerminal, Write};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use et_command::{Heartbeat, Program};
 use et_names::escape::OneLine;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, WeakProgressBar};
 
-/// A bar over the classes, drawn on stderr if that is a terminal.
+/// A bar over the classes, drawn on stderr if that is a terminal; if not, a line now and then.
 #[derive(Clone, Debug)]
 pub struct Progress {
     bar: ProgressBar,
     lines: Option<Arc<Lines>>,
+    heartbeat: Option<Arc<Mutex<Beat>>>,
+}
+
+/// Lines for whoever waits without a terminal, from the first stage to the end of the work.
+#[derive(Debug)]
+enum Beat {
+    Waiting,
+    Beating { _lines: Heartbeat },
+    Over,
 }
 
 /// What each line for a program begins with: all else on stderr is a message.
 const MARK: &str = "progress: ";
 
-/// Time between two lines.
+/// What other messages begin with.
+const PROGRAM: Program = Program("et-instrument");
+
+/// Time between two lines for a program.
 const BETWEEN: Duration = Duration::from_secs(2);
 /// Time between two turns of the spinner.
 const TURN: Duration = Duration::from_millis(200);
@@ -56,7 +69,8 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(Some(0), target);
         let style = ProgressStyle::with_template("{spinner} {msg} [{wide_bar}] {pos}/{len} classes {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-        Self { bar, lines: None }
+        let heartbeat = (!quiet && !shown).then(|| Arc::new(Mutex::new(Beat::Waiting)));
+        Self { bar, lines: None, heartbeat }
     }
 
     /// For a program that reads stderr: lines that begin with `progress: `.
@@ -76,6 +90,13 @@ impl Progress {
         if is_first && !self.bar.is_hidden() {
             turn(self.bar.downgrade());
         }
+        if let Some(heartbeat) = &self.heartbeat {
+            let mut heartbeat = heartbeat.lock().unwrap_or_else(PoisonError::into_inner);
+            if matches!(*heartbeat, Beat::Waiting) {
+                let bar = self.bar.clone();
+                *heartbeat = Beat::Beating { _lines: Heartbeat::new(PROGRAM, move || at(&bar)) };
+            }
+        }
         self.tell();
     }
 
@@ -87,9 +108,7 @@ impl Progress {
 
     fn tell(&self) {
         if self.lines.as_ref().is_some_and(|lines| lines.is_due(lines.started.elapsed())) {
-            let (done, all) = (self.bar.position(), self.bar.length().unwrap_or_default());
-            let classes = if done < all { format!(", {done} of {all} classes") } else { String::new() };
-            self.say(&format!("{MARK}{}{classes}", self.bar.message()));
+            self.say(&format!("{MARK}{}", at(&self.bar)));
         }
     }
 
@@ -110,8 +129,11 @@ impl Progress {
         self.tell();
     }
 
-    /// Removes the bar.
+    /// Removes the bar, and says no more.
     pub fn finish(&self) {
+        if let Some(heartbeat) = &self.heartbeat {
+            *heartbeat.lock().unwrap_or_else(PoisonError::into_inner) = Beat::Over;
+        }
         self.bar.finish_and_clear();
     }
 }
@@ -128,9 +150,35 @@ fn turn(bar: WeakProgressBar) {
     });
 }
 
+/// What is being worked on, and how far that is.
+fn at(bar: &ProgressBar) -> String {
+    let (done, all) = (bar.position(), bar.length().unwrap_or_default());
+    let classes = if done < all { format!(", {done} of {all} classes") } else { String::new() };
+    format!("{}{classes}", bar.message())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn it_is_said_what_is_worked_on_until_it_is_done() {
+        // Tests have no terminal.
+        let progress = Progress::new(false);
+        let Some(heartbeat) = progress.heartbeat.clone() else { return };
+        let is = |beat: fn(&Beat) -> bool| beat(&heartbeat.lock().unwrap());
+        assert!(is(|beat| matches!(beat, Beat::Waiting)), "nothing has begun");
+        progress.stage("rewriting app.jar");
+        progress.expect(300);
+        progress.done();
+        assert!(is(|beat| matches!(beat, Beat::Beating { .. })));
+        assert_eq!(at(&progress.bar), "rewriting app.jar, 1 of 300 classes");
+        // The program that runs then has standard error for itself.
+        progress.finish();
+        progress.stage("");
+        assert!(is(|beat| matches!(beat, Beat::Over)));
+        assert!(Progress::new(true).heartbeat.is_none());
+    }
 
     #[test]
     fn lines_come_at_intervals() {

@@ -9,7 +9,7 @@ use et_names::units::counted;
 use thiserror::Error;
 
 use crate::artifact::Settings;
-use crate::files::{FileError, absolute};
+use crate::files::{FileError, absolute, unguessable};
 use crate::interrupt::{Interrupted, Unfinished};
 use crate::verify::{self, Finding, Verdict, VerifyError};
 
@@ -139,7 +139,8 @@ impl Staging {
         }
         let prefix = format!(".{name}.et-part-");
         remove_orphans(beside, &prefix);
-        let part = beside.join(format!("{prefix}{}", std::process::id()));
+        // In a folder of many users nobody is to know beforehand what it will be called, and put something else there.
+        let part = beside.join(format!("{prefix}{}-{:016x}", std::process::id(), unguessable()));
         Ok(Self { part: Unfinished::new(part), target, there, force })
     }
 
@@ -279,10 +280,14 @@ fn remove_orphans(folder: &Path, prefix: &str) {
     for item in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = item.file_name();
         let Some(rest) = name.to_str().and_then(|name| name.strip_prefix(prefix)) else { continue };
-        // `-old` is what a `--force` was replacing: whoever killed that run may want it back.
-        let Ok(process) = rest.parse::<u32>() else { continue };
+        let Some((number, random)) = rest.split_once('-') else { continue };
+        // `-old` is what a `--force` was replacing: whoever killed that run may want it back. A table that belongs to the output has an
+        // ending.
+        let random = random.split('.').next().unwrap_or_default();
+        let is_random = random.len() == 16 && random.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let Some(process) = number.parse::<u32>().ok().filter(|_| is_random) else { continue };
         let procfs = Path::new("/proc");
-        let is_gone = procfs.join("self").exists() && !procfs.join(rest).exists();
+        let is_gone = procfs.join("self").exists() && !procfs.join(number).exists();
         if is_gone || process == std::process::id() {
             remove(&item.path());
         }
@@ -311,6 +316,40 @@ mod tests {
         staging.commit().unwrap();
         assert_eq!(fs::read(&target).unwrap(), b"x");
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn nobody_can_put_something_where_it_is_built() {
+        let folder = tempfile::tempdir().unwrap();
+        let (victim, target) = (folder.path().join("victim"), folder.path().join("out"));
+        fs::write(&victim, "precious").unwrap();
+        // What can be known beforehand: the name of the output, and the process.
+        let known = folder.path().join(format!(".out.et-part-{}", std::process::id()));
+        std::os::unix::fs::symlink(&victim, &known).unwrap();
+        let staging = Staging::new(&target, false).unwrap();
+        assert!(fs::symlink_metadata(staging.path()).is_err(), "nothing is there yet");
+        fs::write(staging.path(), "x").unwrap();
+        assert_eq!(fs::read(&victim).unwrap(), b"precious");
+        let random = |staging: &Staging| staging.path().to_string_lossy().rsplit_once('-').unwrap().1.to_owned();
+        let again = Staging::new(&folder.path().join("other"), false).unwrap();
+        assert_ne!(random(&staging), random(&again));
+    }
+
+    #[test]
+    fn what_killed_runs_have_left_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        // No process has the first number; the second is one of a run that is not ours to disturb.
+        let names = [
+            "4194305-0123456789abcdef",
+            "4194305-0123456789abcdef.etnames",
+            "1-0123456789abcdef",
+            "4194305-0123456789abcdef-old",
+            "4194305",
+        ];
+        let left = names.map(|name| folder.path().join(format!(".out.et-part-{name}")));
+        left.iter().for_each(|path| fs::write(path, "").unwrap());
+        let _staging = Staging::new(&folder.path().join("out"), false).unwrap();
+        assert_eq!(left.map(|path| path.exists()), [false, false, true, true, true]);
     }
 
     #[test]

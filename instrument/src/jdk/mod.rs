@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use args_file::quoted as argument_quoted;
 pub use error::JdkError;
+pub(crate) use et_names::shell::quoted;
 pub use home::{JdkHome, Layout};
 pub use runtime_dir::RuntimeDir;
 
@@ -107,22 +108,4 @@ fn usage(java: &Path, staging: &Staging) -> String {
     let args = format!("@{}", staging.target().join(ARGS_FILE).display());
     let java = quoted(&java.display().to_string());
     format!("run with: {java} {} -Det.traceFile=app.ettrace -jar app-et.jar", quoted(&args))
-}
-
-/// A word as a shell takes it.
-pub(crate) fn quoted(word: &str) -> String {
-    let plain = |character: char| character.is_alphanumeric() || "/@._-+=:,%".contains(character);
-    if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn paths_are_quoted_for_a_shell() {
-        assert_eq!(quoted("/opt/jdk-17.0.1/bin/java"), "/opt/jdk-17.0.1/bin/java");
-        assert_eq!(quoted("@/my jdk/et.args"), "'@/my jdk/et.args'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
-    }
 }
