@@ -5,12 +5,14 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 
 /// A line with its points.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Series {
     /// What it is called.
     pub name: String,
     /// From left to right.
     pub points: Vec<(f64, f64)>,
+    /// Upright bars, from the second to the third.
+    pub bars: Vec<(f64, f64, f64)>,
 }
 
 /// A plane with lines.
@@ -65,8 +67,11 @@ pub fn side_by_side(charts: &[Chart]) -> String {
 type Drawn<B> = Result<(), DrawingAreaErrorKind<<B as DrawingBackend>::ErrorType>>;
 
 fn draw<B: DrawingBackend>(chart: &Chart, area: &DrawingArea<B, Shift>) -> Drawn<B> {
-    let all =
-        || chart.series.iter().flat_map(|series| series.points.iter().copied()).filter(|point| is_shown(chart, point));
+    let of = |series: &Series| {
+        let ends = series.bars.iter().flat_map(|&(at, low, high)| [(at, low), (at, high)]);
+        series.points.iter().copied().chain(ends).collect::<Vec<_>>()
+    };
+    let all = || chart.series.iter().flat_map(of).filter(|point| is_shown(chart, point));
     let range = |values: &mut dyn Iterator<Item = f64>| {
         values.fold(None, |range: Option<(f64, f64)>, value| match range {
             Some((least, most)) => Some((least.min(value), most.max(value))),
@@ -144,6 +149,12 @@ where
     for (series, color) in chart.series.iter().zip(COLORS.iter().cycle()) {
         let shown = series.points.iter().copied().filter(|point| is_shown(chart, point));
         context.draw_series(LineSeries::new(shown, color.stroke_width(2)))?;
+        for &(at, low, high) in &series.bars {
+            let ends = [(at, low), (at, high)];
+            if ends.iter().all(|end| is_shown(chart, end)) {
+                context.draw_series([PathElement::new(ends, color.stroke_width(1))])?;
+            }
+        }
     }
     Ok(())
 }
@@ -167,7 +178,8 @@ mod tests {
     use super::*;
 
     fn chart(points: Vec<(f64, f64)>, is_log: bool) -> Chart {
-        let series = vec![Series { name: "a<b".into(), points }];
+        let bars = points.iter().map(|&(at, value)| (at, value / 2.0, value * 2.0)).collect();
+        let series = vec![Series { name: "a<b".into(), points, bars }];
         Chart { title: "t & u".into(), x: "x".into(), y: "y".into(), series, is_log }
     }
 

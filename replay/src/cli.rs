@@ -6,6 +6,7 @@ mod children;
 mod collect;
 mod head;
 mod prepare;
+mod progress;
 mod simulate;
 
 use std::io;
@@ -22,6 +23,7 @@ use crate::ops::{OpsError, OpsReader};
 use crate::output::OutputError;
 use crate::prepare::{Input, PrepareError, Prepared, Wanted};
 use crate::simulate::{self as simulator, Config, HeapSize, SimulateError};
+use progress::Progress;
 
 /// What messages begin with.
 const PROGRAM: Program = Program("et-replay");
@@ -183,10 +185,11 @@ pub fn main() -> ExitCode {
 }
 
 /// Takes the operations of whatever is no operations file, to a file in its place or to a temporary one.
-fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared, u8), CliError> {
+fn take(input: Input, args: &InputArgs, progress: &Progress, file: std::fs::File) -> Result<(Prepared, u8), CliError> {
     let wanted = Wanted { touches: !args.no_touches, ..Wanted::default() };
     let (prepared, code) = match input {
         Input::Trace(mut source) => {
+            source.watch(&progress.watcher());
             if let Source::Trace(trace) = &mut *source
                 && !args.no_lives
             {
@@ -207,12 +210,13 @@ fn take(input: Input, args: &InputArgs, file: std::fs::File) -> Result<(Prepared
 }
 
 /// The operations of whatever that is.
-fn open(args: &InputArgs) -> Result<(OpsReader, u8), CliError> {
+fn open(args: &InputArgs, progress: &Progress) -> Result<(OpsReader, u8), CliError> {
     match Input::open(&args.input, args.with_names.as_deref())? {
         Input::Ops(ops) => Ok((*ops, OK)),
         input => {
             let file = tempfile::tempfile().map_err(CliError::Temporary)?;
-            let (prepared, code) = take(input, args, file).map_err(|error| error.writing(CliError::Temporary))?;
+            let (prepared, code) =
+                take(input, args, progress, file).map_err(|error| error.writing(CliError::Temporary))?;
             Ok((OpsReader::of_file(&args.input, prepared.file)?, code))
         }
     }

@@ -9,18 +9,18 @@ pub fn draw(trace: &str, reports: &[AllocateReport]) -> String {
     let (mut sizes, mut ratios) = (Vec::new(), Vec::new());
     if let Some(first) = reports.first() {
         let points = first.samples.iter().map(|sample| (sample.operation as f64, mebi(sample.live_bytes)));
-        sizes.push(Series { name: "alive".into(), points: points.collect() });
+        sizes.push(Series { name: "alive".into(), points: points.collect(), ..Series::default() });
         let ones = first.samples.iter().map(|sample| (sample.operation as f64, 1.0));
         // So that allocators have the same colors in both.
-        ratios.push(Series { name: "alive".into(), points: ones.collect() });
+        ratios.push(Series { name: "alive".into(), points: ones.collect(), ..Series::default() });
     }
     for report in reports {
         let name = &report.allocator;
         let points = report.samples.iter().map(|sample| (sample.operation as f64, mebi(sample.footprint_bytes)));
-        sizes.push(Series { name: name.clone(), points: points.collect() });
+        sizes.push(Series { name: name.clone(), points: points.collect(), ..Series::default() });
         let alive = report.samples.iter().filter(|sample| sample.live_bytes > 0);
         let ratio = alive.map(|one| (one.operation as f64, one.footprint_bytes as f64 / one.live_bytes as f64));
-        ratios.push(Series { name: name.clone(), points: ratio.collect() });
+        ratios.push(Series { name: name.clone(), points: ratio.collect(), ..Series::default() });
     }
     let chart =
         |title: String, y: &str, series, is_log| Chart { title, x: "operation".into(), y: y.into(), series, is_log };

@@ -9,6 +9,7 @@ mod report;
 use std::fmt;
 use std::str::FromStr;
 
+use et_names::size::size;
 use rustc_hash::FxHashMap;
 use thiserror::Error;
 
@@ -103,17 +104,10 @@ impl FromStr for CacheSpec {
         let (Some(bytes), Some(ways), Some(line), None) = (bytes, ways, line, numbers.next()) else {
             return Err(wrong());
         };
-        let bytes = match bytes
-            .strip_suffix(['k', 'K'])
-            .map(|kilo| (kilo, 10))
-            .or(bytes.strip_suffix(['m', 'M']).map(|mega| (mega, 20)))
-            .or(bytes.strip_suffix(['g', 'G']).map(|giga| (giga, 30)))
-        {
-            Some((number, shift)) => number.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift)),
-            None => bytes.parse().ok(),
-        };
         let number = |text: &str| text.parse::<u64>().ok().filter(|&number| number > 0);
-        let (Some(bytes), Some(ways), Some(line)) = (bytes, number(ways), number(line)) else { return Err(wrong()) };
+        let (Some(bytes), Some(ways), Some(line)) = (size(bytes), number(ways), number(line)) else {
+            return Err(wrong());
+        };
         let spec = Self { name: name.to_owned(), bytes, ways, line };
         let lines = bytes / line;
         let is_whole = bytes.is_multiple_of(line) && lines.is_multiple_of(ways) && lines > 0;

@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::children::{self, HereArgs, Linked, Task};
 use super::head::Head;
+use super::progress::Progress;
 use super::{CliError, InputArgs, open};
 use crate::allocate::{self, AllocateReport, System};
 use crate::output::{Kind, Output};
@@ -48,20 +49,25 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
         Some(path) => Some(Output::create(path, Kind::Svg, args.force, &[&args.input.input])?),
         None => None,
     };
-    let (mut ops, code) = open(&args.input)?;
+    let progress = Progress::new();
+    let (mut ops, code) = open(&args.input, &progress)?;
     let mut reports = Vec::new();
     if args.here {
         args.child.check()?;
+        // What it allocates would be measured.
+        drop(progress);
         reports.push(allocate::allocate::<System>(&mut ops, "system")?);
     } else {
         let usual = [Linked::System];
         let names = if args.allocator.is_empty() && args.preload.is_empty() { &usual[..] } else { &args.allocator[..] };
         let task = Task { verb: "allocate", args: Vec::new() };
         for &allocator in names {
+            progress.begin(format!("allocating with {allocator}"));
             let [report]: [AllocateReport; 1] = children::linked(&ops, allocator, &task)?;
             reports.push(AllocateReport { allocator: allocator.to_string(), ..report });
         }
         for library in &args.preload {
+            progress.begin(format!("allocating with {}", library.display()));
             let (allocator, [report]): (String, [AllocateReport; 1]) = children::preloaded(&ops, library, &task)?;
             reports.push(AllocateReport { allocator, ..report });
         }

@@ -7,6 +7,7 @@ use et_names::units::bytes;
 
 use super::children::{self, HereArgs, Linked, Task};
 use super::head::Head;
+use super::progress::Progress;
 use super::{CliError, InputArgs, open, too_small};
 use crate::allocate::System;
 use crate::cache::{self, CacheReport, CacheSpec, Caches};
@@ -82,7 +83,9 @@ impl CacheArgs {
 pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
     // Before the long work.
     cache::check(&args.specs())?;
-    let (mut ops, code) = open(&args.input)?;
+    let progress = Progress::new();
+    let (mut ops, code) = open(&args.input, &progress)?;
+    progress.begin("simulating caches".to_owned());
     let report = match (args.allocator, &args.preload) {
         (Some(allocator), _) => {
             let report: CacheReport = children::linked(&ops, allocator, &args.task())?;
@@ -92,7 +95,11 @@ pub(super) fn run(args: &CacheArgs) -> Result<u8, CliError> {
             let (under, report) = children::preloaded(&ops, library, &args.task())?;
             CacheReport { under, ..report }
         }
-        (None, None) if args.here => here(&mut ops, args)?,
+        (None, None) if args.here => {
+            // What it allocates would be measured.
+            drop(progress);
+            here(&mut ops, args)?
+        }
         (None, None) => simulated(&mut ops, args)?,
     };
     if args.json {

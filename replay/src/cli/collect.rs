@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use et_names::shell::quoted;
 use et_names::units::{bytes, counted};
 use serde::Serialize;
 
 use super::head::Head;
+use super::progress::Progress;
 use super::{CliError, InputArgs, PROGRAM, open};
-use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Request};
+use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Replay, Request};
 use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
 use crate::simulate::HeapSize;
@@ -22,6 +24,7 @@ Examples:
   et-replay collect app.ops --plan GenImmix,SemiSpace --heap 2x,3x,64m
   et-replay collect app.ops --min-heap                             the smallest heap of each plan
   et-replay collect app.ops --curve curves.html                    time and pauses against the size of the heap
+  et-replay collect app.ops --plan GenImmix --repeat 5             how far runs differ: pauses of one run say little
 
 NoGC never collects: --heap does not hold for it, it gets what the program allocates.")]
 pub(super) struct CollectArgs {
@@ -55,6 +58,9 @@ pub(super) struct CollectArgs {
     /// Write time and pauses in 1.25 to 6 times the smallest heap of each plan: a page (.html) or a drawing (.svg)
     #[arg(long, value_name = "FILE", conflicts_with = "heap")]
     curve: Option<PathBuf>,
+    /// Replay so often: the run in the middle is shown, and how far the others are from it
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1000), conflicts_with = "min_heap")]
+    repeat: u16,
     /// Replace an output file of any kind, not only a curve
     #[arg(long, requires = "curve")]
     force: bool,
@@ -70,7 +76,7 @@ struct Shown<'a> {
     #[serde(flatten)]
     head: Head<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    replays: Vec<CollectReport>,
+    replays: Vec<Replay>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     smallest_heaps: Vec<Smallest>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -119,7 +125,8 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
         (Some(path), Some(drawing)) => Some(Output::create(path, drawing.kind(), args.force, &[&args.input.input])?),
         _ => None,
     };
-    let (ops, mut code) = open(&args.input)?;
+    let progress = Progress::new();
+    let (ops, mut code) = open(&args.input, &progress)?;
     let tables = ops.tables().clone();
     let mut shown =
         Shown { head: Head::of(&tables), replays: Vec::new(), smallest_heaps: Vec::new(), curves: Vec::new() };
@@ -129,6 +136,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
                 PROGRAM.say(format_args!("NoGC never collects: it has no smallest heap, and is left out"));
                 continue;
             }
+            progress.begin(format!("searching the smallest heap for {}", plan.name()));
             let heap = match smallest(args, &ops, plan, &tables) {
                 Ok(Some(heap)) => heap,
                 Ok(None) => {
@@ -144,7 +152,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
             let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
             shown.smallest_heaps.push(Smallest { plan, heap, of_peak });
             if args.curve.is_some() {
-                let (curve, of_curve) = curve(args, &ops, plan, heap, &tables)?;
+                let (curve, of_curve) = curve(args, &ops, plan, heap, &tables, &progress)?;
                 if !curve.points.is_empty() {
                     shown.curves.push(curve);
                 }
@@ -152,7 +160,7 @@ pub(super) fn run(args: &CollectArgs) -> Result<u8, CliError> {
             }
         }
     } else {
-        code = code.max(replays(args, &ops, &tables, &mut shown)?);
+        code = code.max(replays(args, &ops, &tables, &mut shown, &progress)?);
     }
     let no_curves = args.curve.as_ref().filter(|_| shown.curves.is_empty());
     if let (Some(output), Some(drawing), None) = (output, drawing, no_curves) {
@@ -190,7 +198,13 @@ fn check(args: &CollectArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Shown<'_>) -> Result<u8, CliError> {
+fn replays(
+    args: &CollectArgs,
+    ops: &OpsReader,
+    tables: &Tables,
+    shown: &mut Shown<'_>,
+    progress: &Progress,
+) -> Result<u8, CliError> {
     let heaps = if args.heap.is_empty() { vec![HeapSize::Times(3.0)] } else { args.heap.clone() };
     let (plans, mut code) = (args.plans(), OK);
     // Before the long work.
@@ -204,10 +218,10 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
         let heaps = if plan == Plan::NoGC { &heaps[..1] } else { &heaps[..] };
         for heap in heaps {
             let request = args.request(plan, heap.bytes(&tables.totals.peak), tables);
-            match collect::run(ops, &request) {
-                Ok(report) => {
-                    note(&report);
-                    shown.replays.push(report);
+            match repeat(args, ops, &request, progress) {
+                Ok(replay) => {
+                    note(&replay.report);
+                    shown.replays.push(replay);
                 }
                 Err(error) => {
                     let smallest = match &error {
@@ -224,6 +238,17 @@ fn replays(args: &CollectArgs, ops: &OpsReader, tables: &Tables, shown: &mut Sho
         }
     }
     Ok(code)
+}
+
+/// As often as was asked for.
+fn repeat(args: &CollectArgs, ops: &OpsReader, request: &Request, progress: &Progress) -> Result<Replay, ChildError> {
+    let mut run = 0;
+    Replay::repeat(args.repeat, || {
+        run += 1;
+        let of = if args.repeat > 1 { format!(", run {run} of {}", args.repeat) } else { String::new() };
+        progress.begin(format!("{} collects in a heap of {}{of}", request.plan.name(), bytes(request.heap)));
+        collect::run(ops, request)
+    })
 }
 
 /// One of several replays came to nothing: the others are no worse for it.
@@ -264,12 +289,13 @@ fn curve(
     plan: Plan,
     smallest: u64,
     tables: &Tables,
+    progress: &Progress,
 ) -> Result<(Curve, u8), CliError> {
     let (mut points, mut code) = (Vec::new(), OK);
     for times in collect::TIMES {
         let heap = (smallest as f64 * times) as u64 / 4096 * 4096;
-        match collect::run(ops, &args.request(plan, heap, tables)) {
-            Ok(report) => points.push(Point { times, report }),
+        match repeat(args, ops, &args.request(plan, heap, tables), progress) {
+            Ok(Replay { report, spread }) => points.push(Point { times, report, spread }),
             // More memory is not always better.
             Err(error @ ChildError::TooSmall { .. }) => PROGRAM.say(format_args!("{error}: left out of the curve")),
             Err(error) => code = without(error.into(), collect::TIMES.len())?,
@@ -303,7 +329,7 @@ impl Drawing {
 
 /// As it was typed, for who reads the page.
 fn command_line() -> String {
-    let words = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
+    let words = std::env::args_os().skip(1).map(|word| quoted(&word.to_string_lossy()));
     std::iter::once("et-replay".to_owned()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
@@ -322,7 +348,8 @@ fn text(args: &CollectArgs, shown: &Shown<'_>) -> String {
             text += "\n";
         }
     }
-    let points = shown.curves.iter().flat_map(|curve| curve.points.iter().map(|point| point.report.clone()));
-    let replays: Vec<CollectReport> = shown.replays.iter().cloned().chain(points).collect();
+    let points = shown.curves.iter().flat_map(|curve| curve.points.iter().cloned());
+    let points = points.map(|Point { report, spread, .. }| Replay { report, spread });
+    let replays: Vec<Replay> = shown.replays.iter().cloned().chain(points).collect();
     if replays.is_empty() { text } else { text + &collect::render(&replays) }
 }

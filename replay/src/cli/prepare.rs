@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use et_names::units::{bytes, counted, number};
 
+use super::progress::Progress;
 use super::{CliError, InputArgs, take};
 use crate::output::{Kind, Output};
 use crate::prepare::Input;
@@ -31,8 +32,10 @@ pub(super) fn run(args: &PrepareArgs) -> Result<u8, CliError> {
     // Begun before the long work: a wrong path shows at once.
     let mut output = Output::create(&args.output, Kind::Ops, args.force, &[&args.input.input])?;
     let file = output.file().try_clone().map_err(|source| output.error(source))?;
-    let (prepared, code) =
-        take(input, &args.input, file).map_err(|error| error.writing(|source| output.error(source).into()))?;
+    let progress = Progress::new();
+    let (prepared, code) = take(input, &args.input, &progress, file)
+        .map_err(|error| error.writing(|source| output.error(source).into()))?;
+    drop(progress);
     let size = prepared.file.metadata().map_err(|source| output.error(source))?.len();
     output.finish()?;
     if args.json {

@@ -9,6 +9,7 @@ use et_names::units::{bytes, counted, number};
 use serde::Serialize;
 
 use super::head::Head;
+use super::progress::Progress;
 use super::{CliError, InputArgs, PROGRAM, open, too_small};
 use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
 use crate::ops::{OpsReader, Tables};
@@ -75,8 +76,19 @@ struct Shown<'a> {
     head: Head<'a>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     simulations: Vec<Report>,
+    /// Schemes that nobody asked for by name, and that cannot do with the heap.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    too_small: Vec<TooSmall>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     smallest_heaps: Vec<Smallest>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TooSmall {
+    collector: &'static str,
+    heap: u64,
+    smallest_heap: u64,
 }
 
 #[derive(Debug, Serialize)]
@@ -92,11 +104,14 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
     if args.events.is_some() && (args.collectors().len() != 1 || heaps.len() != 1) {
         return Err(CliError::OneOnly);
     }
-    let (mut ops, mut code) = open(&args.input)?;
+    let progress = Progress::new();
+    let (mut ops, mut code) = open(&args.input, &progress)?;
     let tables = ops.tables().clone();
-    let mut shown = Shown { head: Head::of(&tables), simulations: Vec::new(), smallest_heaps: Vec::new() };
+    let mut shown =
+        Shown { head: Head::of(&tables), simulations: Vec::new(), too_small: Vec::new(), smallest_heaps: Vec::new() };
     if args.min_heap {
         for &collector in args.collectors() {
+            progress.begin(format!("searching the smallest heap for {}", collector.name()));
             let heap = simulate::smallest_heap(&mut ops, &args.config(collector, 0, &tables))?;
             let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
             shown.smallest_heaps.push(Smallest { collector: collector.name(), heap, of_peak });
@@ -109,8 +124,14 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
         // Before the long work.
         configs.iter().try_for_each(Config::check)?;
         for config in &configs {
+            progress.begin(format!("simulating {} in a heap of {}", config.collector.name(), bytes(config.heap)));
             match one(&mut ops, config, &tables, args) {
                 Ok(report) => shown.simulations.push(report),
+                // Counting references needs more than the others wherever there are cycles: that is an answer, and no failure.
+                Err(CliError::TooSmall { smallest, .. }) if args.collector.is_empty() => {
+                    let (collector, heap) = (config.collector.name(), config.heap);
+                    shown.too_small.push(TooSmall { collector, heap, smallest_heap: smallest });
+                }
                 // The others are no worse for it.
                 Err(error @ CliError::TooSmall { .. }) if configs.len() > 1 => {
                     PROGRAM.say(format_args!("{error}"));
@@ -120,19 +141,29 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
             }
         }
     }
+    if shown.simulations.is_empty() && !shown.too_small.is_empty() {
+        code = FAILED;
+    }
     let on_stdout = args.events.as_deref() == Some(Path::new("-"));
     if args.json && !on_stdout {
         print_json(&shown)?;
     } else if !on_stdout {
-        print(&text(&shown))?;
+        print(&text(&shown, args.backup_trace))?;
     }
     Ok(code)
 }
 
-fn text(shown: &Shown<'_>) -> String {
+fn text(shown: &Shown<'_>, backup_trace: bool) -> String {
     let mut text = shown.head.text();
     if shown.smallest_heaps.is_empty() {
-        return text + &simulate::render(&shown.simulations);
+        text += &simulate::render(&shown.simulations);
+        for row in &shown.too_small {
+            let (heap, smallest) = (bytes(row.heap), HeapSize::Bytes(row.smallest_heap).typed());
+            let is_counting = row.collector == Collector::ReferenceCounting.name();
+            let hint = if is_counting && !backup_trace { " or --backup-trace, which frees cycles" } else { "" };
+            text += &format!("{:<18} {heap:>10}  too small: needs --heap {smallest}{hint}\n", row.collector);
+        }
+        return text;
     }
     text += &format!("{:<18} {:>14} {:>6}\n", "collector", "smallest heap", "times");
     for smallest in &shown.smallest_heaps {
@@ -256,7 +287,7 @@ fn watched<'a>(
 mod tests {
     use super::super::{Cli, Command};
     use super::*;
-    use crate::testing::{bytes_of, death, node};
+    use crate::testing::{bytes_of, death, node, put};
     use clap::Parser;
 
     fn simulate(path: &Path, more: &[&str]) -> Result<u8, String> {
@@ -264,6 +295,27 @@ mod tests {
         let cli = Cli::parse_from([&words[..], more].concat());
         let Command::Simulate(args) = &cli.command else { panic!("{cli:?}") };
         run(args).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_scheme_that_nobody_asked_for_and_has_no_room_is_no_failure() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("cycles.ops");
+        // Objects that lead to themselves, and die at once: no count ever comes to nothing.
+        let cycles = (0..1000).flat_map(|_| [node(1), node(2), put(1, 0, 1), death(1), death(2)]);
+        std::fs::write(&path, bytes_of(&cycles.collect::<Vec<_>>())).unwrap();
+        let run_with = |more: &[&str]| {
+            let cli = Cli::parse_from([&["et-replay", "simulate", path.to_str().unwrap()], more].concat());
+            let Command::Simulate(args) = &cli.command else { panic!("{cli:?}") };
+            run(args).map_err(|error| error.to_string())
+        };
+        assert_eq!(run_with(&[]), Ok(0));
+        assert_eq!(run_with(&["--json"]), Ok(0));
+        assert_eq!(run_with(&["--heap", "3x,4x"]), Ok(0));
+        let named = run_with(&["--collector", "reference-counting"]).unwrap_err();
+        assert!(named.contains("the smallest that works is --heap"), "{named}");
+        assert_eq!(run_with(&["--heap", "16"]), Ok(1), "none has room");
+        assert_eq!(run_with(&["--collector", "reference-counting", "--backup-trace"]), Ok(0));
     }
 
     /// Where it is noticed while there is more to come, and where only the last of it does not fit.

@@ -6,6 +6,7 @@ mod curve;
 mod option;
 mod page;
 mod plan;
+mod repeat;
 mod report;
 mod search;
 
@@ -15,5 +16,6 @@ pub use et_names::units::bytes;
 pub use option::MmtkOption;
 pub use page::page;
 pub use plan::Plan;
+pub use repeat::{Range, Replay, Spread};
 pub use report::{CollectReport, Final, Lengths, Pause, render};
 pub use search::smallest_heap;

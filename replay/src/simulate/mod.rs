@@ -15,6 +15,7 @@ mod world;
 use std::fmt;
 use std::str::FromStr;
 
+use et_names::size::{WRONG_SIZE, size};
 use et_names::units::bytes;
 use thiserror::Error;
 
@@ -100,37 +101,14 @@ impl FromStr for HeapSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || {
-            "a size is 64m or 1.5g (k, m and g are powers of 1024), or 2x, a multiple of the most that is alive"
-                .to_owned()
-        };
-        // As sizes are written: 64M, 64MB, 64 MiB.
-        let lower = text.to_ascii_lowercase();
-        let short =
-            lower.strip_suffix("ib").or(lower.strip_suffix('b')).filter(|short| short.ends_with(['k', 'm', 'g']));
-        let text = short.unwrap_or(&lower);
-        let (number, unit) = match text.char_indices().next_back() {
-            Some((at, unit)) if unit.is_ascii_alphabetic() => (&text[..at], unit),
-            _ => (text, 'b'),
-        };
-        let number = number.strip_suffix(' ').unwrap_or(number);
-        if !number.chars().all(|letter| letter.is_ascii_digit() || letter == '.' || unit == 'x') {
-            return Err(wrong());
+        let wrong = || format!("{WRONG_SIZE}; or 2x, a multiple of the most that is alive");
+        if let Some(times) = text.strip_suffix(['x', 'X']) {
+            let is_plain = times.bytes().all(|digit| digit.is_ascii_digit() || digit == b'.' || digit == b'e');
+            let times = times.parse::<f64>().ok().filter(|times| is_plain && times.is_finite() && *times > 0.0);
+            return times.map(Self::Times).ok_or_else(wrong);
         }
-        if unit == 'x' {
-            let times: f64 = number.parse().map_err(|_| wrong())?;
-            return if times.is_finite() && times > 0.0 { Ok(Self::Times(times)) } else { Err(wrong()) };
-        }
-        let shift = match unit {
-            'b' => 0,
-            'k' => 10,
-            'm' => 20,
-            'g' => 30,
-            _ => return Err(wrong()),
-        };
-        let number: f64 = number.parse().map_err(|_| wrong())?;
-        let bytes = number * f64::from(1 << shift);
-        if bytes >= 1.0 && bytes <= MOST_HEAP as f64 { Ok(Self::Bytes(bytes as u64)) } else { Err(wrong()) }
+        let bytes = size(text).filter(|bytes| (1..=MOST_HEAP).contains(bytes));
+        bytes.map(Self::Bytes).ok_or_else(wrong)
     }
 }
 

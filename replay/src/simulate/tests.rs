@@ -321,10 +321,24 @@ fn sizes_are_read() {
     for (size, typed) in [(16, "16"), (1024, "1k"), (22_222 << 10, "22222k"), ((22_222 << 10) + 16, "22755344")] {
         assert_eq!((HeapSize::Bytes(size).typed().as_str(), bytes(typed)), (typed, Some(size)));
     }
-    assert_eq!(["2xB", "64mii", "64mbB", "64Mi", "1e3k", "+64m", "1..5k"].map(bytes), [None; 7]);
+    assert_eq!(["2xB", "64mii", "64mbB", "1e3k", "+64m", "1..5k"].map(bytes), [None; 6]);
     assert_eq!(
-        ["", "x", "0", "-1x", "0x", "nanx", "infx", "infm", "MiB", "9t", "99999999999999999999g", "17179869183g", "ä"]
-            .map(bytes),
+        [
+            "",
+            "x",
+            "0",
+            "-1x",
+            "0x",
+            "nanx",
+            "infx",
+            "infm",
+            "MiB",
+            "9999t",
+            "99999999999999999999g",
+            "17179869183g",
+            "ä"
+        ]
+        .map(bytes),
         [None; 13]
     );
 }
