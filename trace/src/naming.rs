@@ -61,6 +61,14 @@ impl<'a> Naming<'a> {
         .unwrap_or_else(|| format!("site {:x}", id.0))
     }
 
+    /// Whether a field is declared to hold an array of references; `None`: not known.
+    pub fn is_array_field(&self, id: FieldId) -> Option<bool> {
+        let Of::Trace(names, _) = self.0 else { return None };
+        let (table, field) = names.field(id)?;
+        let descriptor = table.str(field.descriptor);
+        Some(descriptor.starts_with("[[") || descriptor.starts_with("[L"))
+    }
+
     /// `java.util.HashMap.table`
     pub fn field(&self, id: FieldId) -> String {
         match self.0 {

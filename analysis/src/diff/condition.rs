@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use et_names::size::size;
 use thiserror::Error;
 
 use super::{Change, Changes, Diff, Differ};
@@ -50,7 +51,7 @@ pub struct Condition {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "`{0}` is not a condition: write METRIC [of CLASS] > LIMIT, with bytes, objects, alive-bytes, alive-objects or peak-bytes, > or <, \
-     and a limit like +10%, +5M or 2G"
+     and a limit like +10%, +64M or 2G"
 )]
 pub struct BadCondition(String);
 
@@ -79,29 +80,39 @@ fn parse(text: &str) -> Option<Condition> {
     if class.as_deref() == Some("") || class.is_some() && metric == Metric::PeakBytes {
         return None;
     }
+    let number = if metric.is_objects() { count } else { bytes };
     let limit = match limit.strip_suffix('%') {
-        Some(percent) => Limit::Percent(number(percent.trim())?),
+        Some(percent) => Limit::Percent(count(percent.trim())?),
         None if limit.starts_with(['+', '-']) => Limit::More(number(limit)?),
         None => Limit::Value(number(limit)?),
     };
     Some(Condition { text: text.to_owned(), metric, class, is_above: text.as_bytes()[at] == b'>', limit })
 }
 
-/// `10`, `+1.5`, `5M`, `2Gi`: thousands, or with an `i` 1024s.
-fn number(text: &str) -> Option<f64> {
-    let (digits, base) = match text.strip_suffix('i') {
-        Some(digits) => (digits, 1024f64),
-        None => (text, 1000f64),
-    };
+impl Metric {
+    fn is_objects(self) -> bool {
+        matches!(self, Self::Objects | Self::AliveObjects)
+    }
+}
+
+/// `+64M`, `1.5g`, `-4MB`: a size as all our tools read it.
+fn bytes(text: &str) -> Option<f64> {
+    match text.strip_prefix('-') {
+        Some(less) => size(less).map(|bytes| -(bytes as f64)),
+        None => size(text.strip_prefix('+').unwrap_or(text)).map(|bytes| bytes as f64),
+    }
+}
+
+/// `10`, `+1.5`, `5k`, `2M`: thousands, as one counts.
+fn count(text: &str) -> Option<f64> {
     let powers = [('k', 1), ('K', 1), ('M', 2), ('G', 3), ('T', 4)];
-    let (digits, power) = match powers.iter().find(|(letter, _)| digits.ends_with(*letter)) {
-        Some((_, power)) => (&digits[..digits.len() - 1], *power),
-        None if base == 1024f64 => return None,
-        None => (digits, 0),
+    let (digits, power) = match powers.iter().find(|(letter, _)| text.ends_with(*letter)) {
+        Some((_, power)) => (&text[..text.len() - 1], *power),
+        None => (text, 0),
     };
     let is_plain = digits.trim_start_matches(['+', '-']).bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let value: f64 = digits.parse().ok().filter(|_| is_plain)?;
-    Some(value * base.powi(power))
+    Some(value * 1000f64.powi(power))
 }
 
 impl Condition {
@@ -139,7 +150,16 @@ mod tests {
     #[test]
     fn conditions_are_read() {
         assert_eq!(limit("bytes > +10%"), Some(Limit::Percent(10.0)));
-        assert_eq!(limit("peak-bytes>2Gi"), Some(Limit::Value(2.0 * 1024.0 * 1024.0 * 1024.0)));
+        for size in ["2Gi", "2G", "2 GB", "2048m"] {
+            assert_eq!(
+                limit(&format!("peak-bytes>{size}")),
+                Some(Limit::Value(2.0 * 1024.0 * 1024.0 * 1024.0)),
+                "{size}"
+            );
+        }
+        assert_eq!(limit("bytes > +1.5k"), Some(Limit::More(1536.0)));
+        assert_eq!(limit("alive-bytes < -4MB"), Some(Limit::More(-4_194_304.0)));
+        assert_eq!(limit("objects > 5k"), Some(Limit::Value(5000.0)));
         assert_eq!(limit("alive-objects < -1.5k"), Some(Limit::More(-1500.0)));
         let condition = parse("objects of shop.Order$Line[] > 3").unwrap();
         assert_eq!((condition.class.as_deref(), condition.metric), (Some("shop.Order$Line[]"), Metric::Objects));

@@ -239,7 +239,7 @@ impl Differ {
         let (keys, kinds) = (&mut self.keys, &mut self.kinds);
         let mut name = |keys: &mut Keys, method: MethodId| {
             let name = keys.name(&labels.method(method));
-            kinds.entry(name).or_insert_with(|| code.origin(method).into());
+            kinds.entry(name).or_insert_with(|| code.place(method).into());
             name
         };
         // Contexts of the trace as those that all runs share, callers first.

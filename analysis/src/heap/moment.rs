@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::str::FromStr;
 
+use et_names::size::size;
 use et_trace::record::AllocKind;
 use et_trace::record::Record;
 use et_trace::source::{Deaths, Reading, Source, SourceError};
@@ -63,7 +64,7 @@ impl FromStr for Moment {
         };
         match what {
             "tick" => Ok(Self::Tick(number(rest)?)),
-            "bytes" => Ok(Self::Bytes(number(rest)?)),
+            "bytes" => size(&rest.replace(['_', ','], "")).map(Self::Bytes).ok_or_else(wrong),
             "method" => {
                 let (method, nth) = match rest.rsplit_once('#') {
                     Some((method, nth)) => (method, number(nth)?),

@@ -279,6 +279,12 @@ fn arrays(looked: &Looked, told: &mut Told<'_>) -> Vec<ArrayLine> {
     lines
 }
 
+/// Whether a class may be a collection. Others of the JDK keep arrays as well: a class those of reflection, an exception its stack.
+fn may_collect(class: &str) -> bool {
+    const JDK: [&str; 5] = ["java.", "javax.", "jdk.", "sun.", "com.sun."];
+    class.starts_with("java.util.") || !JDK.iter().any(|prefix| class.starts_with(prefix))
+}
+
 /// Classes of which some objects keep arrays, and others never do.
 fn collections(looked: &Looked, told: &mut Told<'_>) -> Vec<CollectionLine> {
     let keeps = looked
@@ -291,6 +297,7 @@ fn collections(looked: &Looked, told: &mut Told<'_>) -> Vec<CollectionLine> {
             made: keeping.all,
             without: keeping.without,
         })
+        .filter(|line| may_collect(&line.class))
         .collect();
     lines.sort_by(|a, b| (b.without.bytes, &a.class).cmp(&(a.without.bytes, &b.class)));
     lines.truncate(ROWS / 3);

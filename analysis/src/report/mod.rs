@@ -196,7 +196,7 @@ impl<'a> Told<'a> {
     fn frame(&mut self, label: Label) -> FrameName {
         match label {
             Label::Root => flame::root(),
-            Label::Method(method) => FrameName { name: self.method(method), kind: self.code.origin(method).into() },
+            Label::Method(method) => FrameName { name: self.method(method), kind: self.code.place(method).into() },
             Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
             Label::Site(site, class) => {
                 FrameName { name: format!("{}  {}", self.class(class), self.site(site)), kind: FrameKind::Site }

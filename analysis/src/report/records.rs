@@ -91,6 +91,8 @@ pub(super) struct Looked {
     /// Whether arrays of a class hold references.
     holds: FxHashMap<TypeId, bool>,
     makes: FxHashMap<MethodId, bool>,
+    /// Whether a field is declared to hold arrays.
+    for_arrays: FxHashMap<FieldId, bool>,
     flying: FxHashMap<ThreadId, Thrown>,
 }
 
@@ -128,7 +130,7 @@ impl Looked {
                     self.over(&state);
                 }
             }
-            Record::Update { old, origin, target, slot, .. } => self.update(old, origin, target, slot),
+            Record::Update { old, origin, target, slot, .. } => self.update(source, old, origin, target, slot),
             Record::Entry { method, receiver, .. } => {
                 let makes = self.makes(source, method);
                 self.with(receiver, |state| match makes {
@@ -194,7 +196,7 @@ impl Looked {
         self.with(receiver, |state| state.making = state.making.saturating_sub(1));
     }
 
-    fn update(&mut self, old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot) {
+    fn update(&mut self, source: &Source, old: ObjectId, origin: ObjectId, target: ObjectId, slot: Slot) {
         match slot {
             Slot::Element(_) => self.with(origin, |state| {
                 match (old.is_null(), target.is_null()) {
@@ -210,11 +212,16 @@ impl Looked {
                     state.owner = Some(field);
                     keeps = state.is_array && state.length > 0;
                 });
-                if keeps {
+                // A field of any type may hold an array now and then, as the value of an entry does: it keeps none.
+                if keeps && self.is_for_arrays(source, field) {
                     self.with(origin, |state| state.keeps = true);
                 }
             }
         }
+    }
+
+    fn is_for_arrays(&mut self, source: &Source, field: FieldId) -> bool {
+        *self.for_arrays.entry(field).or_insert_with(|| source.naming().is_array_field(field).unwrap_or(true))
     }
 
     fn landed(&mut self, thrown: &Thrown, by: Option<MethodId>) {

@@ -132,6 +132,58 @@ fn arrays_and_exceptions_are_counted_as_the_program_made_them() {
     assert_eq!(report.suspects.thrown, 200);
 }
 
+/// Of each class one object keeps an array in its only field, and another does not.
+#[test]
+fn a_collection_has_a_field_for_arrays() {
+    let classes = [
+        ("shop/Basket", "lines [Lshop/Line;"),
+        ("java/util/ArrayList", "elementData [Ljava/lang/Object;"),
+        // It may hold an array as anything else.
+        ("java/util/HashMap$Node", "value Ljava/lang/Object;"),
+        ("java/lang/Class", "enumConstants [Ljava/lang/Object;"),
+        ("java/lang/reflect/Method", "parameterTypes [Ljava/lang/Class;"),
+    ];
+    let mut builder = TraceBuilder::new();
+    let mut names = vec![class("java/lang/Object", "", &["<init> ()V"])];
+    names.extend(classes.map(|(name, field)| class(name, "java/lang/Object", &[]).with_fields(&[field])));
+    builder.names(&table("jdk", 1, &names));
+    let main = class("shop/Main", "java/lang/Object", &["static main ()V"]);
+    let sites: Vec<(u32, String, u32)> =
+        classes.iter().map(|(name, _)| (0, format!("L{name};"), 1)).chain([(0, "[Lshop/Line;".into(), 2)]).collect();
+    let sites: Vec<(u32, &str, u32)> = sites.iter().map(|(method, ty, line)| (*method, ty.as_str(), *line)).collect();
+    builder.names(&table("shop.jar", BASE, &[main.with_sites(&sites)]));
+    let mirrors = (0x20..).zip(classes.map(|(name, _)| format!("L{name};")));
+    let all = [(OBJECT, "Ljava/lang/Object;".to_owned()), (ARRAY, "[Lshop/Line;".into())].into_iter().chain(mirrors);
+    for (mirror, signature) in all {
+        builder.class(&ClassRecord {
+            ticket: Ticket(0),
+            class: ObjectHash(mirror),
+            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
+            instance_size: if mirror == ARRAY { 0 } else { 24 },
+            mirror_size: 120,
+            signature,
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, "main", Vec::new());
+    let main = MethodId(BASE);
+    let mut events = vec![Event::Entry { method: main }];
+    for at in 0..5 {
+        let [with, without, array] = [0x1000, 0x2000, 0x3000].map(|first| ObjectHash(first + at));
+        for object in [with, without] {
+            let class = ObjectHash(0x20 + at);
+            events.push(Event::New { site: SiteId(BASE + at), object, class, known: false });
+        }
+        events.push(Event::NewArray { depth: 0, site: SiteId(BASE + 5), object: array, length: 4 });
+        events.push(Event::PutField { field: FieldRefId(1 + at), origin: with, target: array, if_changed: false });
+    }
+    events.push(Event::Exit { method: main });
+    builder.events(1, 3, &events);
+    let report = of(&open(builder.finish()));
+    let collections: Vec<_> = report.suspects.collections.iter().map(|line| line.class.as_str()).collect();
+    assert_eq!(collections, ["java.util.ArrayList", "shop.Basket"]);
+}
+
 #[test]
 fn lifetimes_add_up() {
     let report = of(&open(program(400).finish()));

@@ -156,6 +156,18 @@ impl<'a> Code<'a> {
         self.known(method).origin
     }
 
+    /// Whose package its class is in. What the JDK makes of a lambda stands in the package of whoever wrote it.
+    pub fn place(&mut self, method: MethodId) -> Origin {
+        let class = self.source.naming().class_of_method(method);
+        match class.as_deref().and_then(|class| class.split_once("$$Lambda")) {
+            Some((class, _)) => {
+                let known = self.packages.get(package(class)).copied();
+                known.unwrap_or_else(|| self.main.of_name(class))
+            }
+            None => self.origin(method),
+        }
+    }
+
     /// The method is entered; whose it is.
     #[inline]
     pub fn enter(&mut self, method: MethodId) -> Origin {

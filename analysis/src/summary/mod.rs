@@ -455,7 +455,9 @@ fn add_trace(
         options: meta.options.clone(),
     };
     let (end, last) = (file.end(), file.last_known());
-    summary.seconds = end.map(|end| end.seconds).or(last.map(|last| last.seconds));
+    // Of a run that was killed at once it is not known how long it was.
+    let last_seen = last.map(|last| last.seconds).filter(|&seconds| seconds >= 1e-6);
+    summary.seconds = end.map(|end| end.seconds).or(last_seen);
     summary.stopped = last.and_then(|last| last.stopped.clone());
     summary.complete = file.cut_off().is_none();
     summary.recovered = file.is_recovered();

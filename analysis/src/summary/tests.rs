@@ -1,4 +1,5 @@
 use et_format::event::{Event, ObjectHash, Ticket};
+use et_format::progress::Progress;
 use et_format::{
     ClassRecord, GcRecord, InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot, ThreadRecord,
     class_flags,
@@ -147,6 +148,19 @@ fn of_a_healthy_run_nothing_is_lost_and_that_is_all() {
     assert!(long.contains("1 frame on its stack at the end"), "{long}");
     summary.problems.push(et_format::Problem { what: "ids were used up".into(), count: 1 });
     assert_eq!(health(&summary), "nothing lost\n           the runtime says: ids were used up (1)\n");
+}
+
+#[test]
+fn of_a_run_that_was_killed_at_once_the_length_is_not_known() {
+    let ran = |seconds: f64| {
+        let mut builder = cache();
+        builder.progress(&Progress { seconds, ..Progress::default() });
+        let summary = summarize(&open(builder.without_end()), Reading::default(), 5).unwrap();
+        let text = render(&summary);
+        (summary.seconds, text.contains("ran at least"))
+    };
+    assert_eq!(ran(0.0), (None, false));
+    assert_eq!(ran(2.5), (Some(2.5), true));
 }
 
 #[test]
