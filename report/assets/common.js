@@ -43,8 +43,18 @@ const page = (() => {
     made.append(...children);
     return made;
   };
-  /** As a shell takes it. */
-  const quoted = (text) => (/^[\w\-./+,:@%=]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
+  // What a terminal or a shell takes for something else than a character of a name, or nobody sees; as et-trace has it.
+  const special = /[\p{Cc}\p{Zl}\p{Zp}\p{Cs}\u00ad\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}\u{10f800}-\u{10ffff}]|(?! )\s/gu;
+  const inBytes = (text) => [...new TextEncoder().encode(text)].map((byte) => `\\x${byte.toString(16).padStart(2, "0")}`).join("");
+  /** As a shell takes it: a line end in a name would start the command before it has been read. */
+  const quoted = (text) => {
+    if (/^[\w\-./+,:@%=]+$/.test(text)) {
+      return text;
+    }
+    return text.search(special) < 0
+      ? `'${text.replaceAll("'", "'\\''")}'`
+      : `$'${text.replace(/[\\']/g, "\\$&").replace(special, inBytes)}'`;
+  };
   const checked = (name) => document.querySelector(`input[name="${name}"]:checked`)?.value;
   const onChange = (name, change) =>
     all(`input[name="${name}"]`).forEach((input) => input.addEventListener("change", change));
@@ -102,8 +112,73 @@ const page = (() => {
     });
   });
   window.addEventListener("hashchange", () => show(location.hash.slice(1), false));
-  // On paper all pages stand one below the other.
-  window.addEventListener("beforeprint", () => panels.forEach((panel) => draw(panel.id)));
+
+  // ---- Paper ----
+
+  // Of A4 and of Letter, between usual margins.
+  const PAPER = 700;
+  const root = document.documentElement;
+  const isPrinting = () => root.classList.contains("printing");
+  /** How wide a drawing in that place may be. */
+  const widthOf = (place) => (isPrinting() ? PAPER : Math.max(place.clientWidth || 900, 300));
+  window.addEventListener("beforeprint", () => {
+    root.classList.add("printing");
+    // What is not seen is not printed, and has no width to be drawn in.
+    panels.filter((panel) => panel.offsetParent).forEach((panel) => {
+      drawn.set(panel.id, true);
+      drawers[panel.id]?.();
+    });
+  });
+  window.addEventListener("afterprint", () => {
+    root.classList.remove("printing", "whole");
+    again();
+  });
+  const printAll = byId("print-all");
+  if (printAll) {
+    printAll.hidden = false;
+    printAll.addEventListener("click", () => {
+      root.classList.add("whole");
+      window.print();
+    });
+  }
+
+  // ---- Commands ----
+
+  const copied = async (text) => {
+    try {
+      await navigator.clipboard.writeText(text);
+      return true;
+    } catch {
+      // Pages out of files have no clipboard in some browsers.
+      const area = element("textarea", { "aria-hidden": "true" });
+      area.value = text;
+      document.body.append(area);
+      area.select();
+      const done = document.execCommand("copy");
+      area.remove();
+      return done;
+    }
+  };
+  /** Gives each command in there a button. */
+  const withButtons = (place) => {
+    for (const command of all(".command", place)) {
+      const text = command.querySelector("code");
+      const what = command.querySelector("summary")?.getAttribute("aria-label")?.replace("Show", "Copy") ?? "Copy this command";
+      const button = element("button", { type: "button", class: "copy", "aria-label": what }, "Copy");
+      button.addEventListener("click", async () => {
+        button.textContent = (await copied(text.textContent)) ? "Copied" : "Not copied";
+        button.focus();
+        setTimeout(() => (button.textContent = "Copy"), 2000);
+      });
+      if (command.tagName === "DETAILS") {
+        command.before(button);
+      } else {
+        command.append(" ", button);
+      }
+    }
+    return place;
+  };
+  withButtons(document);
 
   // ---- Tables ----
 
@@ -159,5 +234,5 @@ const page = (() => {
     }
   });
 
-  return { data, byId, all, bytes, byteSteps, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show };
+  return { data, byId, all, bytes, byteSteps, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show, widthOf, isPrinting, withButtons };
 })();

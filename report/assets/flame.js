@@ -3,7 +3,7 @@
 /** Draws the graph in #flame-graph. `colour` says a node's colour, `details` what is said of it besides, `onClick` what else a click does. */
 const flameGraph = ({ colour, details, onClick }) => {
   const { flamegraph, select } = libraries;
-  const { data, byId, all, number, percent, amount, element, checked, onChange } = page;
+  const { data, byId, all, number, percent, amount, element, checked, onChange, widthOf, isPrinting } = page;
   const flame = { chart: null, root: null, current: null };
 
   const flameTree = () => {
@@ -31,7 +31,44 @@ const flameGraph = ({ colour, details, onClick }) => {
     class: "class", site: "class and site",
   };
 
+  /** Without packages, which would leave no room for anything else in a box; the whole name is in its tooltip. */
+  const label = ({ name, kind }) => {
+    if (kind === "root") {
+      return name;
+    }
+    // A class, and with a site its method: `shop.Main$$Lambda.0x1f` is one word.
+    const last = (text, words) => text.replace(/\.(0x[0-9a-f]+)/g, "/$1").split(".").slice(-words).join(".");
+    const [first, ...rest] = name.split("  ");
+    const isMethod = kind !== "class" && kind !== "site";
+    return [last(first, isMethod ? 2 : 1), ...rest.map((site) => last(site, 2))].join("  ");
+  };
+
+  /** Where boxes come to in the end: paper does not wait for them to get there. */
+  const settle = (width) => {
+    for (const box of all("#flame-graph g.frame")) {
+      const node = select(box).datum();
+      const wide = (node.x1 - node.x0) * width;
+      box.setAttribute("transform", `translate(${node.x0 * width},${node.depth * 20})`);
+      box.querySelector("rect").setAttribute("width", wide);
+      box.querySelector("foreignObject").setAttribute("width", wide);
+      const text = box.querySelector(".d3-flame-graph-label");
+      text.textContent = label(node.data);
+      text.style.display = wide < 35 ? "none" : "block";
+    }
+  };
+
+  /** On paper, what is seen: as far as somebody has zoomed. */
+  const drawOnPaper = () => {
+    const width = widthOf(byId("flame-graph"));
+    flame.chart.transitionDuration(0).width(width).update();
+    settle(width);
+  };
+
   const drawFlame = () => {
+    if (isPrinting() && flame.chart && byId("flame-graph").querySelector("svg")) {
+      drawOnPaper();
+      return;
+    }
     const place = byId("flame-graph");
     const { root, measure } = flameTree();
     place.replaceChildren();
@@ -47,12 +84,13 @@ const flameGraph = ({ colour, details, onClick }) => {
     };
     const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
     flame.chart = flamegraph()
-      .width(Math.max(place.clientWidth, 300))
+      .width(widthOf(place))
       .cellHeight(20)
       .minFrameSize(1)
       .inverted(true)
       .transitionDuration(isStill ? 0 : 200)
       .label(says)
+      .getName((node) => label(node.data))
       .setColorMapper((node) => `var(--flame-${node.highlight ? "found" : colour(node.data)})`)
       .setSearchMatch((node, term) => term !== "" && node.data.name.toLowerCase().includes(term.toLowerCase()))
       .setSearchHandler((found, sum, whole) => {
@@ -73,6 +111,9 @@ const flameGraph = ({ colour, details, onClick }) => {
     svg.querySelector("text.title")?.remove();
     flame.current = null;
     dress(says);
+    if (isPrinting()) {
+      settle(widthOf(place));
+    }
     const term = byId("flame-search").value;
     if (term) {
       flame.chart.search(term);

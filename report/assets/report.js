@@ -2,7 +2,7 @@
 "use strict";
 (() => {
   const { uPlot } = libraries;
-  const { data, byId, all, bytes, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show } = page;
+  const { data, byId, all, bytes, number, short, seconds, percent, amount, element, quoted, checked, onChange, drawn, drawers, show, widthOf, withButtons } = page;
 
   // ---- Graphs over time ----
 
@@ -21,7 +21,7 @@
     const axis = (more) => ({ stroke: colour("muted"), grid, ticks: grid, font: "12px system-ui, sans-serif", ...more });
     const made = new uPlot(
       {
-        width: Math.max(place.clientWidth || 900, 300),
+        width: widthOf(place),
         height: options.height ?? 220,
         legend: { live: options.live ?? true },
         cursor: { sync: options.sync ? { key: options.sync } : undefined, points: { size: 6 }, ...options.cursor },
@@ -197,24 +197,24 @@
     }
     const head = element("tr", {}, ...columns.map((column) => element("th", { scope: "col" }, column)),
       ...["Bytes", "Share", "Objects"].map((column) => element("th", { scope: "col", class: "number" }, column)),
-      element("th", { scope: "col" }, "Command"));
+      element("th", { scope: "col", class: "command-cell" }, "Command"));
     const rows = shown.map(({ one, bytes: size, objects }) => {
       const row = element("tr", {}, element("th", { scope: "row" }, element("code", {}, one.name)));
       if (columns.length > 1) {
-        row.append(element("td", {}, element("code", {}, one.detail)));
+        row.append(element("td", { class: one.detail.includes(" ← ") ? "name long" : "name" }, element("code", {}, one.detail)));
       }
       row.append(
         element("td", { class: "number" }, bytes(size)),
         element("td", { class: "number" }, percent(size, whole)),
         element("td", { class: "number" }, number(objects)),
-        element("td", {}, element("details", { class: "command" },
-          element("summary", { "aria-label": `Command that prints ${one.name}` }, "$"),
+        element("td", { class: "command-cell" }, element("details", { class: "command" },
+          element("summary", { "aria-label": `Show the command that prints ${one.name}` }, "Show"),
           element("code", {}, `${command} --match ${quoted(one.name)}`))),
       );
       return row;
     });
     const table = element("table", { "aria-label": title }, element("thead", {}, head), element("tbody", {}, ...rows));
-    place.replaceChildren(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, table` }, table));
+    place.replaceChildren(withButtons(element("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${title}, table` }, table)));
   };
 
   const drawMoment = () => {

@@ -1,9 +1,8 @@
 //! What the page's script draws, as JSON in the page.
 
 use et_analysis::report::{Alive, Axis, Flames, Histogram, LifeLine, Report};
+use et_names::shell::quoted;
 use serde::Serialize;
-
-use crate::shell::quoted;
 
 /// All of it.
 #[derive(Serialize)]

@@ -3,6 +3,7 @@
 use et_analysis::Flame as Graph;
 use et_analysis::diff::{Change, Diff, Line, Table as Lines, more_bytes, relative, spread};
 use et_analysis::report::Words;
+use et_names::shell::quoted;
 use et_names::units::{bytes, counted, number};
 use maud::{Markup, html};
 use serde::Serialize;
@@ -10,7 +11,6 @@ use serde::Serialize;
 use crate::data::safe_json;
 use crate::document::{Document, Tab};
 use crate::parts::{Flame, command_line, fact, flame, rows, words};
-use crate::shell::quoted;
 use crate::table::{Cell, Column, Table, numbers, words as names};
 
 /// What a page of a difference shows.
@@ -119,13 +119,13 @@ fn overview(difference: &Difference<'_>, command: &str) -> Markup {
     html! {
         @for says in says(diff, alive.is_some()) { p { (words(&says)) } }
         div.facts {
-            (fact_of("Bytes allocated", &total.bytes, &bytes))
-            (fact_of("Objects allocated", &total.objects, &number))
             @if alive.is_some() {
-                (fact_of("Most alive at once", &diff.peak_bytes, &bytes))
                 (fact_of("Bytes alive at the end", &total.alive_bytes, &bytes))
                 (fact_of("Objects alive at the end", &total.alive_objects, &number))
+                (fact_of("Most alive at once", &diff.peak_bytes, &bytes))
             }
+            (fact_of("Bytes allocated", &total.bytes, &bytes))
+            (fact_of("Objects allocated", &total.objects, &number))
         }
         @if alive.is_none() {
             div.alarm role="note" { p {
@@ -148,10 +148,12 @@ fn overview(difference: &Difference<'_>, command: &str) -> Markup {
 
 /// What changed, in words.
 fn says(diff: &Diff, has_deaths: bool) -> Vec<Words> {
-    let mut says = vec![rather("The program allocates ", "", &diff.total.bytes)];
+    // What stays is what a change is looked at for; what is allocated and dies again costs time only.
+    let mut says = Vec::new();
     if has_deaths {
         says.push(rather("At the end, ", " is alive", &diff.total.alive_bytes));
     }
+    says.push(rather("The program allocates ", "", &diff.total.bytes));
     let place = |line: &Line, what: &str| {
         let by = line.changes.bytes.by();
         let words = Words::new().text(what).code(&line.ty);
@@ -220,42 +222,45 @@ fn changed(
     columns: &[&'static str],
     has_deaths: bool,
 ) -> Table {
+    // What a row is about, how it changed, and what it was; who called, which is long, comes last.
+    let (columns, callers) = columns.split_at(columns.len().min(2));
     let mut all: Vec<Column> = columns.iter().map(|title| names(title)).collect();
-    all.extend([
-        numbers("Bytes", "How many more or less were allocated"),
-        numbers("Change", "Of what was allocated before"),
-        numbers("Before", "Bytes allocated"),
-        numbers("After", "Bytes allocated"),
-        numbers("Objects", "How many more or less were allocated"),
-    ]);
     if has_deaths {
         all.push(numbers("Alive", "How many more or less bytes are alive at the end"));
     }
+    all.extend([
+        numbers("Bytes", "How many more or less were allocated"),
+        numbers("Change", "Of what was allocated before"),
+        numbers("Objects", "How many more or less were allocated"),
+        numbers("Before", "Bytes allocated"),
+        numbers("After", "Bytes allocated"),
+    ]);
+    all.extend(callers.iter().map(|title| names(title)));
+    let with_callers = !callers.is_empty();
     let rows = lines.lines.iter().map(|line| {
         let Line { ty, method, callers, changes } = line;
-        let callers = callers.iter().flatten();
-        let mut calls = callers.clone().take(CALLERS).cloned().collect::<Vec<_>>().join(" < ");
-        if callers.count() > CALLERS {
-            calls += " < …";
-        }
         let class = Cell::Name(ty.clone());
         let method = Cell::Name(method.clone().unwrap_or_default());
-        let mut row = match columns.len() {
-            1 => vec![class],
-            2 => vec![method, class],
-            _ => vec![method, class, Cell::Name(calls)],
-        };
+        let mut row = if columns.len() == 1 { vec![class] } else { vec![method, class] };
+        if has_deaths {
+            row.push(Cell::MoreBytes(changes.alive_bytes.by()));
+        }
         let change = &changes.bytes;
         let share = change.by() as f64 / change.before.median as f64;
         row.extend([
             Cell::MoreBytes(change.by()),
             Cell::Ranked(relative(change), if share.is_finite() { share } else { f64::MAX }),
+            Cell::More(changes.objects.by()),
             Cell::Ranked(spread(change.before, bytes), change.before.median as f64),
             Cell::Ranked(spread(change.after, bytes), change.after.median as f64),
-            Cell::More(changes.objects.by()),
         ]);
-        if has_deaths {
-            row.push(Cell::MoreBytes(changes.alive_bytes.by()));
+        if with_callers {
+            let callers = callers.iter().flatten();
+            let mut calls = callers.clone().take(CALLERS).cloned().collect::<Vec<_>>().join(" < ");
+            if callers.count() > CALLERS {
+                calls += " < …";
+            }
+            row.push(Cell::Name(calls));
         }
         row
     });
@@ -269,12 +274,27 @@ mod tests {
 
     use super::*;
 
+    fn change(before: u64, after: u64) -> Change {
+        let spread = |value| Spread { median: value, min: value, max: value };
+        Change { before: spread(before), after: spread(after) }
+    }
+
+    #[test]
+    fn what_matters_stands_first() {
+        let lines = Lines { lines: Vec::new(), changed: 0, all: 0 };
+        let titles = |columns: &[&'static str], has_deaths| {
+            let table = changed(&lines, "contexts", "", String::new(), columns, has_deaths);
+            table.columns.iter().map(|column| column.title).collect::<Vec<_>>()
+        };
+        let numbers = ["Alive", "Bytes", "Change", "Objects", "Before", "After"];
+        assert_eq!(titles(&["Class"], true), [&["Class"], &numbers[..]].concat());
+        assert_eq!(titles(&["Class"], false), [&["Class"], &numbers[1..]].concat());
+        let all = ["Method", "Class", "Called from"];
+        assert_eq!(titles(&all, true), [&all[..2], &numbers[..], &all[2..]].concat());
+    }
+
     #[test]
     fn words_say_more_less_and_the_same() {
-        let change = |before: u64, after: u64| {
-            let spread = |value| Spread { median: value, min: value, max: value };
-            Change { before: spread(before), after: spread(after) }
-        };
         let text = |words: &Words| words.0.iter().map(|piece| format!("{piece:?}")).collect::<String>();
         let more = text(&rather("", "", &change(4096, 5120)));
         assert!(more.contains("25.0 % more") && more.contains("5.0 KiB rather than 4.0 KiB"), "{more}");

@@ -81,7 +81,9 @@ impl Document<'_> {
                     footer {
                         "Made by et-trace " (env!("CARGO_PKG_VERSION")) " from " (self.from) ". "
                         "Drawn with uPlot and d3-flame-graph, whose licences are in this page's source. "
-                        "This page loads nothing and sends nothing."
+                        "This page loads nothing and sends nothing. "
+                        // A script does it, and shows the button.
+                        button type="button" id="print-all" hidden { "Print all pages" }
                     }
                     script type="application/json" id="data" { (PreEscaped(&self.json)) }
                     @for script in scripts {

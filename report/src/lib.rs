@@ -6,7 +6,6 @@ mod diff;
 mod document;
 mod page;
 mod parts;
-mod shell;
 mod table;
 mod tables;
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The report as a page.
 
 use et_analysis::report::{Finding, Lack, Page, Report, Top, Weight};
+use et_names::shell::quoted;
 use et_names::units::{bytes, counted, number, percent, seconds};
 use maud::{Markup, html};
 
 use crate::data;
 use crate::document::{Document, Tab};
 use crate::parts::{Flame, chart, command_line, fact, flame, rows, words};
-use crate::shell::quoted;
 use crate::tables::tables;
 
 /// The report as one page that loads nothing.

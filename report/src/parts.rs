@@ -1,9 +1,10 @@
 //! What pages are put together from.
 
 use et_analysis::report::{Piece, Words};
+use et_names::shell::quoted;
+use et_names::units::number;
 use maud::{Markup, html};
 
-use crate::shell::quoted;
 use crate::table::{Cell, Table};
 
 pub(crate) fn words(words: &Words) -> Markup {
@@ -88,7 +89,7 @@ pub(crate) fn rows(table: &Table, command: &str) -> Markup {
                                 (column.title)
                             }
                         }
-                        th scope="col" { "Command" }
+                        th.command-cell scope="col" { "Command" }
                     } }
                     tbody {
                         @for row in &table.rows {
@@ -97,8 +98,8 @@ pub(crate) fn rows(table: &Table, command: &str) -> Markup {
                                     @let is_number = table.columns.get(index).is_some_and(|column| column.is_number);
                                     (self::cell(cell, is_number, index == 0))
                                 }
-                                td {
-                                    details.command { summary aria-label={ "Command that prints " (Table::key(row)) } { "$" }
+                                td.command-cell {
+                                    details.command { summary aria-label={ "Show the command that prints " (Table::key(row)) } { "Show" }
                                         code { (command) " --match " (quoted(&Table::key(row))) }
                                     }
                                 }
@@ -108,15 +109,43 @@ pub(crate) fn rows(table: &Table, command: &str) -> Markup {
                 }
             }
         }
+        @if table.rows.len() > PRINTED {
+            p.cut { "The first " (PRINTED) " rows; the page has " (number(table.rows.len() as u64)) "." }
+        }
         (command_line(command))
+    }
+}
+
+/// Rows of a table that come on paper, as the style sheet has it.
+const PRINTED: usize = 20;
+
+/// Whether it is a list of methods: in a narrow column it would take a line for each few letters.
+fn is_stack(name: &str) -> bool {
+    name.contains(" ← ") || name.contains(" < ")
+}
+
+/// A name that is broken behind dots where it has no room, and not in the middle of a word.
+fn name(name: &str) -> Markup {
+    html! {
+        code {
+            @for (index, part) in name.split('.').enumerate() {
+                @if index > 0 { "." wbr; }
+                (part)
+            }
+        }
     }
 }
 
 fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
     let value = cell.value().filter(|_| is_number);
-    let class = is_number.then_some("number");
+    let class = match cell {
+        _ if is_number => Some("number"),
+        Cell::Name(name) if is_stack(name) => Some("name long"),
+        Cell::Name(_) => Some("name"),
+        _ => None,
+    };
     let content = match cell {
-        Cell::Name(name) => html! { code { (name) } },
+        Cell::Name(text) => name(text),
         Cell::Course(values) => course(values),
         cell => html! { (cell.text()) },
     };
@@ -128,7 +157,7 @@ fn cell(cell: &Cell, is_number: bool, is_first: bool) -> Markup {
 
 /// A small graph.
 fn course(values: &[u64]) -> Markup {
-    const WIDTH: f64 = 96.0;
+    const WIDTH: f64 = 72.0;
     const HEIGHT: f64 = 20.0;
     let most = values.iter().copied().max().unwrap_or(0).max(1) as f64;
     let step = WIDTH / values.len().saturating_sub(1).max(1) as f64;

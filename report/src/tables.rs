@@ -225,7 +225,7 @@ fn growing(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "growing",
         title: "Sites whose live bytes grow".into(),
-        note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only\": live bytes never fell by more than \
+        note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only grew\": live bytes never fell by more than \
                2 % of what they are at the end. \"Last stored in\": the fields that most of their bytes were stored into last."
             .into(),
         columns: vec![
@@ -236,7 +236,7 @@ fn growing(report: &Report) -> Table {
             numbers("End", "Live bytes at the end"),
             numbers("Share", "Of all bytes alive at the end"),
             numbers("Survived", "Share of all its objects that are alive at the end"),
-            words("Only"),
+            words("Only grew"),
             words("Last stored in"),
             words("Made in"),
         ],
@@ -288,8 +288,8 @@ fn arrays(report: &Report) -> Table {
     Table {
         page: Page::Suspects.id(),
         name: "arrays",
-        title: "Collections nearly empty".into(),
-        note: "A heuristic: arrays of references, by the field that held them last (without one, by their site), with the most elements that \
+        title: "Arrays never filled".into(),
+        note: "A heuristic, room that was made for elements that never came: arrays of references, by the field that held them last (without one, by their site), with the most elements that \
                were not null at once. Arrays that were there when tracing began are not counted."
             .into(),
         columns: vec![
@@ -320,7 +320,9 @@ fn collections(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "collections",
         title: "Collections never filled".into(),
-        note: "A heuristic: classes of which some objects keep an array that has elements in a field, with the objects that never did.".into(),
+        note: "A heuristic: classes of the program, of libraries and of java.util with a field for an array, of which some objects had one with \
+               elements, with the objects that never did."
+            .into(),
         columns: vec![
             words("Class"),
             numbers("Without", "Objects that never had such an array"),

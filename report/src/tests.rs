@@ -1,11 +1,15 @@
 //! The page of a hand-made trace: what a name can do, and what the policy lets in.
 
+use std::process::Command;
+
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use et_analysis::report::{Report, records, report};
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash, Ticket};
 use et_names::MethodId;
+use et_names::escape::is_special;
+use et_names::shell::quoted;
 use et_trace::source::{Reading, Source};
 use et_trace::testing::{TraceBuilder, class, table};
 use et_trace::{Trace, TraceFile};
@@ -13,7 +17,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{START, page, tables};
 
-const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&";
+const HOSTILE: &str = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\nrm -rf ~\n\u{202e}";
 
 /// A program whose thread and class have names that a page could take for markup. The JVM allows them.
 fn hostile() -> Report {
@@ -86,6 +90,36 @@ fn the_policy_lets_in_what_is_in_the_page_and_nothing_else() {
     for loads in ["src=\"", "@import", "url("] {
         let own = page.replace(between(&page, "id=\"data\">", "</script>")[0], "");
         assert!(!own.contains(loads), "{loads}");
+    }
+}
+
+/// A line end in what is pasted would start the command before anybody has read it.
+#[test]
+fn commands_have_nothing_in_them_that_is_not_seen() {
+    let page = page(&hostile());
+    let commands = between(&page, "<code>et-trace ", "</code>");
+    assert!(commands.iter().any(|command| command.contains("rm -rf ~")), "the name is in one: {commands:#?}");
+    assert!(commands.iter().all(|command| !command.contains(is_special)), "{commands:#?}");
+}
+
+#[test]
+fn a_shell_takes_a_name_for_what_it_is() {
+    let names = [
+        "plain-1.jar",
+        "",
+        "it's",
+        "$(rm -rf ~)`x`",
+        "\nrm -rf ~\n",
+        "a\r\u{1b}[2Jb\u{9b}c",
+        "\u{202e}gpj.exe\u{2066}\u{200b}",
+        "back\\slash\tand 'quotes'\u{7f}f",
+        "\u{1}1\u{85}",
+        HOSTILE,
+    ];
+    for name in names {
+        let quoted = quoted(name);
+        let said = Command::new("bash").args(["-c", &format!("printf %s {quoted}")]).output().unwrap();
+        assert_eq!(String::from_utf8(said.stdout).unwrap(), name, "{quoted}");
     }
 }
 
