@@ -6,10 +6,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, Parser, Subcommand};
-use et_command::{Program, code};
+use et_command::{Heartbeat, Program, code};
 use et_jvmpi_interface::library;
 use et_replay::simulate::{Collector, HeapSize};
 use et_trace::source::Source;
+use et_trace::watch::Watcher;
 
 use crate::catalogue::Catalogue;
 use crate::collected::{self, Wish};
@@ -87,7 +88,10 @@ pub fn main() -> ExitCode {
 }
 
 fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
-    let source = open(args)?;
+    let watcher = Watcher::watched();
+    let watched = watcher.clone();
+    let heartbeat = Heartbeat::new(PROGRAM, move || watched.line());
+    let source = open(args, &watcher)?;
     let wish = args.collector.map(|collector| Wish {
         collector,
         heap: args.heap.unwrap_or(HeapSize::Times(3.0)),
@@ -109,6 +113,7 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
         Some(ready) => ready.replay(host, &source)?,
         None => plain::replay(host, &source)?,
     };
+    drop(heartbeat);
     if !is_warned {
         ending.warnings.iter().for_each(|note| warn(note));
         source.cut_off().iter().for_each(|cut| warn(cut));
@@ -123,8 +128,9 @@ fn replay(args: &ReplayArgs) -> Result<u8, ReplayError> {
     Ok(code::of_trace(source.cut_off().is_some(), ending.outcome.lost.total()))
 }
 
-fn open(args: &ReplayArgs) -> Result<Arc<Source>, ReplayError> {
+fn open(args: &ReplayArgs, watcher: &Watcher) -> Result<Arc<Source>, ReplayError> {
     let mut source = Source::open(&args.trace, None)?;
+    source.watch(watcher);
     match &mut source {
         Source::Text(_) => return Err(ReplayError::Text { path: args.trace.clone() }),
         Source::Trace(trace) if !args.no_lives => _ = et_lives::attach(trace, None),

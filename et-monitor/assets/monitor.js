@@ -218,6 +218,8 @@
 
   const STATES = ["running", "sleeping", "monitor", "waiting", "native", "vmwait"];
   const stateName = (state) => (STATES.includes(state) ? state : "other");
+  // DDM's name says that it waits in the VM, as whoever calls LockSupport.park does.
+  const stateLabel = (state) => (state === "vmwait" ? "parked" : state);
   const SAMPLES = 120;
   /** More rows nobody reads, and the browser has to draw. */
   const MOST_ROWS = 500;
@@ -243,7 +245,7 @@
     const body = table("thread-table", shown.map((thread) => ({
       key: thread.id,
       named: 1,
-      cells: [String(thread.id), button(thread.name || "(no name)", () => showThread(thread.id)), thread.state + (thread.suspended ? ", suspended" : ""), ""],
+      cells: [String(thread.id), button(thread.name || "(no name)", () => showThread(thread.id)), stateLabel(thread.state) + (thread.suspended ? ", suspended" : ""), ""],
     })));
     for (const row of body.rows) {
       row.cells[2].className = "state";
@@ -272,7 +274,7 @@
     byId("thread-legend").replaceChildren(...[...STATES, "other"].map((state) => {
       const swatch = element("span", { class: "swatch" });
       swatch.style.background = stateColours[state];
-      return element("li", {}, swatch, state);
+      return element("li", {}, swatch, stateLabel(state));
     }));
   };
   /** A sample is so many milliseconds. Browsers call less often for a page that nobody sees: what was left out stays blank. */
@@ -395,12 +397,12 @@
     }
     byId("heap-facts").replaceChildren(
       fact("In use", bytes(heap.used), heap.objects == null ? "" : `${number(heap.objects)} objects`),
-      fact("Has", bytes(heap.size), heap.most ? `may have ${bytes(heap.most)}` : ""),
+      fact("Committed", bytes(heap.size), heap.most ? `at most ${bytes(heap.most)}` : ""),
       ...(heap.collections == null ? [] : [fact("Collections", number(heap.collections), `${nanos(heap.pausesNs)} of pauses`)]),
     );
     byId("heap-hint").textContent = `A line where this page was open, a dot where only a collection told of the size.${heap.clamped ? " This VM says sizes with 32 bits: what is larger than 4 GiB is cut." : ""}`;
     chart("chart-heap", `In use: ${bytes(heap.used)} of ${bytes(heap.size)}; ${heap.history.length} points`,
-      [line("in use", "live", "live-fill"), line("has", "born")], withGaps(heap.history, 3));
+      [line("in use", "live", "live-fill"), line("committed", "born")], withGaps(heap.history, 3));
     byId("heap-parts").closest(".scroll").hidden = heap.parts.length === 0;
     table("heap-parts", heap.parts.map((part) => ({ key: part.name, cells: [part.name, bytes(part.used), bytes(part.size), part.most ? bytes(part.most) : ""] })));
   };

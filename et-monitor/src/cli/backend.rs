@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, Response, header};
+use et_command::Heartbeat;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
@@ -14,7 +15,7 @@ use tokio::time::timeout;
 use tower::ServiceExt;
 
 use super::place::{self, Running};
-use super::{CliError, ScanArgs};
+use super::{CliError, PROGRAM, ScanArgs};
 use crate::monitor::Monitor;
 use crate::web::{self, App};
 
@@ -59,6 +60,8 @@ impl Backend {
             .uri(format!("/{token}/api/{path}"))
             .header(header::CONTENT_TYPE, "application/json");
         let silent = |error: &dyn std::fmt::Display| CliError::Silent(error.to_string());
+        // A heap dump of a large heap takes minutes.
+        let _heartbeat = Heartbeat::new(PROGRAM, || "waiting for the VM".to_owned());
         let asked = async {
             let (parts, bytes) = match self {
                 Self::Own { router, .. } => {

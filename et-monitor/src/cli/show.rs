@@ -142,7 +142,7 @@ pub(super) async fn threads(args: &ThreadsArgs, scan: &ScanArgs) -> Result<(), C
     let rows = threads.as_array().map(Vec::as_slice).unwrap_or_default();
     let table = rows.iter().map(|thread| {
         let suspended = if thread["suspended"] == true { ", suspended" } else { "" };
-        vec![thread["id"].to_string(), text(&thread["state"]) + suspended, text(&thread["name"])]
+        vec![thread["id"].to_string(), state(&text(&thread["state"])).to_owned() + suspended, text(&thread["name"])]
     });
     Ok(print(&columns(&["id", "state", "name"], 1, table))?)
 }
@@ -303,6 +303,11 @@ pub(super) async fn exit(args: &ExitArgs, scan: &ScanArgs) -> Result<(), CliErro
     let backend = Backend::open(scan).await?;
     let (id, _) = backend.find(&args.vm).await?;
     backend.post(&format!("vms/{id}/exit"), &json!({ "status": args.status })).await.map(drop)
+}
+
+/// A state in words. DDM's name says that a thread waits in the VM, as whoever calls `LockSupport.park` does.
+fn state(name: &str) -> &str {
+    if name == "vmwait" { "parked" } else { name }
 }
 
 fn text(value: &Value) -> String {

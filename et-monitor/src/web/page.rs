@@ -46,7 +46,7 @@ const TABS: [(&str, &str); 7] = [
     ("map", "Heap map"),
     ("monitors", "Monitors"),
     ("allocations", "Allocations"),
-    ("ask", "Ask"),
+    ("ask", "Look up"),
 ];
 
 fn page() -> Markup {
@@ -145,9 +145,9 @@ fn tab(id: &str) -> Markup {
                 button type="button" id="log-heap" hidden { "Dump heap into the log" }
             }
             div.facts id="heap-facts" {}
-            figure.chart { figcaption { "What of the heap is in use, and what it has" } div id="chart-heap" {} }
+            figure.chart { figcaption { "What of the heap is in use, and what the VM has from the system (committed)" } div id="chart-heap" {} }
             p.hint id="heap-hint" {}
-            (rows("heap-parts", "Parts of the heap", &[("Part", false), ("In use", true), ("Has", true), ("May have", true)]))
+            (rows("heap-parts", "Parts of the heap", &[("Part", false), ("In use", true), ("Committed", true), ("At most", true)]))
         },
         "map" => html! {
             p { "The heap from its lowest address to its highest, line by line. Gaps between objects are what no larger object can have." }
@@ -202,7 +202,7 @@ fn tab(id: &str) -> Markup {
                     ] { option value=(value) { (title) } }
                 } }
                 label { "Id " input type="text" id="ask-id" inputmode="numeric" pattern="[0-9]*" size="12"; }
-                button type="submit" { "Ask" }
+                button type="submit" { "Look up" }
             }
             div id="ask-answer" aria-live="polite" {}
         },
