@@ -59,7 +59,7 @@ pub const OPTIONS: [Described; 23] = [
         name: "bufferSize",
         value: "<SIZE>",
         default: Some("8m"),
-        meaning: "memory for event buffers: a number with `k`, `m` or `g`, from `64k` to `2g`. It \
+        meaning: "memory for event buffers: `512k`, `64MB`, `1.5g`, from `64k` to `2g`. It \
             limits how far the program can run ahead of the disk. With more than a few dozen threads, buffers are added",
     },
     Described {

@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use et_format::trace_path;
+use et_names::size::size;
 use et_rewriter::filter::{Filter, PatternError};
 use thiserror::Error;
 
@@ -281,6 +282,7 @@ impl Given {
         let buffer_bytes = match value("bufferSize") {
             None => DEFAULT_BUFFERS,
             Some(text) => size(text)
+                .and_then(|bytes| usize::try_from(bytes).ok())
                 .filter(|bytes| (MIN_BUFFERS..=MAX_BUFFERS).contains(bytes))
                 .ok_or_else(|| OptionError::BufferSize(text.to_owned()))?,
         };
@@ -368,17 +370,6 @@ fn share(text: &str) -> Option<NonZeroU32> {
     }
 }
 
-fn size(text: &str) -> Option<usize> {
-    let lower = text.to_ascii_lowercase();
-    let (digits, unit) = match lower.as_bytes().last()? {
-        b'k' => (&lower[..lower.len() - 1], 1 << 10),
-        b'm' => (&lower[..lower.len() - 1], 1 << 20),
-        b'g' => (&lower[..lower.len() - 1], 1 << 30),
-        _ => (lower.as_str(), 1),
-    };
-    digits.parse::<usize>().ok()?.checked_mul(unit)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -393,6 +384,13 @@ mod tests {
         assert_eq!(options.target, Target::File("et-77.ettrace".into()));
         assert_eq!(options.buffer_bytes, 8 << 20);
         assert!(options.notes.is_empty());
+    }
+
+    #[test]
+    fn sizes_are_those_of_all_tools() {
+        let bytes = |size: &str| agent(&format!("bufferSize={size}")).map(|options| options.buffer_bytes).ok();
+        assert_eq!(["64MB", "1.5m", "4 MiB"].map(bytes), [Some(64 << 20), Some(3 << 19), Some(4 << 20)]);
+        assert_eq!(["63k", "3g", "16777216T", "many"].map(bytes), [None; 4]);
     }
 
     #[test]
