@@ -14,14 +14,15 @@
 #   JAVA [java]            launcher to use          JAVAC [javac]   to compile the drivers
 #   JAVA_OPTS_EXTRA []     extra JVM options, put first (an agent, a GC choice, ...)
 #   WL_SCALE [100]         size of the work in per cent (10 = about a tenth)
-#   WL_HOME [${TMPDIR:-/tmp}/et-workloads]  inputs, drivers, scratch output
+#   WL_HOME [~/.cache/et-workloads]  inputs, drivers, scratch output; what lies there is run, so nobody else may have made it
 #   SHARE_JAVA [/usr/share/java]  Debian's jars (point it at a folder of instrumented copies to run those)
 #   WL_CLASSES []          folder with instrumented copies of the drivers' classes, used instead of WL_HOME/cls
 set -euo pipefail
 JAVA=${JAVA:-java}
 JAVAC=${JAVAC:-javac}
 WL_SCALE=${WL_SCALE:-100}
-WL_HOME=${WL_HOME:-${TMPDIR:-/tmp}/et-workloads}
+WL_HOME=${WL_HOME:-${XDG_CACHE_HOME:-${HOME:?without it, set WL_HOME}/.cache}/et-workloads}
+if [ -e "$WL_HOME" ] && [ ! -O "$WL_HOME" ]; then echo "workloads.sh: $WL_HOME belongs to another user" >&2; exit 1; fi
 SJ=${SHARE_JAVA:-/usr/share/java}
 GNUTIME=${GNUTIME:-$(type -P time)}   # GNU time
 read -r -a XOPTS <<< "${JAVA_OPTS_EXTRA:-}"

@@ -28,11 +28,11 @@ mod tests {
 
     #[test]
     fn tables_go_between_the_marks() {
-        let path = std::env::temp_dir().join(format!("et-table-{}", std::process::id()));
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("table.md");
         fs::write(&path, format!("# Title\n{}\nold\n{}\nend\n", MARKS[0], MARKS[1])).unwrap();
         write(&path, "new\n").unwrap();
         let text = fs::read_to_string(&path).unwrap();
-        fs::remove_file(&path).unwrap();
         assert_eq!(text, format!("# Title\n{}\nnew\n{}\nend\n", MARKS[0], MARKS[1]));
     }
 }

@@ -73,8 +73,8 @@ mod tests {
 
     #[test]
     fn notes_become_a_table() {
-        let folder = std::env::temp_dir().join(format!("et-skips-{}", std::process::id()));
-        let skips = Skips::in_folder(folder);
+        let folder = tempfile::tempdir().unwrap();
+        let skips = Skips::in_folder(folder.path().join("skips"));
         assert_eq!(skips.table().unwrap(), "");
         skips.note("jdk25::images", "JDK 25 has no jlink").unwrap();
         skips.note("jdk11::mode_z", "two\nlines").unwrap();

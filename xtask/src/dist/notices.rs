@@ -196,7 +196,8 @@ mod tests {
 
     #[test]
     fn no_package_is_dropped_and_no_text_is_there_twice() {
-        let folder = std::env::temp_dir().join(format!("et-notices-{}", std::process::id()));
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path();
         for name in ["a", "b/c-library", "none"] {
             fs::create_dir_all(folder.join(name)).unwrap();
         }
@@ -205,7 +206,6 @@ mod tests {
         fs::write(folder.join("b/license.rs"), "fn main() {}").unwrap();
         let packages = ["a", "b", "none"].map(|name| package(name, &folder.join(name)));
         let text = text(&BTreeSet::from(packages)).unwrap();
-        fs::remove_dir_all(&folder).unwrap();
         assert!(text.contains("none 1.0\n    0BSD\n    It comes without the text"), "{text}");
         assert!(text.contains("\na 1.0: LICENSE-MIT\nb 1.0: c-library/COPYING\n"), "{text}");
         assert_eq!(text.matches("Permission is granted").count(), 1);

@@ -221,9 +221,8 @@ mod tests {
 
     #[test]
     fn who_had_least_is_next_until_all_had_enough_or_found_something() {
-        let folder = std::env::temp_dir().join(format!("et-fuzz-{}", std::process::id()));
-        fs::create_dir_all(&folder).unwrap();
-        let record = Record::open(&folder.join("record.json")).unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let record = Record::open(&folder.path().join("record.json")).unwrap();
         let turns = Turns { goal: 100, state: Mutex::new(State { record, ..State::default() }) };
         let targets = targets();
         let next = || turns.next(&targets).map(|target| &*target.name);
@@ -240,9 +239,8 @@ mod tests {
         done(0, 1.0, Some("a crash"));
         assert_eq!(next(), None, "one had enough, the other found something");
         // What was done is known to the next run.
-        let again = Record::open(&folder.join("record.json")).unwrap();
+        let again = Record::open(&folder.path().join("record.json")).unwrap();
         assert_eq!((again.of("class").processor, again.of("trace").processor), (61.0, 110.0));
-        fs::remove_dir_all(&folder).unwrap();
     }
 
     #[test]
