@@ -117,6 +117,10 @@ try {
     const all = await boxes.count();
     check(all > 5, `the flame graph has ${all} boxes`);
     const name = (await boxes.nth(Math.min(3, all - 1)).getAttribute("aria-label")).split(":")[0].split(" (")[0];
+    const labels = await page.locator("#flame-graph .d3-flame-graph-label").evaluateAll((texts) => texts.map((one) => one.textContent));
+    check(!labels.some((label) => /^(java|shop)\./.test(label)), `labels have packages: ${labels.filter((label) => label.includes(".")).slice(0, 3)}`);
+    const titles = await page.locator("#flame-graph title").evaluateAll((texts) => texts.map((one) => one.textContent));
+    check(titles.some((title) => title.includes("java.lang.") || title.includes("shop.")), "tooltips do not have packages");
     await page.locator("#flame-search").fill(name.slice(0, 40));
     check((await text("#flame-details")).startsWith("found "), `a search for ${name} says ${await text("#flame-details")}`);
     await shot(`${tab}-search`);
@@ -180,6 +184,13 @@ try {
     const command = page.locator(`table[data-table="${table}"] tbody details`).first();
     await command.locator("summary").click();
     check((await command.innerText()).includes(isDiff ? "et-trace diff " : "et-trace report "), "a row does not say its command");
+    const copy = page.locator(`table[data-table="${table}"] tbody .copy`).first();
+    await copy.click();
+    await page.waitForTimeout(100);
+    check((await copy.innerText()) === "Copied", `the command of a row is not copied: ${await copy.innerText()}`);
+    // Whatever a name has in it: nothing of what is pasted is a command of its own, or cannot be seen.
+    const commands = await page.locator(".command code").evaluateAll((all) => all.map((one) => one.textContent));
+    check(!commands.some((one) => /[\p{Cc}\u202a-\u202e\u2066-\u2069]/u.test(one)), "a command has control characters");
   };
 
   /** Another moment, other rows. */
@@ -239,11 +250,34 @@ try {
   const wide = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   check(wide <= 0, `the overview is ${wide} pixels wider than a small screen`);
   await shot("overview-small");
+  await page.setViewportSize({ width: 1280, height: 900 });
+  if (!isDiff && !withoutDeaths) {
+    await visit("suspects");
+    await page.waitForTimeout(250);
+    const madeIn = page.locator('table[data-table="suspects/growing"] td.long').first();
+    const { width } = await madeIn.boundingBox();
+    check(width >= 200, `"Made in" is ${width} pixels wide on a screen of 1280`);
+    await shot("suspects-1280");
+  }
   await page.setViewportSize({ width: 1400, height: 950 });
-  await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
+  // What is seen, and if that is asked for all pages, though nobody has looked at them.
+  await page.reload();
   await page.emulateMedia({ media: "print" });
-  const printed = await page.locator('[role="tabpanel"]:visible').count();
-  check(printed === PAGES.length, `${printed} pages are printed`);
+  const printed = () => page.locator('[role="tabpanel"]:visible').count();
+  check((await printed()) === 1, `${await printed()} pages are printed where one is seen`);
+  await page.pdf({ path: join(screenshots, "overview.pdf"), format: "A4" });
+  await page.evaluate(() => (window.print = () => window.dispatchEvent(new Event("beforeprint"))));
+  await page.locator("#print-all").dispatchEvent("click");
+  check((await printed()) === PAGES.length, `${await printed()} pages are printed of all`);
+  const drawn = await page.locator("#flame-graph g.frame rect").evaluateAll((boxes) => boxes.filter((box) => Number(box.getAttribute("width")) > 0).length);
+  check(drawn > 5, `the flame graph is printed with ${drawn} boxes`);
+  const rows = await page.locator(".scroll table").evaluateAll((tables) => Math.max(...tables.map((table) => [...table.tBodies[0].rows].filter((row) => row.offsetParent).length)));
+  check(rows <= 20, `a table is printed with ${rows} rows`);
+  const wideOnPaper = await page.locator("#flame-graph svg").evaluateAll((all) => Math.max(0, ...all.map((one) => one.getBoundingClientRect().width)));
+  check(wideOnPaper <= 720, `the flame graph is ${wideOnPaper} pixels wide on paper`);
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  check((await printed()) === 1, "after printing there are more pages than one");
+  await page.pdf({ path: join(screenshots, "report.pdf"), format: "A4" });
 } catch (error) {
   found.push(`broke off: ${error.message}`);
 } finally {

@@ -32,7 +32,7 @@ fn no_javac(jdk: &Jdk) -> Option<String> {
 const HOSTILE: &str = r#"
 public class Hostile {
     public static void main(String[] arguments) {
-        Thread.currentThread().setName("</script><script>alert(1)</script><img src=x onerror=alert(2)>");
+        Thread.currentThread().setName("</script><script>alert(1)</script><img src=x onerror=alert(2)>\nrm -rf ~\u202e");
         shop.Main.main(arguments);
     }
 }
