@@ -246,12 +246,17 @@ impl Engine {
         let _heartbeat = Heartbeat::new(PROGRAM, || "DuckDB is at work".to_owned());
         let (done, answered) = channel();
         let stdout = self.child.stdout.take();
-        std::thread::spawn(move || {
+        let listening = et_threads::spawn(move || {
             let mut text = Vec::new();
             let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
             // Whoever asked may be gone.
             let _ = done.send(read.map(|_| text));
         });
+        if let Err(no_thread) = listening {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            return Err(SqlError::Start(no_thread.into()));
+        }
         let read = loop {
             match answered.recv_timeout(BETWEEN) {
                 Ok(read) => break read,
