@@ -82,7 +82,8 @@ impl JvmpiJob {
             options.iter_mut().for_each(|option| option.insert_str(0, "-J"));
         }
         let mut command = Command::new(home.join(&launcher.path));
-        command.envs(variables).args(options).args(arguments);
+        LeftOut::set(variables, &mut command);
+        command.args(options).args(arguments);
         crate::interrupt::check()?;
         Ok(child::run(&mut command)?.code)
     }

@@ -4,6 +4,7 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use super::argfile;
 use super::error::RunError;
@@ -81,6 +82,16 @@ impl<'a> LeftOut<'a> {
             }
         }
         Ok(changed)
+    }
+
+    /// Gives them to a command; one that says nothing any more is not set at all, since the JVM tells of each that is.
+    pub fn set(variables: Vec<(&'static str, String)>, command: &mut Command) {
+        for (name, text) in variables {
+            match text.trim().is_empty() {
+                true => command.env_remove(name),
+                false => command.env(name, text),
+            };
+        }
     }
 
     /// All of it in one line, if there is anything.

@@ -126,7 +126,7 @@ impl RunJob {
         drop(umask);
 
         let mut command = Command::new(prepared.home.join(&launcher.path));
-        command.envs(variables);
+        LeftOut::set(variables, &mut command);
         command.args(&assembled.words);
         lead_to(&mut command, &prepared.home, java_home.is_some());
         crate::interrupt::check()?;
