@@ -207,9 +207,15 @@ fn notice_exits_without_handlers(env: Env) {
     }
 }
 
+/// What `-XX:+ExitOnOutOfMemoryError` makes of the process's exit code. A VM that crashes may leave by `_exit` as well, with another: then
+/// nothing can be relied on.
+const OUT_OF_MEMORY: c_int = 3;
+
 /// In place of `_exit`.
 extern "C" fn exit_at_once(code: c_int) -> ! {
-    at_exit();
+    if code == OUT_OF_MEMORY {
+        at_exit();
+    }
     // SAFETY: what the VM has called.
     unsafe { libc::_exit(code) }
 }

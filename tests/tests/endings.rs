@@ -381,7 +381,7 @@ fn crash_without_memory(lab: &Lab, jdk: &Jdk) -> Result<()> {
         let mut java = Command::new(&bench.java[0]);
         java.args(["-Xmx24m", "-XX:-CreateCoredumpOnCrash", &log, option]).args(&bench.java[1..]);
         let output = java.current_dir(&bench.folder).output()?;
-        ensure!(output.status.code().is_none(), "{option}: {}", output.status);
+        ensure!(!output.status.success(), "{option}: {}", output.status);
         bench.readable(&bench.trace, &["cut off after", "killed"])?;
         bench.recovered()?;
     }

@@ -21,6 +21,7 @@ pub fn trials() -> Vec<Trial> {
     trials.extend(lab::on_each_jdk("heap_dumps_on_demand", on_demand));
     trials.extend(lab::on_each_jdk("log_of_a_killed_program", killed));
     trials.extend(lab::on_each_jdk("log_on_a_full_disk", full));
+    trials.push(lab::on_jdk_unless(25, "log_without_standard_files", |_, _| None, without_standard_files));
     trials.push(lab::on_jdk_unless(17, "options_that_make_no_sense", |_, _| None, nonsense));
     trials
 }
@@ -200,6 +201,21 @@ fn full(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let elements = elements(&text)?;
     check_definitions(&elements)?;
     ensure!(elements.len() > 10 && count(&elements, "traceEnd") == 0, "{} elements", elements.len());
+    validate(lab, &file)
+}
+
+/// What the program prints where nothing is open does not get into the log.
+fn without_standard_files(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "monitor_without_standard_files")?;
+    let file = folder.join("run.trcxml");
+    let classes = compiled::classes(lab, &lab.layout.repo.join("tests/java/endings/Busy.java"), 11)?;
+    let mut command = Command::new("sh");
+    command.args(["-c", "exec \"$@\" <&- >&- 2>&-", "sh"]).arg(jdk.java());
+    command.arg(format!("-agentpath:{}=xml={}", library()?.display(), file.display()));
+    let status = command.arg("-cp").arg(classes).args(["Busy", "2000"]).current_dir(&folder).status()?;
+    ensure!(status.code() == Some(7), "{status}");
+    let text = fs::read_to_string(&file)?;
+    ensure!(!text.contains("ready") && !text.contains("monitor: "), "{text}");
     validate(lab, &file)
 }
 
