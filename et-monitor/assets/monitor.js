@@ -349,7 +349,7 @@
       const axis = (more) => ({ stroke: colour("muted"), grid, ticks: grid, font: "12px system-ui, sans-serif", ...more });
       made = new uPlot({
         width: Math.max(place.clientWidth, 300), height: 240,
-        scales: { y: { range: (_, low, high) => [0, high || 1] } },
+        scales: { y: { range: (_, low, high) => [0, high * 1.02 || 1] } },
         axes: [axis({}), axis({ size: 84, incrs: byteSteps, values: (_, ticks) => ticks.map(bytes) })],
         series: [{ value: (_, value) => (value == null ? "" : new Date(value * 1000).toLocaleTimeString()) }, ...series],
       }, values, place);
@@ -529,7 +529,7 @@
     const place = event.place ?? "";
     let row = monitors.places.find((one) => one.class === event.class && one.place === place);
     if (!row) {
-      row = { class: event.class, place, longestOwner: null, contended: 0, contendedNs: 0, longestNs: 0, waits: 0, waitsNs: 0 };
+      row = { class: event.class, place, longestOwner: null, longestForNs: 0, contended: 0, contendedNs: 0, longestNs: 0, waits: 0, waitsNs: 0 };
       monitors.places.push(row);
     }
     if (event.what === "waited") {
@@ -538,8 +538,9 @@
     } else {
       row.contended += 1;
       row.contendedNs += event.waitedNs;
-      if (event.waitedNs >= row.longestNs) {
-        row.longestNs = event.waitedNs;
+      row.longestNs = Math.max(row.longestNs, event.waitedNs);
+      if (event.owner.name && event.waitedNs >= row.longestForNs) {
+        row.longestForNs = event.waitedNs;
         row.longestOwner = event.owner.name;
       }
     }

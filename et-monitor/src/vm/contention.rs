@@ -43,11 +43,12 @@ impl Sum {
     }
 }
 
-/// Who waited at a line of code for monitors of a class, and for whom longest.
+/// What was waited at a line of code for monitors of a class. An owner that has left before it could be asked for is not known.
 #[derive(Clone, Debug, Default)]
 struct AtPlace {
     sum: Sum,
-    longest_owner: Option<String>,
+    /// Of the waits for owners that are known, the longest: who had it, and how long.
+    longest_for: Option<(String, u64)>,
 }
 
 /// What is known of monitors.
@@ -90,8 +91,9 @@ impl Contention {
             Happened::ContendedEntered { monitor, class, thread, owner, waited_ns } => {
                 sum(&mut self.by_class, shortened(class.clone()), OTHERS.to_owned()).entered(*waited_ns);
                 let at_place = self.at_place(class, place);
-                if at_place.sum.longest_ns <= *waited_ns {
-                    at_place.longest_owner = threads.name(*owner).map(str::to_owned);
+                let is_longest = at_place.longest_for.as_ref().is_none_or(|(_, longest)| longest <= waited_ns);
+                if let (true, Some(owner)) = (is_longest, threads.name(*owner)) {
+                    at_place.longest_for = Some((owner.to_owned(), *waited_ns));
                 }
                 at_place.sum.entered(*waited_ns);
                 json!({
@@ -138,7 +140,8 @@ impl Contention {
             let mut row = at_place.sum.json();
             row["class"] = class.as_str().into();
             row["place"] = place.as_str().into();
-            row["longestOwner"] = at_place.longest_owner.as_deref().into();
+            row["longestForNs"] = at_place.longest_for.as_ref().map_or(0, |(_, longest)| *longest).into();
+            row["longestOwner"] = at_place.longest_for.as_ref().map(|(owner, _)| owner.as_str()).into();
             row
         };
         let places: Vec<Value> = places.into_iter().map(of_place).collect();
@@ -171,7 +174,7 @@ mod tests {
         // It has ended since: its name is known all the same.
         threads.ended(2);
         let events =
-            vec![entered(1, 2, 30, "T.a(T.java:3)"), entered(1, 9, 10, "T.a(T.java:3)"), entered(1, 1, 50, "")];
+            vec![entered(1, 2, 30, "T.a(T.java:3)"), entered(1, 9, 70, "T.a(T.java:3)"), entered(1, 1, 50, "")];
         let told = contention.add(&Events { lost: 0, events }, &threads);
         assert_eq!(told["events"][0]["owner"]["name"], "boss");
         assert_eq!(told["events"][0]["place"], "T.a(T.java:3)");
@@ -179,15 +182,15 @@ mod tests {
         let all = contention.json();
         assert_eq!(
             (all["classes"][0]["contended"].clone(), all["classes"][0]["contendedNs"].clone()),
-            (3.into(), 90.into())
+            (3.into(), 150.into())
         );
         let places = all["places"].as_array().unwrap();
         assert_eq!(places.len(), 2);
         assert_eq!(
-            (places[1]["place"].clone(), places[1]["longestOwner"].clone()),
+            (places[0]["place"].clone(), places[0]["longestOwner"].clone()),
             ("T.a(T.java:3)".into(), "boss".into())
         );
-        assert_eq!((places[1]["contended"].clone(), places[1]["longestNs"].clone()), (2.into(), 30.into()));
+        assert_eq!((places[0]["contended"].clone(), places[0]["longestNs"].clone()), (2.into(), 70.into()));
     }
 
     #[test]

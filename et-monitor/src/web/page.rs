@@ -172,7 +172,7 @@ fn tab(id: &str) -> Markup {
             h3 { "Where monitors were waited for" }
             (rows("monitor-places", "Where monitors were waited for", &[
                 ("Class of the monitor", false), ("Where", false), ("Contended", true), ("Waited to enter", true), ("Longest", true),
-                ("Longest for", false), ("wait() calls", true), ("In wait()", true),
+                ("Owner", false), ("wait() calls", true), ("In wait()", true),
             ]))
             h3 { "The latest events" }
             (rows("monitor-events", "The latest events", &[
