@@ -88,12 +88,18 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
     client.tell(Request::ThreadEvents { on: true })?;
     client.until(|message| matches!(message, Message::ThreadStarted { name, .. } if name == "main"))?;
     client.tell(Request::ThreadStates { interval_ms: 100 })?;
-    client.tell(Request::Events { kinds: Events::MONITORS })?;
+    client.tell(Request::Events { kinds: Events::MONITORS | Events::PLACES })?;
+    // One that knows nothing of lines of code is told as ever.
+    let mut old = Client::new(&program)?;
+    old.tell(Request::Events { kinds: Events::MONITORS })?;
     program.go_on()?;
     let is_enter =
         |event: &Event| matches!(&event.what, Happened::ContendedEnter { class, .. } if class == "Contended$Lock");
     let enter = client.until(|message| happened(message).any(is_enter))?;
     let enter = happened(&enter).find(|event| is_enter(event)).context("no event")?.clone();
+    ensure!(enter.place.starts_with("Contended.enter(Contended.java:"), "{enter:?}");
+    let told = old.until(|message| happened(message).any(is_enter))?;
+    ensure!(happened(&told).all(|event| event.place.is_empty()), "{told:?}");
     let Happened::ContendedEnter { monitor, thread, owner, .. } = enter.what else { unreachable!() };
     // While it is contended: who has it, who wants it, and what they do.
     let Some(Message::Monitor(usage)) = client.ask(Request::Monitor(monitor))? else { anyhow::bail!("no usage") };
@@ -124,7 +130,9 @@ fn contention(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let notified = number(&waits, "notified")?;
     let is_last =
         |event: &Event| matches!(event.what, Happened::Waited { thread, .. } if u64::from(thread) == notified);
-    client.until(|message| happened(message).any(is_last))?;
+    let last = client.until(|message| happened(message).any(is_last))?;
+    let last = happened(&last).find(|event| is_last(event)).context("no event")?;
+    ensure!(last.place.starts_with("Contended.notifiedWait(Contended.java:"), "{last:?}");
     let events: Vec<Happened> = client.told.iter().flat_map(happened).map(|event| event.what.clone()).collect();
     let of_lock = |it: &&Happened| match it {
         Happened::ContendedEnter { class, .. }
