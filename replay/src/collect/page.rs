@@ -21,12 +21,11 @@ figure.chart { overflow-x: auto; }
 .chart svg [stroke=\"#FFFFFF\"] { stroke: var(--background); }
 @media (prefers-color-scheme: dark) { .chart svg polyline { filter: brightness(1.4); } }
 .spread { color: var(--muted); display: block; font-size: .85em; }
-.scroll td { white-space: nowrap; }
-.scroll thead th { white-space: normal; vertical-align: bottom; }
+.scroll thead .number { white-space: normal; vertical-align: bottom; }
 /* All rows: there is no text to have the others from. */
 @media print {
   .chart svg { min-width: 0; }
-  .scroll td { white-space: normal; }
+  .scroll .number { white-space: normal; }
   .scroll tbody tr:nth-child(n + 21 of :not([hidden])) { display: table-row; }
 }
 ";
