@@ -63,6 +63,7 @@ const HANDLERS: &str = "
 public class Handlers {
     static final Object LOCK = new Object();
     static int count, depth;
+    static volatile int rounds;
     static void from(int level, Runnable down) { if (level == 0) down.run(); else from(level - 1, down); }
     static int locked(int level) { depth = level; synchronized (LOCK) { return 1 + locked(level + 1); } }
     static int last(int level) {
@@ -71,13 +72,16 @@ public class Handlers {
     }
     public static void main(String[] arguments) throws Exception {
         Thread guard = new Thread(() -> {
-            try { Thread.sleep(60_000); } catch (InterruptedException none) { }
+            for (int before = -1; before != rounds;) {
+                before = rounds;
+                try { Thread.sleep(20_000); } catch (InterruptedException none) { }
+            }
             System.out.println(\"hangs\");
             Runtime.getRuntime().halt(9);
         });
         guard.setDaemon(true);
         guard.start();
-        for (int i = 0; i < 60; i++) {
+        for (int i = 0; i < 25; rounds = ++i) {
             try { from(i, () -> locked(0)); } catch (StackOverflowError expected) { }
             try { from(i, () -> last(0)); } catch (StackOverflowError expected) { }
         }
