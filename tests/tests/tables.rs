@@ -117,7 +117,7 @@ fn tables(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let bar = tables.ask(&["select current_setting('enable_progress_bar') as is_shown"])?;
     ensure!(bar[0]["is_shown"] == false, "{bar:?}");
     let limit = tables.ask(&["--memory", "1GB", "select current_setting('memory_limit') as it"])?;
-    ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("953.")), "{limit:?}");
+    ensure!(limit[0]["it"].as_str().is_some_and(|it| it.starts_with("1.0")), "{limit:?}");
     if jdk.feature == JDKS[0] {
         by_heart(&tables)?;
         pictures(&tables, &duckdb, &folder)?;
