@@ -116,7 +116,12 @@ fn count(text: &str) -> Option<f64> {
 }
 
 impl Condition {
-    /// Whether it holds: then what the condition warns of has happened. Nothing is known of a class that is in no run.
+    /// The class that it is about, if none of the runs has one of that name: the condition would never hold, whatever happens.
+    pub fn missing_class(&self, differ: &Differ) -> Option<&str> {
+        self.class.as_deref().filter(|class| differ.of_class(class).is_none())
+    }
+
+    /// Whether it holds: then what the condition warns of has happened. Of a class that is in no run there is nothing.
     pub fn holds(&self, differ: &Differ, diff: &Diff) -> bool {
         let changes: Changes = match &self.class {
             Some(class) => differ.of_class(class).unwrap_or_default(),

@@ -89,6 +89,11 @@ impl Keys {
         &self.texts[name as usize]
     }
 
+    /// All names.
+    pub fn texts(&self) -> impl Iterator<Item = &str> {
+        self.texts.iter().map(String::as_str)
+    }
+
     /// The number that a name has, if it came up.
     pub fn find(&self, name: &str) -> Option<u32> {
         self.names.get(name).copied()

@@ -313,10 +313,24 @@ impl Differ {
         self.sides.iter().any(|runs| runs.len() > 1)
     }
 
-    /// The changes of one class, by its name.
+    /// The changes of one class, by its name; `None`: no run has objects of it.
     fn of_class(&self, name: &str) -> Option<Changes> {
         let class = self.keys.find(&stable(name))?;
-        Some(self.changes(|run| run.classes.get(&class)))
+        let is_class = self.sides.iter().flatten().any(|run| run.classes.contains_key(&class));
+        is_class.then(|| self.changes(|run| run.classes.get(&class)))
+    }
+
+    /// The class of any run whose name is most like that one: as people say it without the package, or in other letters.
+    pub fn class_like(&self, name: &str) -> Option<&str> {
+        let simple = |name: &str| name.rsplit(['.', '$', '/']).next().unwrap_or(name).to_lowercase();
+        let wanted = simple(name);
+        let classes = self.sides.iter().flatten().flat_map(|run| run.classes.keys());
+        classes.map(|&class| self.keys.text(class)).filter(|class| simple(class) == wanted).min()
+    }
+
+    /// Whether anything that is compared has a class or a method with that in its name.
+    pub fn has_name_with(&self, text: &str) -> bool {
+        self.keys.texts().any(|name| name.contains(text))
     }
 
     fn change(&self, of: impl Fn(&Run) -> u64) -> Change {

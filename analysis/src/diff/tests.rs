@@ -66,3 +66,17 @@ fn what_moves_from_one_caller_to_another_is_seen() {
     assert_eq!(only.contexts.lines.len(), 1, "{only:?}");
     assert_eq!(only.contexts.lines[0].method.as_deref(), Some("shop.Main.m2"));
 }
+
+#[test]
+fn a_condition_on_a_class_that_no_run_has_is_told() {
+    let mut differ = differ(&[0], &[(1, 0, 100)], &[(1, 0, 100)]);
+    let class = differ.keys.name("shop.C0");
+    differ.sides[1][0].classes.insert(class, Numbers::default());
+    let missing = |text: &str| text.parse::<Condition>().unwrap().missing_class(&differ).map(str::to_owned);
+    assert_eq!(missing("objects of shop.C0 > +0"), None, "one run is enough");
+    assert_eq!(missing("objects > +0"), None);
+    assert_eq!(missing("objects of shop.Cc > +0").as_deref(), Some("shop.Cc"));
+    assert_eq!(missing("objects of shop.Main.m0 > +0").as_deref(), Some("shop.Main.m0"), "that is a method");
+    assert_eq!((differ.class_like("c0"), differ.class_like("shop.Cc")), (Some("shop.C0"), None));
+    assert!(differ.has_name_with("Main.m1") && !differ.has_name_with("Main.m9"));
+}

@@ -10,7 +10,7 @@ use super::analyses::Opened;
 use super::{CliError, DeathsArg, InputArgs, PROGRAM};
 use crate::bar::Bar;
 use crate::output::{Kind, Output};
-use et_command::code::{FAILED, OK};
+use et_command::code::{FAILED, OK, USAGE};
 use et_command::{print, print_json};
 
 #[derive(Debug, Args)]
@@ -28,6 +28,9 @@ pub(crate) struct DiffArgs {
     /// metrics: bytes, objects, alive-bytes, alive-objects, peak-bytes
     #[arg(long, value_name = "CONDITION")]
     fail_if: Vec<Condition>,
+    /// A class of --fail-if that no run has objects of counts as one with none, and is no error
+    #[arg(long, requires = "fail_if")]
+    allow_missing: bool,
     /// Leave out what changed by less than that share of all bytes, in per cent
     #[arg(long, default_value_t = 0.1, value_name = "PERCENT", value_parser = percent)]
     least: f64,
@@ -88,6 +91,21 @@ pub(crate) fn run(args: &DiffArgs) -> Result<u8, CliError> {
         }
     }
     drop(bar);
+    let missing = args.fail_if.iter().filter(|_| !args.allow_missing);
+    let missing: Vec<_> =
+        missing.filter_map(|condition| Some((condition, condition.missing_class(&differ)?))).collect();
+    for (condition, class) in &missing {
+        let like = differ.class_like(class).map_or_else(String::new, |like| format!(": is it {like}?"));
+        PROGRAM.say(format_args!(
+            "--fail-if '{condition}': no run has objects of {class}{like} (--allow-missing takes it as none)"
+        ));
+    }
+    if !missing.is_empty() {
+        return Ok(USAGE);
+    }
+    if let Some(text) = args.matching.as_deref().filter(|text| !differ.has_name_with(text)) {
+        PROGRAM.say(format_args!("note: --match '{text}': no class and no method of these runs has that in its name"));
+    }
     let show = Show { least_share: args.least / 100.0, top: args.top, matching: args.matching.clone() };
     let diff = differ.diff(&show);
     if args.json {

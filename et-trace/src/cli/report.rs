@@ -90,13 +90,21 @@ fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Resul
         let there = all.iter().map(Table::id).collect::<Vec<_>>().join(", ");
         return Err(NoReport::NoTable { path: path.to_owned(), wanted: wanted.to_owned(), there }.into());
     }
-    let matching = args.matching.as_deref();
-    let texts = chosen.into_iter().map(|table| matching.map_or(table.clone(), |text| table.matching(text)).render());
-    Ok(texts.collect::<Vec<_>>().join("\n"))
+    let chosen: Vec<Table> = match args.matching.as_deref() {
+        None => chosen,
+        Some(text) => {
+            let matching: Vec<Table> = chosen.into_iter().map(|table| table.matching(text)).collect();
+            if matching.iter().all(|table| table.rows.is_empty()) {
+                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} has it"));
+            }
+            matching
+        }
+    };
+    Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
 }
 
 /// What is kept with the life table; the number is that of the report's form.
-const KEPT: &str = "report-1.json";
+const KEPT: &str = "report-2.json";
 
 /// The report that was kept with the life table, or a new one.
 fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
