@@ -272,8 +272,8 @@ fn suspects(report: &Report) -> Markup {
             "These are heuristics: each says what it looks at. What the trace cannot tell: contents of strings and of arrays of numbers, "
             "so equal strings are not found here."
         }
-        @if report.suspects.growing.is_empty() {
-            p { "No site has notably more alive at the end than in the middle of the run." }
+        @if report.suspects.holdings.is_empty() {
+            p { "Nothing holds notably more and more to the end of the run." }
         }
     }
 }

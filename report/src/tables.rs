@@ -2,7 +2,8 @@
 
 mod monitors;
 
-use et_analysis::report::{LifeLine, Page, Report};
+use et_analysis::heap::ClassLine;
+use et_analysis::report::{Held, LifeLine, Page, Report, Retained, RetainedLine};
 use et_analysis::summary::{Amount, Origin};
 
 use crate::table::{Cell, Column, Table, numbers, words};
@@ -11,8 +12,9 @@ use crate::table::{Cell, Column, Table, numbers, words};
 pub fn tables(report: &Report) -> Vec<Table> {
     let mut tables = vec![classes(report), sites(report), packages(report)];
     if report.has_deaths {
+        tables.extend(report.retained.iter().flat_map(|retained| [holders(retained), retained_by_class(retained)]));
         tables.extend([at_end(report), lives(report, true), lives(report, false)]);
-        tables.extend([growing(report), ways(report), arrays(report), collections(report)]);
+        tables.extend([holding(report), growing(report), ways(report), arrays(report), collections(report)]);
         tables.push(exceptions(report));
     }
     tables.extend([threads(report), gcs(report)]);
@@ -150,6 +152,64 @@ fn at_end(report: &Report) -> Table {
     }
 }
 
+const RETAINS: Column =
+    Column { title: "Retains", help: "Bytes that would go with it, its own included", is_number: true };
+
+fn holders(retained: &Retained) -> Table {
+    let row = |line: &RetainedLine| {
+        vec![
+            Cell::Name(format!("{}{}", "· ".repeat(line.level as usize), line.holder)),
+            Cell::Name(line.class.clone()),
+            Cell::Bytes(line.retained),
+            Cell::share(line.retained, retained.bytes),
+            Cell::Bytes(line.bytes),
+            Cell::Count(line.dominates),
+        ]
+    };
+    Table {
+        page: Page::Alive.id(),
+        name: "holders",
+        title: "What holds the heap at the end".into(),
+        note: "Objects that no other object dominates, each followed by the largest that it dominates, with a point for each that is above.                Of the way to an object those fields are told that are not the JDK's."
+            .into(),
+        columns: vec![
+            words("Held by"),
+            words("Class"),
+            RETAINS,
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Itself", "Its own bytes"),
+            numbers("Dominates", "Objects that it dominates immediately"),
+        ],
+        rows: retained.objects.iter().map(row).collect(),
+    }
+}
+
+fn retained_by_class(retained: &Retained) -> Table {
+    let row = |line: &ClassLine| {
+        vec![
+            Cell::Name(line.class.clone()),
+            Cell::Bytes(line.retained_bytes),
+            Cell::share(line.retained_bytes, retained.bytes),
+            Cell::Bytes(line.bytes),
+            Cell::Count(line.objects),
+        ]
+    };
+    Table {
+        page: Page::Alive.id(),
+        name: "retained",
+        title: "Classes by what their objects retain at the end".into(),
+        note: "What would go with the objects of a class, none counted twice, at the least.".into(),
+        columns: vec![
+            words("Class"),
+            RETAINS,
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Themselves", "Their own bytes"),
+            numbers("Objects", ""),
+        ],
+        rows: retained.classes.iter().map(row).collect(),
+    }
+}
+
 fn lives(report: &Report, of_classes: bool) -> Table {
     let (name, title) = if of_classes { ("classes", "Classes") } else { ("sites", "Sites") };
     let lines = if of_classes { &report.lifetimes.classes } else { &report.lifetimes.sites };
@@ -204,6 +264,48 @@ fn lives(report: &Report, of_classes: bool) -> Table {
     }
 }
 
+fn holding(report: &Report) -> Table {
+    let live = live_at_the_end(report);
+    let rows = report.suspects.holdings.iter().map(|holding| {
+        let at = |index: usize| holding.course.get(index).copied().unwrap_or(0);
+        let held = holding.held.as_ref();
+        let name = |of: fn(&Held) -> String| held.map_or(Cell::Nothing, |held| Cell::Name(of(held)));
+        vec![
+            Cell::Name(holding.ways.join(" and ")),
+            Cell::Bytes(at(3)),
+            Cell::share(at(3), live),
+            Cell::Bytes(at(0)),
+            Cell::Bytes(at(1)),
+            Cell::Bytes(at(2)),
+            held.map_or(Cell::Nothing, |held| Cell::Count(held.objects)),
+            name(|held| held.class.clone()),
+            name(|held| match &held.caller {
+                Some(caller) => format!("{} for {caller}", held.site),
+                None => held.site.clone(),
+            }),
+        ]
+    });
+    Table {
+        page: Page::Suspects.id(),
+        name: "holding",
+        title: "What holds more and more".into(),
+        note: "Objects that retain more at the end than in the middle of the run by 2 % of the heap at least, and that grew in each part of its                second half, at a third of the mean pace or faster. What one of them holds does not count for another.                Where several hold what grew, all of them are told."
+            .into(),
+        columns: vec![
+            words("Held by"),
+            numbers("Holds", "Bytes that would go with it at the end"),
+            numbers("Share", "Of all bytes alive at the end"),
+            numbers("Middle", "What it held in the middle of the run"),
+            numbers("At 75 %", "What it held at three quarters of the run"),
+            numbers("At 87.5 %", "What it held at seven eighths of the run"),
+            numbers("Objects", "Of the class that most of what grew is"),
+            words("Of class"),
+            words("Made in"),
+        ],
+        rows: rows.collect(),
+    }
+}
+
 fn growing(report: &Report) -> Table {
     let live = live_at_the_end(report);
     let rows = report.suspects.growing.iter().map(|growth| {
@@ -216,7 +318,7 @@ fn growing(report: &Report) -> Table {
             Cell::Bytes(growth.end.bytes),
             Cell::share(growth.end.bytes, live),
             Cell::share(growth.end.objects, growth.made.objects),
-            Cell::Text(if growth.only_grew { "yes" } else { "" }.into()),
+            Cell::Text(if growth.still_grows { "yes" } else { "" }.into()),
             Cell::Name(held),
             Cell::Name(growth.context.iter().take(8).cloned().collect::<Vec<_>>().join(" ← ")),
         ]
@@ -224,9 +326,9 @@ fn growing(report: &Report) -> Table {
     Table {
         page: Page::Suspects.id(),
         name: "growing",
-        title: "Sites whose live bytes grow".into(),
-        note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Only grew\": live bytes never fell by more than \
-               2 % of what they are at the end. \"Last stored in\": the fields that most of their bytes were stored into last."
+        title: "Sites with more alive at the end".into(),
+        note: "Sites with at least a fifth more alive at the end than in the middle of the run. \"Still grows\": live bytes grew in each part \
+               of the second half, to the end. \"Last stored in\": the fields that most of their bytes were stored into last."
             .into(),
         columns: vec![
             words("Site"),
@@ -236,7 +338,7 @@ fn growing(report: &Report) -> Table {
             numbers("End", "Live bytes at the end"),
             numbers("Share", "Of all bytes alive at the end"),
             numbers("Survived", "Share of all its objects that are alive at the end"),
-            words("Only grew"),
+            words("Still grows"),
             words("Last stored in"),
             words("Made in"),
         ],
@@ -259,7 +361,7 @@ fn ways(report: &Report) -> Table {
         page: Page::Suspects.id(),
         name: "ways",
         title: "What holds them at the end".into(),
-        note: "The shortest ways from static fields, running methods and threads to objects of the first eight sites that only grow, \
+        note: "The shortest ways from static fields, running methods and threads to objects of the first eight sites that still grow, \
                10,000 objects of each at most."
             .into(),
         columns: vec![

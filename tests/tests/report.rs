@@ -16,6 +16,7 @@ fn main() -> ExitCode {
     let no_browser = |_: &Lab, jdk: &Jdk| no_javac(jdk).or_else(browser::obstacle);
     let trials = vec![
         lab::on_jdk_unless(FEATURE, "the_leak_is_on_the_overview", |_, jdk| no_javac(jdk), leak),
+        lab::on_jdk_unless(FEATURE, "holders_of_what_grows_are_found_one_by_one", |_, jdk| no_javac(jdk), holders),
         lab::on_jdk_unless(FEATURE, "a_report_in_a_browser", no_browser, in_a_browser),
         lab::on_jdk_unless(FEATURE, "a_report_of_allocations_only_in_a_browser", no_browser, of_allocations),
         lab::on_jdk_unless(FEATURE, "a_difference_in_a_browser", no_browser, of_two_runs),
@@ -85,7 +86,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let stands_out = page.split("What stands out").nth(1).context("nothing stands out")?;
     let first = stands_out.split("</article>").next().unwrap_or_default();
     for words in
-        ["finding high", "Memory that only grows", "shop.Line", "all 63,600 objects", "shop.Page.&lt;init&gt;:15"]
+        ["finding high", "Memory that only grows", "static shop.Main.CACHE → byWord", "shop.Page", "shop.ProductCache.page:25"]
     {
         ensure!(first.contains(words), "the overview does not begin with {words:?}: {first}");
     }
@@ -113,11 +114,131 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(!refused.status.success() && said.contains("does not know when methods are entered"), "{said}");
     let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--json"])?)?;
     let growing = &json["suspects"]["growing"][0];
-    ensure!(growing["onlyGrew"] == true && growing["end"]["objects"] == 63_600, "{growing}");
+    ensure!(growing["stillGrows"] == true && growing["end"]["objects"] == 63_600, "{growing}");
+    let holders = print(lab, &trace, &["--show", "alive/holders", "--match", "byWord"])?;
+    ensure!(holders.lines().any(|line| line.ends_with("java.util.HashMap")), "{holders}");
     // Prices that there are none of are exceptions.
     let exceptions = print(lab, &trace, &["--show", "suspects/exceptions"])?;
     let thrown = exceptions.lines().find(|line| line.contains("shop.PriceHandler.price"));
     ensure!(thrown.is_some_and(|line| line.contains("shop.PriceHandler.answer")), "{exceptions}");
+    fs::remove_dir_all(&folder).map_err(Into::into)
+}
+
+/// Programs that leak in two places, and some that fill something and do not leak.
+const KEEPING: &str = r#"
+import java.util.*;
+
+public class Keeping {
+    static final class Quote {
+        final String text;
+        final int number;
+        Quote(int number) { this.number = number; text = "quote " + number; }
+        int number() { return number; }
+    }
+
+    static final class Visit {
+        final long[] times = new long[4];
+    }
+
+    static final class Server {
+        final Map<Integer, Quote> cache = new HashMap<>();
+        final List<Visit> log = new ArrayList<>();
+        /** The last hundred only. */
+        final ArrayDeque<Quote> recent = new ArrayDeque<>();
+
+        void answer(int request) {
+            Quote quote = new Quote(request);
+            recent.addLast(quote(new Quote(request)));
+            if (recent.size() > 100) {
+                recent.removeFirst();
+            }
+            log.add(new Visit());
+        }
+
+        Quote quote(Quote quote) {
+            cache.put(quote.number(), new Quote(quote.number()));
+            return quote;
+        }
+    }
+
+    static final Server SERVER = new Server();
+    static final List<Quote> ROWS = new ArrayList<>();
+
+    static void load(int rows) {
+        for (int row = 0; row < rows; row++) {
+            ROWS.add(new Quote(row));
+        }
+    }
+
+    static long work(int times) {
+        long sum = 0;
+        for (int time = 0; time < times; time++) {
+            sum += new Quote(time).number();
+        }
+        return sum;
+    }
+
+    public static void main(String[] arguments) {
+        switch (arguments[0]) {
+            case "leaks":
+                for (int request = 0; request < 3000; request++) {
+                    SERVER.answer(request);
+                }
+                break;
+            case "job":
+                load(100_000);
+                long sum = 0;
+                for (int pass = 0; pass < 30; pass++) {
+                    for (Quote row : ROWS) {
+                        sum += row.number();
+                    }
+                }
+                System.out.println(sum);
+                break;
+            case "step":
+                work(30_000);
+                load(2000);
+                work(15_000);
+                break;
+        }
+    }
+}
+"#;
+
+fn holders(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let folder = lab.folder(jdk, "report_holders")?;
+    let (classes, rewritten) = (folder.join("classes"), folder.join("classes-et"));
+    fs::write(folder.join("Keeping.java"), KEEPING)?;
+    let mut compile = Command::new(lab.compiler.javac().context("no javac")?);
+    command::quiet(compile.args(["-g", "--release", "11", "-d"]).arg(&classes).arg(folder.join("Keeping.java")))?;
+    command::quiet(Command::new(lab.tools.et_instrument()).arg(&classes).arg("-o").arg(&rewritten))?;
+    let java = lab.instrumented_with(jdk, &[])?;
+    let leaks = |program: &str| -> Result<Vec<String>> {
+        let trace = folder.join(program).with_extension("ettrace");
+        let mut run = Command::new(java.java());
+        command::quiet(run.args(java.options(&trace)).arg("-cp").arg(&rewritten).args(["Keeping", program]))?;
+        let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--no-lives", "--json"])?)?;
+        let findings = json["findings"].as_array().context("no findings")?.iter();
+        let leaks = findings.filter(|finding| finding["title"].as_str().is_some_and(|title| title.starts_with("Memory")));
+        let words = |finding: &serde_json::Value| {
+            let pieces = finding["says"].as_array().into_iter().flatten();
+            pieces.filter_map(|piece| piece.as_object()?.values().next()?.as_str()).collect::<String>()
+        };
+        Ok(leaks.map(words).collect())
+    };
+    let mut found = leaks("leaks")?;
+    found.sort_unstable();
+    ensure!(found.len() == 2, "two leaks: {found:#?}");
+    for (says, holder, what) in [
+        (&found[0], "static Keeping.SERVER → cache holds ", ": 3,000 Keeping$Quote, made in Keeping$Server.quote:"),
+        (&found[1], "static Keeping.SERVER → log holds ", ": 3,000 Keeping$Visit, made in Keeping$Server.answer:"),
+    ] {
+        ensure!(says.starts_with(holder) && says.contains(what) && says.contains("it still grows at the end"), "{says}");
+    }
+    for program in ["job", "step"] {
+        let found = leaks(program)?;
+        ensure!(found.is_empty(), "{program} does not leak: {found:#?}");
+    }
     fs::remove_dir_all(&folder).map_err(Into::into)
 }
 

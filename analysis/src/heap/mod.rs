@@ -1,10 +1,12 @@
 //! The heap as it was at a moment of the run: which objects there were, what held them, and what each held.
 //!
 //! [`take`] reads a trace up to a [`Moment`], deaths included, so that what is there is what is alive. The rest works on the
-//! [`Snapshot`]: [`dominators`] and [`retained`] say what would go if an object went, [`paths`] why it is there.
+//! [`Snapshot`]: [`dominators`] and [`retained`] say what would go if an object went, [`paths`] why it is there. [`growth`] compares
+//! several.
 
 pub mod dominators;
 mod graph;
+pub mod growth;
 pub mod hprof;
 mod moment;
 pub mod paths;
@@ -24,4 +26,4 @@ pub use report::{
 };
 pub use retained::Dominance;
 pub use snapshot::{Class, ClassNumber, Object, Reference, Root, RootKind, Snapshot, Taken, Via, Watched};
-pub use take::{HeapError, Request, at_end, take, take_by};
+pub use take::{HeapError, Request, take, take_by, take_on_the_way};

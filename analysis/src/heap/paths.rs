@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use et_names::FieldId;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
 
@@ -16,6 +17,9 @@ pub struct Path {
     pub root: String,
     /// The same for programs: `static`, `receiver`, `exception`, `thread`, `loader`, `constant`, `vm`, `class` or `local`.
     pub root_kind: &'static str,
+    /// The static field, if it is one.
+    #[serde(skip)]
+    pub root_field: Option<FieldId>,
     /// The objects on the way, that which is held from outside first, the one that was asked for last.
     pub steps: Vec<PathStep>,
     /// How many that were asked for are reached this way.
@@ -30,6 +34,9 @@ pub struct Path {
 pub struct PathStep {
     /// The slot of the object before that holds it: a field's name, or an element. None of the first.
     pub via: Option<String>,
+    /// The field, if it is one.
+    #[serde(skip)]
+    pub field: Option<FieldId>,
     /// Its id as in texts of the trace. Of several ways that are told as one it is that of the first.
     pub object: String,
     pub class: String,
@@ -51,36 +58,74 @@ fn ways_in<'s>(snapshot: &'s Snapshot<'_>) -> impl Iterator<Item = &'s Root> {
     snapshot.roots().iter().filter(move |root| !is_local(root)).chain(snapshot.roots().iter().filter(is_local))
 }
 
+/// The shortest ways from outside to all objects: one walk through the heap, however many are asked about.
+#[allow(missing_debug_implementations)]
+pub struct Walk<'s, 'a> {
+    snapshot: &'s Snapshot<'a>,
+    came: Vec<From>,
+    reached: Vec<bool>,
+    /// What holds those that are held from outside.
+    begun: FxHashMap<u32, Root>,
+}
+
+impl<'s, 'a> Walk<'s, 'a> {
+    /// Through the whole heap.
+    pub fn through(snapshot: &'s Snapshot<'a>) -> Self {
+        Self::until(snapshot, None)
+    }
+
+    /// Until all that are `wanted` are reached.
+    fn until(snapshot: &'s Snapshot<'a>, mut wanted: Option<FxHashSet<u32>>) -> Self {
+        let mut came = vec![From { node: NONE, slot: NONE }; snapshot.len()];
+        let mut begun: FxHashMap<u32, Root> = FxHashMap::default();
+        let mut reached = vec![false; snapshot.len()];
+        let mut queue = VecDeque::new();
+        let mut is_done = |node: u32| {
+            wanted.as_mut().is_some_and(|wanted| {
+                wanted.remove(&node);
+                wanted.is_empty()
+            })
+        };
+        let mut done = false;
+        for root in ways_in(snapshot) {
+            if !std::mem::replace(&mut reached[root.node.0 as usize], true) {
+                begun.insert(root.node.0, *root);
+                queue.push_back(root.node.0);
+                done |= is_done(root.node.0);
+            }
+        }
+        while let Some(node) = queue.pop_front().filter(|_| !done) {
+            for (slot, target) in snapshot.graph().slots(node) {
+                if !std::mem::replace(&mut reached[target as usize], true) {
+                    came[target as usize] = From { node, slot };
+                    queue.push_back(target);
+                    done |= is_done(target);
+                }
+            }
+        }
+        Self { snapshot, came, reached, begun }
+    }
+
+    /// The shortest way to an object; `None`: nothing leads there.
+    pub fn to(&self, object: Node) -> Option<Path> {
+        self.reached[object.0 as usize].then(|| self.path(object, (1, self.snapshot.object(object).size)))
+    }
+
+    fn path(&self, object: Node, counts: (u64, u64)) -> Path {
+        let way = way(&self.came, object);
+        path(self.snapshot, self.begun.get(&way[0].0).copied(), &way, counts)
+    }
+}
+
 /// The shortest way to each of the objects, those of the same classes and fields together: most bytes first, `most` of them. One walk through the
 /// heap, however many objects there are.
 pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], most: usize) -> Vec<Path> {
-    let mut came = vec![From { node: NONE, slot: NONE }; snapshot.len()];
-    let mut begun: FxHashMap<u32, usize> = FxHashMap::default();
-    let mut reached = vec![false; snapshot.len()];
-    let mut wanted: FxHashSet<u32> = objects.iter().map(|node| node.0).collect();
-    let mut queue = VecDeque::new();
-    for (at, root) in ways_in(snapshot).enumerate() {
-        if !std::mem::replace(&mut reached[root.node.0 as usize], true) {
-            begun.insert(root.node.0, at);
-            queue.push_back(root.node.0);
-            wanted.remove(&root.node.0);
-        }
-    }
-    while let Some(node) = queue.pop_front().filter(|_| !wanted.is_empty()) {
-        for (slot, target) in snapshot.graph().slots(node) {
-            if !std::mem::replace(&mut reached[target as usize], true) {
-                came[target as usize] = From { node, slot };
-                wanted.remove(&target);
-                queue.push_back(target);
-            }
-        }
-    }
-    let roots: Vec<&Root> = ways_in(snapshot).collect();
+    let walk = Walk::until(snapshot, Some(objects.iter().map(|node| node.0).collect()));
     // By what a way looks like, with the first that looks so.
     let mut shapes: FxHashMap<Shape, (usize, u64, u64)> = FxHashMap::default();
-    for (index, &object) in objects.iter().enumerate().filter(|(_, object)| reached[object.0 as usize]) {
-        let way = way(&came, object);
-        let kind = begun.get(&way[0].0).map(|&at| roots[at].kind);
+    for (index, &object) in objects.iter().enumerate().filter(|(_, object)| walk.reached[object.0 as usize]) {
+        let way = way(&walk.came, object);
+        let kind = walk.begun.get(&way[0].0).map(|root| root.kind);
         let found = shapes.entry(Shape::of(snapshot, kind, &way)).or_insert((index, 0, 0));
         found.1 += 1;
         found.2 += snapshot.object(object).size;
@@ -88,12 +133,7 @@ pub fn to(snapshot: &Snapshot<'_>, objects: &[Node], most: usize) -> Vec<Path> {
     let mut found: Vec<(usize, u64, u64)> = shapes.into_values().collect();
     found.sort_unstable_by_key(|&(index, _, bytes)| (std::cmp::Reverse(bytes), index));
     found.truncate(most);
-    let path = |(index, count, bytes): (usize, u64, u64)| {
-        let way = way(&came, objects[index]);
-        let root = begun.get(&way[0].0).map(|&at| *roots[at]);
-        path(snapshot, root, &way, (count, bytes))
-    };
-    found.into_iter().map(path).collect()
+    found.into_iter().map(|(index, count, bytes)| walk.path(objects[index], (count, bytes))).collect()
 }
 
 /// The objects on the way to one, with the slots that lead to them, from outside in.
@@ -188,15 +228,24 @@ fn is_only_static(snapshot: &Snapshot<'_>, source: u32, target: u32) -> bool {
 fn path(snapshot: &Snapshot<'_>, root: Option<Root>, way: &[(u32, u32)], (objects, bytes): (u64, u64)) -> Path {
     let mut before: Option<Node> = None;
     let step = |&(node, slot): &(u32, u32)| {
-        let via = before.map(|before| via_text(snapshot, snapshot.via(before, slot)));
+        let via = before.map(|before| snapshot.via(before, slot));
         before = Some(Node(node));
         let object = format!("{:x}", snapshot.object(Node(node)).id.0);
-        PathStep { via, object, class: snapshot.class_text(Node(node)) }
+        let field = match via {
+            Some(Via::Field(field) | Via::Static(field)) => Some(field),
+            Some(Via::Element(_)) | None => None,
+        };
+        let via = via.map(|via| via_text(snapshot, via));
+        PathStep { via, field, object, class: snapshot.class_text(Node(node)) }
     };
     let steps = way.iter().map(step).collect();
     let kind = root.map(|root| root.kind);
+    let root_field = match kind {
+        Some(RootKind::Static(field)) => Some(field),
+        _ => None,
+    };
     let root = root.map_or_else(String::new, |root| root_text(snapshot, root));
-    Path { root, root_kind: kind.map_or("local", root_word), steps, objects, bytes }
+    Path { root, root_field, root_kind: kind.map_or("local", root_word), steps, objects, bytes }
 }
 
 fn via_text(snapshot: &Snapshot<'_>, via: Via) -> String {

@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::paths::{self, Path, root_text};
 use super::retained::{Dominance, retained_by_group};
@@ -25,7 +25,7 @@ pub struct HeapLine {
 }
 
 /// Objects of one class.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct ClassLine {
@@ -52,6 +52,8 @@ pub struct Classes {
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct DominatorLine {
+    #[serde(skip)]
+    pub node: Node,
     /// Its id as in texts of the trace.
     pub object: String,
     pub class: String,
@@ -185,6 +187,7 @@ fn line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32, levels: usize
     let is_top = dominance.tree.above(node) == snapshot.graph().root();
     let root = snapshot.roots().iter().find(|root| is_top && root.node.0 == node);
     DominatorLine {
+        node: Node(node),
         object: format!("{:x}", object.id.0),
         class: snapshot.class_text(Node(node)),
         site: site(snapshot, object.site),

@@ -64,6 +64,8 @@ pub struct Object {
     /// The last that mentioned it.
     pub thread: ThreadId,
     pub kind: AllocKind,
+    /// What the clock had counted before it was allocated.
+    pub born: u64,
 }
 
 /// A class.

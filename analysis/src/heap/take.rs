@@ -15,7 +15,7 @@ use et_trace::batch::At;
 use et_trace::lifetimes::WeakFields;
 use et_trace::model::{Heap, Node, Stack, Stacks};
 use et_trace::naming::Naming;
-use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId};
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unknown};
 use et_trace::told::{Hold, Told};
 use et_trace::types::{TypeId, Types};
@@ -57,18 +57,10 @@ pub struct Request {
     pub watch: Option<ObjectId>,
 }
 
-/// The heap behind the last record.
-pub fn at_end(source: &Source, reading: Reading) -> Result<Snapshot<'_>, HeapError> {
-    take(source, &Request { reading, ..Request::default() })
-}
-
 /// The heap at a moment. `Percent` and `Seconds` need a [`Timeline`], which takes a reading of its own.
 pub fn take<'a>(source: &'a Source, request: &Request) -> Result<Snapshot<'a>, HeapError> {
-    if deaths_unknown(source.events()).is_some() {
-        let (path, events) = (source.path().display().to_string(), source.events().to_string());
-        return Err(HeapError::NoReferences { path, events });
-    }
-    let reading = Reading { deaths: Deaths::Trace, holders: true, places: true, ..request.reading };
+    references_known(source)?;
+    let reading = of_heaps(request.reading);
     let moment = &request.moment;
     let stop = match moment {
         Moment::Percent(_) | Moment::Seconds(_) => {
@@ -97,8 +89,50 @@ pub fn take_by<'a>(source: &'a Source, request: &Request, line: &Timeline) -> Re
         }
         _ => return take(source, request),
     };
-    let reading = Reading { deaths: Deaths::Trace, holders: true, places: true, ..request.reading };
-    read(source, request, reading, Stop::Tick(tick))
+    read(source, request, of_heaps(request.reading), Stop::Tick(tick))
+}
+
+/// The heap at the end, and in the same reading before it at each of `ticks`, which are in order: `see` is shown those that the trace
+/// comes to.
+pub fn take_on_the_way<'a>(
+    source: &'a Source,
+    reading: Reading,
+    ticks: &[u64],
+    mut see: impl FnMut(u64, &Snapshot<'a>),
+) -> Result<Snapshot<'a>, HeapError> {
+    references_known(source)?;
+    let reading = of_heaps(reading);
+    let mut left = ticks.iter().copied();
+    let mut next = left.next();
+    let request = Request { read_on: true, ..Request::default() };
+    let mut taker = Taker::new(source, next.map_or(Stop::Never, Stop::Tick), &request, reading);
+    let ending = source.for_each_told(reading, |told, at| {
+        let _ = taker.told(told, at);
+        while let Some(tick) = next.filter(|_| taker.phase == Phase::Over) {
+            taker.moment = Moment::Tick(tick);
+            see(tick, &taker.snapshot(at.types, &[], taker.taken(Vec::new(), Lost::default())));
+            next = left.next();
+            taker.go_on(next.map_or(Stop::Never, Stop::Tick));
+            let _ = taker.told(told, at);
+        }
+        ControlFlow::Continue(())
+    })?;
+    taker.moment = Moment::End;
+    taker.go_on(Stop::Never);
+    taker.finish(ending)
+}
+
+fn references_known(source: &Source) -> Result<(), HeapError> {
+    if deaths_unknown(source.events()).is_some() {
+        let (path, events) = (source.path().display().to_string(), source.events().to_string());
+        return Err(HeapError::NoReferences { path, events });
+    }
+    Ok(())
+}
+
+/// How a trace is read for its heap.
+fn of_heaps(reading: Reading) -> Reading {
+    Reading { deaths: Deaths::Trace, holders: true, places: true, ..reading }
 }
 
 fn read<'a>(source: &'a Source, request: &Request, reading: Reading, stop: Stop) -> Result<Snapshot<'a>, HeapError> {
@@ -125,6 +159,7 @@ struct Known {
     site: SiteId,
     thread: ThreadId,
     kind: AllocKind,
+    born: u64,
 }
 
 /// How far it has come.
@@ -271,7 +306,8 @@ impl<'a> Taker<'a> {
                 if kind != AllocKind::Initial {
                     self.bytes += size;
                 }
-                self.heap.insert(object, Known { size, ty, length, site, thread, kind });
+                let born = self.tick;
+                self.heap.insert(object, Known { size, ty, length, site, thread, kind, born });
             }
             Record::Update { origin, target, slot, thread, .. } => {
                 for id in [origin, target] {
@@ -353,7 +389,15 @@ impl<'a> Taker<'a> {
         }
     }
 
-    fn finish(mut self, ending: Ending) -> Result<Snapshot<'a>, HeapError> {
+    /// The moment is behind; the next is to come. What was held back as it may have been of a death is of the records that follow.
+    fn go_on(&mut self, stop: Stop) {
+        for clearing in std::mem::take(&mut self.clearings) {
+            self.apply(&clearing);
+        }
+        (self.phase, self.stop) = (Phase::Before, stop);
+    }
+
+    fn finish(self, ending: Ending) -> Result<Snapshot<'a>, HeapError> {
         if let Some(error) = self.missed() {
             return Err(error);
         }
@@ -371,18 +415,25 @@ impl<'a> Taker<'a> {
             warnings
                 .push("no names tell which field is Reference.referent: weak references count as others do".to_owned());
         }
-        let taken = Taken {
+        let taken = self.taken(warnings, ending.outcome.lost);
+        Ok(self.snapshot(types, &ending.outcome.extra_fields, taken))
+    }
+
+    fn taken(&self, warnings: Vec<String>, lost: Lost) -> Taken {
+        Taken {
             moment: self.moment.to_string(),
             tick: self.tick,
             allocated_bytes: self.bytes,
             seconds: self.nanos.map(|nanos| nanos as f64 / 1e9),
             watched: self.watched,
             warnings,
-            lost: ending.outcome.lost,
-        };
+            lost,
+        }
+    }
+
+    fn snapshot(&self, types: &Types, extra_fields: &[ExtraField], taken: Taken) -> Snapshot<'a> {
         let threads = self.threads_running();
-        let heap = std::mem::take(&mut self.heap);
-        Ok(Freezing::new(&heap, types, &self.weak_fields, self.source).freeze(self, &threads, &ending, taken))
+        Freezing::new(&self.heap, types, &self.weak_fields, self.source).freeze(self, &threads, extra_fields, taken)
     }
 
     /// Running threads, with the ids of their objects as far as they are known.
@@ -440,9 +491,9 @@ impl<'h, 'a> Freezing<'h, 'a> {
         for (node, object) in heap.iter() {
             freezing.numbers.resize(node.0 as usize, GONE);
             freezing.numbers.push(freezing.objects.len() as u32);
-            let Known { size, ty, length, site, thread, kind } = object.data;
+            let Known { size, ty, length, site, thread, kind, born } = object.data;
             let class = *numbers.entry(ty).or_insert_with(|| freezing.class(types.descriptor(ty), weak));
-            freezing.objects.push(Object { id: object.id, size, class, length, site, thread, kind });
+            freezing.objects.push(Object { id: object.id, size, class, length, site, thread, kind, born });
         }
         freezing
     }
@@ -479,9 +530,9 @@ impl<'h, 'a> Freezing<'h, 'a> {
 
     fn freeze(
         mut self,
-        taker: Taker<'a>,
+        taker: &Taker<'a>,
         threads: &[(ThreadId, Option<ObjectId>, u32)],
-        ending: &Ending,
+        extra_fields: &[ExtraField],
         taken: Taken,
     ) -> Snapshot<'a> {
         let mut wanted: FxHashSet<u32> = threads.iter().map(|&(_, _, hash)| hash).collect();
@@ -505,8 +556,8 @@ impl<'h, 'a> Freezing<'h, 'a> {
         stacks.sort_unstable_by_key(|&(thread, _)| thread);
         let mut snapshot = Snapshot {
             naming: taker.naming,
-            extra_fields: ending.outcome.extra_fields.clone(),
-            roots: self.roots(&taker, &statics, &stacks, &threads),
+            extra_fields: extra_fields.to_vec(),
+            roots: self.roots(taker, &statics, &stacks, &threads),
             objects: std::mem::take(&mut self.objects),
             classes: std::mem::take(&mut self.classes),
             graph,

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::flame::Flame;
+use crate::heap::ClassLine;
 use crate::summary::{Amount, Origin, Summary};
 
 /// A piece of a sentence.
@@ -332,14 +333,87 @@ pub struct Growth {
     pub end: Amount,
     /// Live bytes at each moment.
     pub bytes: Vec<u64>,
-    /// Whether live bytes never fell.
-    pub only_grew: bool,
+    /// Whether live bytes grew to the end of the run: in each part of its second half.
+    pub still_grows: bool,
     /// Alive at the end, and not used in the second half of the run.
     pub stale: Amount,
     /// The fields that what is alive was stored into last, those with the most bytes first.
     pub stored_in: Vec<Holder>,
     /// The shortest ways that hold them at the end, for the first in the list.
     pub ways: Vec<Way>,
+}
+
+/// What holds more and more, to the end of the run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Holding {
+    /// The way to it, in the program's terms: `static shop.Main.CACHE → byWord`. Where no single object holds what grew, the ways to it.
+    pub ways: Vec<String>,
+    /// Whether a single object holds it.
+    pub is_holder: bool,
+    /// The class of the object; where none holds it, that of what grew.
+    pub class: String,
+    /// Whether the way, or what is held, is of code outside the JDK.
+    pub is_programs: bool,
+    /// Bytes that would go with it at the end.
+    pub retained: u64,
+    /// The same at half, three quarters and seven eighths of the run, and at the end, without what others in the list hold.
+    pub course: Vec<u64>,
+    /// Of what most of it is that came in the second half of the run.
+    pub held: Option<Held>,
+}
+
+impl Holding {
+    /// Bytes by which it grew in the second half of the run.
+    pub fn grown(&self) -> u64 {
+        self.course.last().zip(self.course.first()).map_or(0, |(last, first)| last.saturating_sub(*first))
+    }
+}
+
+/// Objects of one class that are held.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Held {
+    /// Their class.
+    pub class: String,
+    /// Whether it is of code outside the JDK.
+    pub is_programs: bool,
+    /// How many there are.
+    pub objects: u64,
+    /// Of them those that came in the second half of the run.
+    pub new: u64,
+    /// Where most of these were made.
+    pub site: String,
+    /// The innermost method outside the JDK that asked for most of them.
+    pub caller: Option<String>,
+}
+
+/// What holds the heap at the end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retained {
+    /// Bytes of all objects.
+    pub bytes: u64,
+    /// Objects that no other dominates, those that retain the most first, each followed by the largest that it dominates.
+    pub objects: Vec<RetainedLine>,
+    /// Classes with what their objects retain.
+    pub classes: Vec<ClassLine>,
+}
+
+/// An object with what it retains.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetainedLine {
+    /// How many above it are told of that dominate it.
+    pub level: u32,
+    /// The way to it, in the program's terms.
+    pub holder: String,
+    /// Its class.
+    pub class: String,
+    /// Its own bytes.
+    pub bytes: u64,
+    /// What would go with it.
+    pub retained: u64,
+    /// Objects that it dominates immediately.
+    pub dominates: u64,
 }
 
 /// The shortest way to objects from outside the heap.
@@ -423,7 +497,9 @@ pub struct ExceptionLine {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Suspects {
-    /// What grew.
+    /// What holds more and more, by how much it grew.
+    pub holdings: Vec<Holding>,
+    /// Sites whose objects grew.
     pub growing: Vec<Growth>,
     /// Arrays of references, those that waste the most first.
     pub arrays: Vec<ArrayLine>,
@@ -457,6 +533,8 @@ pub struct Report {
     pub has_contexts: bool,
     /// What was alive when; `None`: deaths are not known.
     pub alive: Option<Alive>,
+    /// What holds the heap at the end; `None`: deaths are not known.
+    pub retained: Option<Retained>,
     /// How long objects live; without deaths what was allocated.
     pub lifetimes: Lifetimes,
     /// Whether deaths are known.

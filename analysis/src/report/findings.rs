@@ -3,7 +3,7 @@
 use et_names::EventSet;
 use et_names::units::{bytes, counted, number, percent, seconds};
 
-use super::data::{Finding, Growth, Lack, LifeLine, Page, Report, Top, Weight, Words};
+use super::data::{Finding, Held, Holding, Lack, LifeLine, Page, Report, Top, Weight, Words};
 use crate::summary::{Amount, Origin};
 
 /// Sentences of a list.
@@ -12,18 +12,8 @@ const FIVE: usize = 5;
 /// Says it all.
 pub(super) fn add(report: &mut Report) {
     report.lacks = lacks(report);
-    let mut findings: Vec<Finding> = [
-        growth(report),
-        stale(report),
-        exceptions(report),
-        garbage(report),
-        on_stack(report),
-        unfilled(report),
-        drag(report),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let others = [stale(report), exceptions(report), garbage(report), on_stack(report), unfilled(report), drag(report)];
+    let mut findings: Vec<Finding> = growth(report).into_iter().chain(others.into_iter().flatten()).collect();
     findings.sort_by_key(|finding| finding.weight);
     report.findings = findings;
     report.tops = tops(report);
@@ -110,55 +100,57 @@ fn live_at_the_end(report: &Report) -> u64 {
     report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0)
 }
 
-fn chain(growth: &Growth) -> String {
-    growth.context.iter().take(5).cloned().collect::<Vec<_>>().join(" ← ")
+/// What holds more and more, one finding each.
+const HOLDINGS: usize = 5;
+/// What only the JDK's own classes hold is told of where it is a tenth of the heap or more: they fill up as classes are loaded.
+const JDK_MATTERS: u64 = 10;
+
+fn growth(report: &Report) -> Vec<Finding> {
+    let live = live_at_the_end(report);
+    let matters = |holding: &&Holding| holding.is_programs || holding.grown().saturating_mul(JDK_MATTERS) >= live;
+    let holdings = report.suspects.holdings.iter().filter(matters).take(HOLDINGS);
+    holdings.map(|holding| self::holding(holding, live)).collect()
 }
 
-fn growth(report: &Report) -> Option<Finding> {
-    let live = live_at_the_end(report);
-    let growing = &report.suspects.growing;
-    let first = growing.first().filter(|growth| growth.only_grew && growth.end.bytes * 50 >= live)?;
-    let mut says = Words::new()
-        .text("The program looks like it leaks ")
-        .code(&first.class)
-        .text(": ")
-        .strong(format!(
-            "{} objects that {} made are still alive at the end",
-            some_of(first.end.objects, first.made.objects),
-            first.site
-        ))
-        .text(format!(
-            " ({}, {} of all that is alive then). Halfway through the run there were {}: their number only grows. ",
-            bytes(first.end.bytes),
-            percent(first.end.bytes, live),
-            number(first.middle.objects)
-        ));
-    if !first.context.is_empty() {
-        says = says.text("Most were made in ").code(chain(first)).text(". ");
+fn holding(holding: &Holding, live: u64) -> Finding {
+    let end = holding.course.last().copied().unwrap_or(0);
+    let way = holding.ways.first().map(String::as_str).unwrap_or_default();
+    let how_much = format!("{}, {} of the heap", bytes(end), percent(end, live));
+    let mut says = match (holding.is_holder, &holding.held) {
+        (true, _) => Words::new().code(way).text(" holds ").strong(how_much),
+        (false, Some(held)) => several(held, holding, how_much),
+        (false, None) => Words::new().text("Several hold ").code(&holding.class).text(", ").strong(how_much),
+    };
+    if let Some(held) = holding.held.as_ref().filter(|_| holding.is_holder) {
+        says = says.text(format!(": {} ", number(held.objects))).code(&held.class);
+        says = put_there(says, held);
     }
-    if let Some(way) = first.ways.first() {
-        let how_many = if way.objects == first.end.objects { "All" } else { "Most" };
-        says = says.text(format!("{how_many} are held by ")).code(way.text()).text(". ");
-    } else if let Some(holder) = first.stored_in.first() {
-        says = says.text("They were stored into ").code(&holder.field).text(". ");
+    let middle = holding.course.first().copied().unwrap_or(0);
+    says = says.text(match middle {
+        0 => ". Halfway through the run there was nothing of it; it still grows at the end.".to_owned(),
+        middle => format!(". Halfway through the run it was {}, and it still grows at the end.", bytes(middle)),
+    });
+    let weight = if holding.grown().saturating_mul(20) >= live { Weight::High } else { Weight::Medium };
+    let of = holding.held.as_ref().map_or(&holding.class, |held| &held.class);
+    Finding { weight, title: format!("Memory that only grows: {of}"), says, page: Page::Suspects }
+}
+
+/// `12,000 shop.Order, put there by shop.Orders.add:17, are held by static a and by static b together: 2 MiB, 40 % of the heap`
+fn several(held: &Held, holding: &Holding, how_much: String) -> Words {
+    let mut says = Words::new().text(format!("{} ", number(held.objects))).code(&held.class);
+    says = put_there(says, held).text(if held.objects == 1 { ", is held by " } else { ", are held by " });
+    for (index, way) in holding.ways.iter().enumerate() {
+        says = says.text(if index == 0 { "" } else { " and by " }).code(way);
     }
-    if first.stale.bytes * 4 >= first.end.bytes {
-        says = says.text(format!(
-            "{} of them were not used in the second half of the run. ",
-            percent(first.stale.objects, first.end.objects)
-        ));
+    says.text(": ").strong(how_much)
+}
+
+fn put_there(says: Words, held: &Held) -> Words {
+    let says = says.text(", made in ").code(&held.site);
+    match &held.caller {
+        Some(caller) => says.text(" for ").code(caller),
+        None => says,
     }
-    let others: Vec<&Growth> = growing.iter().skip(1).filter(|other| other.only_grew).take(3).collect();
-    if !others.is_empty() {
-        says = says.text("With them grow ");
-        for (index, other) in others.iter().enumerate() {
-            let before = if index == 0 { "" } else { ", " };
-            says = says.text(before).code(&other.class).text(" of ").code(&other.site);
-        }
-        says = says.text(".");
-    }
-    let weight = if first.end.bytes * 10 >= live { Weight::High } else { Weight::Medium };
-    Some(Finding { weight, title: "Memory that only grows".into(), says, page: Page::Suspects })
 }
 
 fn stale(report: &Report) -> Option<Finding> {
@@ -360,23 +352,20 @@ fn top_alive(report: &Report) -> Top {
 }
 
 fn top_growing(report: &Report) -> Top {
-    let says = report.suspects.growing.iter().map(|growth| {
-        let words = Words::new()
-            .code(&growth.class)
-            .text(" of ")
-            .code(&growth.site)
-            .text(if growth.only_grew { " only grows: " } else { " grows: " })
-            .strong(format!("{} → {}", bytes(growth.middle.bytes), bytes(growth.end.bytes)))
-            .text(" from the middle of the run to its end");
-        match growth.stored_in.first().filter(|_| growth.ways.is_empty()) {
-            Some(holder) => words.text(", stored into ").code(&holder.field).text("."),
-            None => match growth.ways.first() {
-                Some(way) => words.text(", held by ").code(way.text()).text("."),
-                None => words.text("."),
-            },
+    let says = report.suspects.holdings.iter().map(|holding| {
+        let course = [holding.course.first(), holding.course.last()].map(|bytes| bytes.copied().unwrap_or(0));
+        let words = match holding.is_holder {
+            true => Words::new().code(holding.ways.join(" and ")).text(" holds more and more"),
+            false => Words::new().code(&holding.class).text(" becomes more and more, held by several"),
+        };
+        let words = words.text(": ").strong(format!("{} → {}", bytes(course[0]), bytes(course[1])));
+        let words = words.text(" from the middle of the run to its end");
+        match &holding.held {
+            Some(held) => words.text(", most of it ").code(&held.class).text("."),
+            None => words.text("."),
         }
     });
-    top("Growing", "Sites with more alive at the end than in the middle: leaks look like this", Page::Suspects, says)
+    top("Growing", "What holds more and more, to the end of the run: leaks look like this", Page::Suspects, says)
 }
 
 fn top_young(report: &Report) -> Top {

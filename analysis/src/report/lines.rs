@@ -14,6 +14,7 @@ use super::data::{
 use super::moments::{Course, Courses, most};
 use super::records::{Looked, Use};
 use super::totals::{LIMITS, Sums, Totals};
+use crate::heap::growth::{self, LOOKS, grows};
 use crate::summary::{Amount, Origin};
 
 /// Rows of a list.
@@ -154,6 +155,7 @@ pub(super) fn suspects(
 ) -> (Suspects, Vec<(SiteId, TypeId)>) {
     let (keys, growing) = growing(totals, courses, looked, callers, told).into_iter().unzip();
     let suspects = Suspects {
+        holdings: Vec::new(),
         growing,
         arrays: arrays(looked, told),
         collections: collections(looked, told),
@@ -165,8 +167,17 @@ pub(super) fn suspects(
 
 /// A course is one of growth if more than this share of what is alive at the end came in the second half of the run.
 const GROWN: f64 = 0.2;
-/// It only grew if it never fell by more than this share of the end.
-const FALL: f64 = 0.02;
+
+/// Whether live bytes grew to the end. The moments are evenly spaced, and the last is the end.
+fn still_grows(bytes: &[u64]) -> bool {
+    let at = |thousandths: u64| {
+        let moment = (bytes.len() as u64 * thousandths).div_ceil(1000);
+        (moment as usize).checked_sub(1).and_then(|index| bytes.get(index)).copied().unwrap_or(0)
+    };
+    let mut course = growth::Course::default();
+    course.iter_mut().zip(LOOKS.into_iter().chain([1000])).for_each(|(bytes, thousandths)| *bytes = at(thousandths));
+    grows(&course, 1)
+}
 
 fn growing(
     totals: &Totals,
@@ -188,12 +199,6 @@ fn growing(
         if end == 0 || end * 200 < at_the_end || ((end - middle.min(end)) as f64) < GROWN * end as f64 {
             continue;
         }
-        let mut highest = 0;
-        let mut only_grew = true;
-        for &value in &bytes {
-            only_grew &= (value as f64) >= highest as f64 - FALL * end as f64;
-            highest = highest.max(value);
-        }
         let sums = &totals.sites[&key];
         let growth = Growth {
             site: told.site(site),
@@ -203,8 +208,8 @@ fn growing(
             made: sums.made,
             middle: Amount { objects: objects[middle_at.saturating_sub(1)], bytes: middle },
             end: Amount { objects: objects.last().copied().unwrap_or(0), bytes: end },
+            still_grows: still_grows(&bytes),
             bytes,
-            only_grew,
             stale: sums.stale,
             stored_in: Vec::new(),
             ways: Vec::new(),
@@ -212,7 +217,11 @@ fn growing(
         grown.push((key, growth));
     }
     grown.sort_by_key(|(_, growth)| {
-        (Reverse(growth.only_grew), Reverse(growth.end.bytes.saturating_sub(growth.middle.bytes)), growth.site.clone())
+        (
+            Reverse(growth.still_grows),
+            Reverse(growth.end.bytes.saturating_sub(growth.middle.bytes)),
+            growth.site.clone(),
+        )
     });
     grown.truncate(GROWING);
     let shown: FxHashMap<(SiteId, TypeId), ()> = grown.iter().map(|(key, _)| (*key, ())).collect();

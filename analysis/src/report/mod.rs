@@ -1,11 +1,12 @@
-//! What a report shows: who allocated what, what was alive when, how long it lived, and what looks wrong. One pass over the records
-//! and two over the rows of all objects; what is kept of them depends on the number of classes, sites and contexts, and what is
+//! What a report shows: who allocated what, what was alive when, how long it lived, what holds it, and what looks wrong. One pass over
+//! the records, two over the rows of all objects, and one that rebuilds the heap; what is kept of them depends on the number of classes, sites and contexts, and what is
 //! shown is a few thousand rows, however many objects there were.
 
 mod bins;
 mod data;
 mod findings;
 mod flames;
+mod holders;
 mod lines;
 mod moments;
 mod records;
@@ -13,12 +14,11 @@ mod rows;
 #[cfg(test)]
 mod tests;
 mod totals;
-mod ways;
 
 use std::io;
 use std::ops::ControlFlow;
 
-use et_names::{EventSet, MethodId, SiteId};
+use et_names::{EventSet, FieldId, MethodId, SiteId};
 use et_trace::model::ContextId;
 use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, SourceError};
@@ -27,8 +27,9 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 pub use data::{
-    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Histogram, Holder, Lack,
-    LifeLine, Lifetimes, Moment, Page, Piece, Report, Series, Suspects, Top, Way, Weight, Words,
+    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Held, Histogram, Holder,
+    Holding, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine, Series, Suspects, Top,
+    Way, Weight, Words,
 };
 
 use crate::flame::{self, FrameKind, FrameName};
@@ -123,8 +124,7 @@ pub fn report(
         report.alive = Some(lines::alive(&courses, &axes, &mut told));
         let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
         report.suspects = suspects;
-        let live = report.alive.as_ref().and_then(|alive| alive.bytes.last().copied()).unwrap_or(0);
-        ways::add(source, population, reading, &mut report.suspects.growing, &keys, live)?;
+        holders::add(population, reading, &mut report, &keys, &callers, &mut told)?;
     }
     report.axes = axes;
     report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
@@ -153,6 +153,8 @@ struct Told<'a> {
     /// The innermost method of each context that is not the JDK's.
     outside: Vec<Option<MethodId>>,
     classes: FxHashMap<TypeId, String>,
+    /// Whether fields are of code outside the JDK.
+    fields: FxHashMap<FieldId, bool>,
 }
 
 impl<'a> Told<'a> {
@@ -163,7 +165,7 @@ impl<'a> Told<'a> {
             let is_jdk = code.origin(context.method) == Origin::Jdk;
             outside[id.0 as usize] = if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
         }
-        Self { source, population, code, outside, classes: FxHashMap::default() }
+        Self { source, population, code, outside, classes: FxHashMap::default(), fields: FxHashMap::default() }
     }
 
     fn class(&mut self, class: TypeId) -> String {
@@ -182,6 +184,28 @@ impl<'a> Told<'a> {
     fn origin_of_site(&mut self, site: SiteId) -> Option<Origin> {
         let method = self.source.naming().method_of_site(site)?;
         Some(self.code.origin(method))
+    }
+
+    /// Whether a field is of a class of the program's or a library's.
+    fn is_outside_jdk(&mut self, field: FieldId) -> bool {
+        if let Some(&known) = self.fields.get(&field) {
+            return known;
+        }
+        let text = self.source.naming().field(field);
+        let is_outside = text
+            .rsplit_once('.')
+            .is_some_and(|(class, _)| self.code.origin_of_class(&class.replace('.', "/")) != Origin::Jdk);
+        self.fields.insert(field, is_outside);
+        is_outside
+    }
+
+    /// Whose a class is; of an array that of its elements.
+    fn origin_of_descriptor(&mut self, descriptor: &str) -> Origin {
+        let element = descriptor.trim_start_matches('[');
+        match element.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {
+            Some(class) => self.code.origin_of_class(class),
+            None => Origin::Jdk,
+        }
     }
 
     fn outside(&self, context: ContextId) -> Option<MethodId> {

@@ -105,16 +105,159 @@ fn a_list_that_only_grows_is_the_first_finding() {
     assert!(report.has_deaths && report.has_contexts && !report.has_witnesses);
     let growth = &report.suspects.growing[0];
     assert_eq!((growth.site.as_str(), growth.class.as_str()), ("shop.Cache.put:7", "shop.Entry"));
-    assert!(growth.only_grew && growth.end == growth.made && growth.end.objects == 400);
+    assert!(growth.still_grows && growth.end == growth.made && growth.end.objects == 400);
     assert!((180..=220).contains(&growth.middle.objects), "{}", growth.middle.objects);
     let finding = &report.findings[0];
-    assert_eq!(finding.weight, Weight::High);
+    assert_eq!(
+        (finding.weight, finding.title.as_str()),
+        (Weight::High, "Memory that only grows: shop.Entry")
+    );
     let says = finding.says.plain();
-    for words in ["shop.Entry", "all 400 objects", "shop.Cache.put:7", "shop.Cache.all"] {
+    for words in ["static shop.Cache.all → last holds 12.5 KiB", "400 shop.Entry, made in shop.Cache.put:7", "it still grows"] {
         assert!(says.contains(words), "{says}");
     }
     // The array of each call dies with the next.
     assert!(report.suspects.growing.iter().all(|growth| growth.class != "shop.Entry[]"));
+}
+
+const SHOP: u32 = 0x20;
+const ORDER: u32 = 0x21;
+const VISIT: u32 = 0x22;
+
+/// What a call keeps.
+enum Keeps {
+    Nothing,
+    /// In the list in the static field `orders`.
+    Order,
+    /// In the list in the static field `visits`.
+    Visit,
+    /// In the arrays in the static fields `all` and `byDay`.
+    InBoth,
+    /// In the static field `orders`, and nothing that was there before.
+    Only,
+}
+
+/// A program that keeps something with each call.
+fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
+    let mut builder = TraceBuilder::new();
+    let jdk = [class("java/lang/Object", "", &["<init> ()V"]), class("java/lang/Class", "java/lang/Object", &[])];
+    builder.names(&table("jdk", 1, &jdk));
+    let shop = class("shop/Shop", "java/lang/Object", &["static main ()V", "static call ()V"])
+        .with_fields(&[
+            "static orders Lshop/Order;",
+            "static visits Lshop/Visit;",
+            "static all [Lshop/Order;",
+            "static byDay [Lshop/Order;",
+        ])
+        .with_sites(&[(1, "Lshop/Order;", 7), (1, "Lshop/Visit;", 8), (0, "[Lshop/Order;", 2)]);
+    let order = class("shop/Order", "java/lang/Object", &[]).with_fields(&["next Lshop/Order;"]);
+    let visit = class("shop/Visit", "java/lang/Object", &[]).with_fields(&["next Lshop/Visit;"]);
+    builder.names(&table("shop.jar", BASE, &[shop, order, visit]));
+    for (mirror, size, signature) in [
+        (OBJECT, 16, "Ljava/lang/Object;"),
+        (0x11, 0, "Ljava/lang/Class;"),
+        (SHOP, 24, "Lshop/Shop;"),
+        (ORDER, 320, "Lshop/Order;"),
+        (VISIT, 240, "Lshop/Visit;"),
+        (ARRAY, 0, "[Lshop/Order;"),
+    ] {
+        builder.class(&ClassRecord {
+            ticket: Ticket(0),
+            class: ObjectHash(mirror),
+            superclass: ObjectHash(if mirror == OBJECT { 0 } else { OBJECT }),
+            instance_size: size,
+            mirror_size: 120,
+            signature: signature.into(),
+            ..ClassRecord::default()
+        });
+    }
+    builder.first_thread(1, "main", Vec::new());
+    let (main, call) = (MethodId(BASE), MethodId(BASE + 1));
+    // Fields as instructions name them are numbered as they are declared.
+    let [orders, visits, all, by_day, next_order, next_visit] = [0, 1, 2, 3, 4, 5].map(|field| FieldRefId(BASE + field));
+    let arrays = [0xa0, 0xa1].map(ObjectHash);
+    let mut events = vec![Event::Entry { method: main }];
+    for (field, array) in [all, by_day].into_iter().zip(arrays) {
+        events.push(Event::NewArray { depth: 0, site: SiteId(BASE + 2), object: array, length: calls });
+        events.push(Event::PutStatic { field, target: array });
+    }
+    let mut heads = [ObjectHash(0); 2];
+    for number in 0..calls {
+        let object = ObjectHash(0x1000 + number);
+        let new = |site: u32, class: u32| Event::New { site: SiteId(BASE + site), object, class: ObjectHash(class), known: false };
+        let link = |next: FieldRefId, target: ObjectHash| Event::PutField { field: next, origin: object, target, if_changed: false };
+        events.push(Event::Entry { method: call });
+        match keeps(number) {
+            Keeps::Nothing => {}
+            Keeps::Order => {
+                events.extend([new(0, ORDER), link(next_order, heads[0]), Event::PutStatic { field: orders, target: object }]);
+                heads[0] = object;
+            }
+            Keeps::Visit => {
+                events.extend([new(1, VISIT), link(next_visit, heads[1]), Event::PutStatic { field: visits, target: object }]);
+                heads[1] = object;
+            }
+            Keeps::InBoth => {
+                events.push(new(0, ORDER));
+                events.extend(arrays.map(|array| Event::PutElement { index: number, array, target: object }));
+            }
+            Keeps::Only => events.extend([new(0, ORDER), Event::PutStatic { field: orders, target: object }]),
+        }
+        events.push(Event::Exit { method: call });
+    }
+    builder.events(1, 3, &events);
+    of(&open(builder.finish()))
+}
+
+fn leaks(report: &Report) -> Vec<&super::Finding> {
+    report.findings.iter().filter(|finding| finding.title.starts_with("Memory that only grows")).collect()
+}
+
+#[test]
+fn leaks_that_have_nothing_to_do_with_each_other_are_told_apart() {
+    let report = keeping(600, |call| if call % 2 == 0 { Keeps::Order } else { Keeps::Visit });
+    let found = leaks(&report);
+    let titles: Vec<&str> = found.iter().map(|finding| finding.title.as_str()).collect();
+    assert_eq!(
+        titles,
+        ["Memory that only grows: shop.Order", "Memory that only grows: shop.Visit"]
+    );
+    let says: Vec<String> = found.iter().map(|finding| finding.says.plain()).collect();
+    assert!(says[0].starts_with("static shop.Shop.orders holds 93.8 KiB, ") && says[0].contains("300 shop.Order, made in shop.Shop.call:7"), "{says:?}");
+    assert!(says[1].starts_with("static shop.Shop.visits holds 70.3 KiB, ") && says[1].contains("300 shop.Visit, made in shop.Shop.call:8"), "{says:?}");
+    // The heap is told of by who holds it as well.
+    let retained = report.retained.as_ref().unwrap();
+    let orders = retained.objects.iter().find(|line| line.holder == "static shop.Shop.orders").unwrap();
+    assert_eq!((orders.class.as_str(), orders.retained, orders.bytes), ("shop.Order", 300 * 320, 320));
+    let class = retained.classes.iter().find(|line| line.class == "shop.Visit").unwrap();
+    assert_eq!((class.retained_bytes, class.objects), (300 * 240, 300));
+}
+
+#[test]
+fn what_no_longer_grows_at_the_end_is_no_leak() {
+    for (what, keeps) in [
+        ("a job that loads its rows and works on them", (|call| call < 400) as fn(u32) -> bool),
+        ("a job that loads for most of the run", |call| call < 520),
+        ("a step that happened once", |call| (420..460).contains(&call)),
+        ("a step at the end", |call| call >= 560),
+        ("what was there early", |call| call < 20),
+    ] {
+        let report = keeping(600, |call| if keeps(call) { Keeps::Order } else { Keeps::Nothing });
+        assert!(leaks(&report).is_empty(), "{what}: {:?}", leaks(&report));
+        assert!(report.suspects.growing.iter().all(|growth| !growth.still_grows), "{what}");
+    }
+    let report = keeping(600, |_| Keeps::Only);
+    assert!(leaks(&report).is_empty() && report.suspects.growing.is_empty(), "what is thrown out is not kept");
+}
+
+#[test]
+fn what_several_hold_is_told_with_all_of_them() {
+    let report = keeping(600, |_| Keeps::InBoth);
+    let found = leaks(&report);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let says = found[0].says.plain();
+    assert!(says.starts_with("600 shop.Order, made in shop.Shop.call:7, are held by static shop.Shop."), "{says}");
+    assert!(says.contains("static shop.Shop.all") && says.contains(" and by static shop.Shop.byDay"), "{says}");
 }
 
 #[test]

@@ -136,9 +136,13 @@ impl<'a> Code<'a> {
             // What the JDK makes of a lambda only calls its body, which is of whoever wrote it.
             return Known { package: self.number(Origin::Jdk, "java/lang/invoke"), origin: Origin::Jdk, ran: false };
         }
-        let package = package(&class);
-        let origin = self.packages.get(package).copied().unwrap_or_else(|| self.main.of_name(&class));
-        Known { package: self.number(origin, package), origin, ran: false }
+        let origin = self.origin_of_class(&class);
+        Known { package: self.number(origin, package(&class)), origin, ran: false }
+    }
+
+    /// Whose class it is, by its internal name.
+    pub fn origin_of_class(&self, class: &str) -> Origin {
+        self.packages.get(package(class)).copied().unwrap_or_else(|| self.main.of_name(class))
     }
 
     fn number(&mut self, origin: Origin, internal_name: &str) -> PackageId {
