@@ -7,10 +7,10 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::ops::ControlFlow;
 
-use et_names::SiteId;
 use et_names::units::{bytes, counted, number, percent};
-use et_trace::model::{Heap, Node};
-use et_trace::record::{ObjectId, Record};
+use et_trace::made_in::{MadeIn, Places};
+use et_trace::model::{Heap, Node, Stacks};
+use et_trace::record::{Alloc, ObjectId, Record};
 use et_trace::source::{Deaths, Reading, Source, SourceError};
 use et_trace::told::{Hold, Told};
 use et_trace::types::TypeId;
@@ -67,7 +67,7 @@ pub struct KeyLine {
     pub objects: u64,
 }
 
-type Key = (SiteId, TypeId);
+type Key = (MadeIn, TypeId);
 
 #[derive(Clone, Copy, Debug)]
 struct Data {
@@ -102,7 +102,8 @@ struct Finder {
 }
 
 impl Finder {
-    fn told(&mut self, told: &Told) {
+    /// `place` says where an object is made.
+    fn told(&mut self, told: &Told, place: impl FnOnce(&Alloc) -> MadeIn) {
         if let Told::Record(Record::Death { object, .. }) = told {
             if let Some(node) = self.heap.node(*object) {
                 self.dying.push((*object, node));
@@ -114,7 +115,7 @@ impl Finder {
         }
         match *told {
             Told::Record(Record::Alloc(alloc)) => {
-                let place = (alloc.site, alloc.ty);
+                let place = (place(&alloc), alloc.ty);
                 let data = Data { place, size: alloc.size, group: 0, is_held: false, is_reached: false };
                 self.heap.insert(alloc.object, data);
             }
@@ -206,8 +207,12 @@ impl Finder {
 pub fn connectivity(source: &Source, labels: Labels<'_>, top: usize) -> Result<Connectivity, SourceError> {
     let mut finder = Finder::default();
     let reading = Reading { deaths: Deaths::Trace, holders: source.tells_holders(), ..Reading::default() };
-    source.for_each_told(reading, |told, _| {
-        finder.told(told);
+    let (mut stacks, mut places) = (Stacks::<()>::default(), Places::new(labels.naming()));
+    source.for_each_told(reading, |told, at| {
+        if let Told::Record(record) = told {
+            stacks.record(record);
+        }
+        finder.told(told, |alloc| places.on_stack(alloc.into(), stacks.methods(alloc.thread), at.types));
         ControlFlow::Continue(())
     })?;
     finder.bury();
@@ -270,7 +275,9 @@ pub fn render(found: &Connectivity) -> String {
 mod tests {
     use super::*;
     use et_names::FieldId;
-    use et_trace::record::{Alloc, AllocKind, Slot, ThreadId};
+    use et_names::SiteId;
+    use et_trace::made_in::Means;
+    use et_trace::record::{AllocKind, Slot, ThreadId};
     use proptest::prelude::*;
 
     const THREAD: ThreadId = ThreadId(1);
@@ -278,7 +285,7 @@ mod tests {
     fn alloc(finder: &mut Finder, object: u64) {
         let (kind, object, ty) = (AllocKind::New, ObjectId(object), TypeId(object as u32));
         let alloc = Alloc { kind, object, size: 8, ty, site: SiteId(0), length: 0, thread: THREAD };
-        finder.told(&Told::Record(Record::Alloc(alloc)));
+        finder.told(&Told::Record(Record::Alloc(alloc)), |_| MadeIn::Nowhere(Means::Native));
     }
 
     proptest! {
@@ -292,11 +299,13 @@ mod tests {
             let mut slots = std::collections::BTreeMap::new();
             for &(origin, slot, target) in &edges {
                 let (from, to, slot_of) = (ObjectId(origin), ObjectId(target), Slot::Field(FieldId(slot)));
-                finder.told(&Told::Record(Record::Update { old: ObjectId::NULL, origin: from, target: to, slot: slot_of, thread: THREAD }));
+                let update = Record::Update { old: ObjectId::NULL, origin: from, target: to, slot: slot_of, thread: THREAD };
+                finder.told(&Told::Record(update), |alloc| unreachable!("{alloc:?}"));
                 slots.insert((origin, slot), target);
             }
             for &object in &dying {
-                finder.told(&Told::Record(Record::Death { object: ObjectId(object), thread: THREAD }));
+                let death = Record::Death { object: ObjectId(object), thread: THREAD };
+                finder.told(&Told::Record(death), |alloc| unreachable!("{alloc:?}"));
             }
             finder.bury();
             let holds = |from: u64, to: u64| slots.iter().any(|(&(origin, _), &target)| origin == from && target == to);

@@ -5,8 +5,8 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::io;
 
-use et_names::SiteId;
 use et_names::units::{bytes, counted, number};
+use et_trace::made_in::{MadeIn, Means, Places};
 use et_trace::population::{Columns, Population, Rows};
 use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
@@ -15,6 +15,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::fold::in_order;
 use crate::labels::Labels;
+use crate::place::Spot;
 use crate::table::{more, table};
 
 /// What objects are taken together by.
@@ -80,8 +81,11 @@ pub struct Kind {
     pub with_other: u64,
 }
 
-/// Class, site, context; 0 where they do not count.
-type Key = (TypeId, SiteId, u32);
+/// Class, place, context; [`ANYWHERE`] and 0 where they do not count.
+type Key = (TypeId, MadeIn, u32);
+
+/// The place of a kind whose place does not count.
+const ANYWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
 
 /// Kinds that are compared with each other when they die at once.
 const KINDS: usize = 32;
@@ -127,7 +131,8 @@ impl Finder {
         }
     }
 
-    fn rows(&mut self, rows: &Rows) {
+    /// `place` says where the object of a row was made; it is asked where that counts.
+    fn rows(&mut self, rows: &Rows, mut place: impl FnMut(&Rows, usize) -> MadeIn) {
         for row in 0..rows.len {
             let (Some(tick), Some(thread)) = (rows.death_tick[row], rows.death_thread[row]) else { continue };
             let at = (tick, rows.death_record[row], thread.0);
@@ -135,7 +140,7 @@ impl Finder {
                 self.close();
                 self.at = Some(at);
             }
-            let site = if self.by == By::Class { SiteId(0) } else { rows.site[row] };
+            let site = if self.by == By::Class { ANYWHERE } else { place(rows, row) };
             let context = if self.by == By::Context { rows.context[row].0 } else { 0 };
             let key = (rows.class[row], site, context);
             self.died.add(rows.size[row]);
@@ -207,13 +212,12 @@ pub fn correlation(population: &Population, labels: Labels<'_>, by: By, top: usi
     let mut columns =
         Columns::CLASS | Columns::SIZE | Columns::DEATH_TICK | Columns::DEATH_THREAD | Columns::DEATH_RECORD;
     if by != By::Class {
-        columns = columns | Columns::SITE;
-    }
-    if by == By::Context {
-        columns = columns | Columns::CONTEXT;
+        columns = columns | Spot::columns();
     }
     let mut finder = Finder::new(by, PAIRS);
-    in_order(population, columns, |rows| finder.rows(rows))?;
+    let mut places = Places::new(labels.naming());
+    let mut place = |rows: &Rows, row: usize| Spot::of(rows, row).place(&mut places, population).0;
+    in_order(population, columns, |rows| finder.rows(rows, &mut place))?;
     finder.close();
     let pair_count = finder.pairs.len();
     let mut pairs: Vec<_> = finder.pairs.iter().map(|(keys, pair)| (*keys, *pair)).collect();
@@ -231,7 +235,7 @@ pub fn correlation(population: &Population, labels: Labels<'_>, by: By, top: usi
         };
         Kind {
             ty: labels.class(class),
-            site: (by != By::Class).then(|| labels.site(site)),
+            site: (by != By::Class).then(|| labels.made_in(site)),
             context: (by == By::Context).then(callers),
             died: finder.kinds.get(&key).copied().unwrap_or(0),
             with_other,
@@ -327,8 +331,8 @@ mod tests {
             let mut finder = Finder::new(By::Class, PAIRS);
             // A death may go over the end of a group of rows.
             let (before, after) = deaths.split_at(cut.min(deaths.len()));
-            finder.rows(&rows(before));
-            finder.rows(&rows(after));
+            finder.rows(&rows(before), |_, _| ANYWHERE);
+            finder.rows(&rows(after), |_, _| ANYWHERE);
             finder.close();
             for one in 1..5u32 {
                 for other in one + 1..5 {
@@ -336,7 +340,7 @@ mod tests {
                         deaths.iter().filter(|(at, class)| *class == mine && deaths.contains(&(*at, others))).count() as u64
                     };
                     let expected = [with(one, other), with(other, one)];
-                    let key = |class| (TypeId(class), SiteId(0), 0);
+                    let key = |class| (TypeId(class), ANYWHERE, 0);
                     let found = finder.pairs.get(&(key(one), key(other))).copied().unwrap_or_default();
                     prop_assert_eq!(found.objects, expected);
                     prop_assert_eq!(found.bytes, 8 * (expected[0] + expected[1]));
@@ -354,10 +358,10 @@ mod tests {
         for at in 0..30u64 {
             deaths.extend([(at, 1), (at, 2), (at, 100 + at as u32)]);
         }
-        finder.rows(&rows(&deaths));
+        finder.rows(&rows(&deaths), |_, _| ANYWHERE);
         finder.close();
         assert!(finder.pairs.len() <= 11 && finder.forgotten_pairs > 0);
-        let key = |class| (TypeId(class), SiteId(0), 0);
+        let key = |class| (TypeId(class), ANYWHERE, 0);
         assert_eq!(finder.pairs[&(key(1), key(2))].objects, [30, 30]);
     }
 }

@@ -5,8 +5,9 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::io;
 
+use et_names::MethodId;
 use et_names::units::{bytes, counted, number, percent};
-use et_names::{MethodId, SiteId};
+use et_trace::made_in::MadeIn;
 use et_trace::model::{ContextId, Contexts};
 use et_trace::population::{Columns, Population, Rows};
 use et_trace::record::AllocKind;
@@ -17,6 +18,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::fold::fold;
 use crate::labels::{Labels, Place};
+use crate::place::{Spot, by_place};
 use crate::table::{more, table};
 
 /// Where objects get to.
@@ -82,7 +84,17 @@ struct Tally {
     dies_in: FxHashMap<MethodId, (u64, u32)>,
 }
 
-type Sites = FxHashMap<(SiteId, TypeId), Tally>;
+type Sites = FxHashMap<Spot, Tally>;
+
+impl Tally {
+    fn merge(&mut self, other: Self) {
+        self.reach.merge(&other.reach);
+        for (method, (objects, above)) in other.dies_in {
+            let entry = self.dies_in.entry(method).or_insert((0, u32::MAX));
+            *entry = (entry.0 + objects, entry.1.min(above));
+        }
+    }
+}
 
 /// The innermost context that both are in or below.
 fn common(contexts: &Contexts, mut one: ContextId, mut other: ContextId) -> ContextId {
@@ -119,11 +131,8 @@ impl Reach {
 
 /// Counts; `top` sites are listed.
 pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Result<Escape> {
-    let columns = Columns::CLASS
-        | Columns::KIND
-        | Columns::SITE
+    let columns = Spot::columns()
         | Columns::SIZE
-        | Columns::CONTEXT
         | Columns::THREAD
         | Columns::DEATH_THREAD
         | Columns::DEATH_CONTEXT
@@ -137,7 +146,7 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
             if rows.kind[row] == AllocKind::Initial {
                 continue;
             }
-            let tally = sites.entry((rows.site[row], rows.class[row])).or_default();
+            let tally = sites.entry(Spot::of(rows, row)).or_default();
             // What is alive in a method that still runs may yet outlive it.
             let frame = rows.escaped_frame[row].filter(|escaped| *escaped || rows.death_thread[row].is_some());
             tally.reach.add(rows.size[row], frame, rows.escaped_thread[row]);
@@ -159,17 +168,11 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
         }
     };
     let merge = |mut one: Sites, other: Sites| {
-        for (key, tally) in other {
-            let sum = one.entry(key).or_default();
-            sum.reach.merge(&tally.reach);
-            for (method, (objects, above)) in tally.dies_in {
-                let entry = sum.dies_in.entry(method).or_insert((0, u32::MAX));
-                *entry = (entry.0 + objects, entry.1.min(above));
-            }
-        }
+        other.into_iter().for_each(|(key, tally)| one.entry(key).or_default().merge(tally));
         one
     };
     let sites = fold(population, columns, Sites::default, each, merge)?;
+    let sites = by_place(sites, population, labels.naming(), Tally::merge);
     let mut reach = Reach::default();
     sites.values().for_each(|tally| reach.merge(&tally.reach));
     let site_count = sites.len();
@@ -178,7 +181,7 @@ pub fn escape(population: &Population, labels: Labels<'_>, top: usize) -> io::Re
         (Reverse((reach.captured.bytes, reach.allocated.bytes)), *key)
     });
     sites.truncate(top);
-    let line = |(place, tally): ((SiteId, TypeId), Tally)| {
+    let line = |(place, tally): ((MadeIn, TypeId), Tally)| {
         let most = tally.dies_in.iter().max_by_key(|&(method, (objects, _))| (*objects, Reverse(*method)));
         let dies_in =
             most.map(|(&method, &(objects, levels_up))| DiesIn { method: labels.method(method), levels_up, objects });

@@ -1,16 +1,17 @@
 //! What the numbers in the rows of a population mean, for people.
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
+use et_trace::made_in::MadeIn;
 use et_trace::naming::Naming;
 use et_trace::population::Population;
 use et_trace::source::Source;
 use et_trace::types::{TypeId, for_people};
 use serde::Serialize;
 
-/// A site with what it allocates, for people.
+/// A place with what it allocates, for people.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Place {
-    /// `java.util.HashMap.put:123`
+    /// `java.util.HashMap.put:123`; where no site is known, the method that ran and by what means: `shop.Page.clone, by clone()`
     pub site: String,
     /// What it allocates.
     #[serde(rename = "type")]
@@ -41,14 +42,14 @@ impl<'a> Labels<'a> {
         for_people(self.population.types.descriptor(class))
     }
 
-    /// `java.util.HashMap.put:123`; what made objects without a site.
-    pub fn site(&self, site: SiteId) -> String {
-        if site.0 == 0 { "(the VM or native code)".to_owned() } else { self.naming.site(site) }
+    /// `java.util.HashMap.put:123`; `shop.Page.clone, by clone()`
+    pub fn made_in(&self, place: MadeIn) -> String {
+        place.text(self.naming)
     }
 
-    /// A site with a class that it allocates.
-    pub fn place(&self, (site, class): (SiteId, TypeId)) -> Place {
-        Place { site: self.site(site), ty: self.class(class) }
+    /// A place with a class that it allocates.
+    pub fn place(&self, (place, class): (MadeIn, TypeId)) -> Place {
+        Place { site: self.made_in(place), ty: self.class(class) }
     }
 
     /// `java.util.HashMap.put`

@@ -8,8 +8,8 @@ use std::cmp::Reverse;
 use std::fmt::Write;
 use std::io;
 
-use et_names::SiteId;
 use et_names::units::{bytes, counted, number, percent};
+use et_trace::made_in::MadeIn;
 use et_trace::population::{Columns, Population, Rows};
 use et_trace::record::AllocKind;
 use et_trace::types::TypeId;
@@ -19,6 +19,7 @@ use serde::Serialize;
 use crate::amount::Amount;
 use crate::fold::fold;
 use crate::labels::{Labels, Place};
+use crate::place::{Spot, by_place};
 use crate::table::{more, table};
 
 /// What sites let survive.
@@ -63,7 +64,15 @@ struct Tally {
     survived: Vec<Amount>,
 }
 
-type Sites = FxHashMap<(SiteId, TypeId), Tally>;
+type Sites = FxHashMap<Spot, Tally>;
+
+impl Tally {
+    fn merge(&mut self, other: Self) {
+        self.allocated += other.allocated;
+        self.survived.resize(other.survived.len(), Amount::default());
+        self.survived.iter_mut().zip(other.survived).for_each(|(sum, more)| *sum += more);
+    }
+}
 
 /// Whether an object survives, given what was allocated when it was born (itself included) and when it died, and in all.
 fn survives(nursery: u64, born: u64, died: Option<u64>, end: u64) -> bool {
@@ -82,15 +91,14 @@ pub fn pretenuring(
     nurseries.sort_unstable();
     nurseries.dedup();
     nurseries.retain(|&nursery| nursery > 0);
-    let columns =
-        Columns::CLASS | Columns::KIND | Columns::SITE | Columns::SIZE | Columns::BIRTH_BYTES | Columns::DEATH_BYTES;
+    let columns = Spot::columns() | Columns::SIZE | Columns::BIRTH_BYTES | Columns::DEATH_BYTES;
     let end = population.end.bytes;
     let each = |sites: &mut Sites, rows: &Rows| {
         for row in 0..rows.len {
             if rows.kind[row] == AllocKind::Initial {
                 continue;
             }
-            let tally = sites.entry((rows.site[row], rows.class[row])).or_default();
+            let tally = sites.entry(Spot::of(rows, row)).or_default();
             tally.survived.resize(nurseries.len(), Amount::default());
             tally.allocated.add(rows.size[row]);
             for (&nursery, survived) in nurseries.iter().zip(&mut tally.survived) {
@@ -101,15 +109,11 @@ pub fn pretenuring(
         }
     };
     let merge = |mut one: Sites, other: Sites| {
-        for (key, tally) in other {
-            let sum = one.entry(key).or_default();
-            sum.allocated += tally.allocated;
-            sum.survived.resize(nurseries.len(), Amount::default());
-            sum.survived.iter_mut().zip(tally.survived).for_each(|(sum, more)| *sum += more);
-        }
+        other.into_iter().for_each(|(key, tally)| one.entry(key).or_default().merge(tally));
         one
     };
     let sites = fold(population, columns, Sites::default, each, merge)?;
+    let sites = by_place(sites, population, labels.naming(), Tally::merge);
     let mut allocated = Amount::default();
     let mut survived = vec![Amount::default(); nurseries.len()];
     for tally in sites.values() {
@@ -123,7 +127,7 @@ pub fn pretenuring(
         (Reverse((survived.bytes, survived.objects, tally.allocated.bytes)), *key)
     });
     sites.truncate(top);
-    let line = |(place, tally): ((SiteId, TypeId), Tally)| {
+    let line = |(place, tally): ((MadeIn, TypeId), Tally)| {
         let is_worth = |survived: &Amount| {
             survived.objects > 0
                 && u128::from(survived.bytes) * u128::from(WORTH.1)

@@ -1,10 +1,13 @@
 //! An allocation profile: where objects were allocated, by calling context, site and class, with what became of them.
 
 use std::cmp::Reverse;
+use std::hash::Hash;
 use std::io;
 
 use et_names::SiteId;
+use et_trace::made_in::{Made, MadeIn, Places};
 use et_trace::model::ContextId;
+use et_trace::naming::Naming;
 use et_trace::population::{Columns, Population, Rows};
 use et_trace::record::AllocKind;
 use et_trace::types::TypeId;
@@ -19,8 +22,8 @@ use crate::fold::fold;
 pub struct Origin {
     /// Methods on the stack.
     pub context: ContextId,
-    /// Site; 0: the VM or native code.
-    pub site: SiteId,
+    /// Site, or by what means it was made in the method on top.
+    pub place: MadeIn,
     /// Class.
     pub class: TypeId,
     /// They were there when tracing began.
@@ -59,11 +62,19 @@ pub struct Profile {
     pub total: Cell,
 }
 
+/// What rows tell of an origin.
+type Row = (ContextId, SiteId, TypeId, AllocKind);
 /// As it is summed up: drag in bytes times ticks.
-type Cells = FxHashMap<Origin, (Cell, u128)>;
+type Cells<K> = FxHashMap<K, (Cell, u128)>;
+
+fn add<K: Eq + Hash>(cells: &mut Cells<K>, key: K, (cell, drag): &(Cell, u128)) {
+    let sum = cells.entry(key).or_default();
+    sum.0.merge(cell);
+    sum.1 += drag;
+}
 
 /// Works it out. Objects that die before `young` bytes were allocated behind them die young.
-pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
+pub fn profile(population: &Population, naming: Naming<'_>, young: u64) -> io::Result<Profile> {
     let columns = Columns::CLASS
         | Columns::KIND
         | Columns::SIZE
@@ -73,12 +84,11 @@ pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
         | Columns::LAST_USE_TICK
         | Columns::DEATH_TICK
         | Columns::DEATH_BYTES;
-    let each = |cells: &mut Cells, rows: &Rows| {
+    let each = |cells: &mut Cells<Row>, rows: &Rows| {
         for row in 0..rows.len {
             let is_initial = rows.kind[row] == AllocKind::Initial;
-            let origin =
-                Origin { context: rows.context[row], site: rows.site[row], class: rows.class[row], is_initial };
-            let (cell, sum) = cells.entry(origin).or_default();
+            let key = (rows.context[row], rows.site[row], rows.class[row], rows.kind[row]);
+            let (cell, sum) = cells.entry(key).or_default();
             let size = rows.size[row];
             if !is_initial {
                 cell.allocated.add(size);
@@ -92,15 +102,17 @@ pub fn profile(population: &Population, young: u64) -> io::Result<Profile> {
             *sum += u128::from(size) * u128::from(ticks.unwrap_or(0));
         }
     };
-    let merge = |mut one: Cells, other: Cells| {
-        for (origin, (cell, drag)) in other {
-            let sum = one.entry(origin).or_default();
-            sum.0.merge(&cell);
-            sum.1 += drag;
-        }
+    let merge = |mut one: Cells<Row>, other: Cells<Row>| {
+        other.into_iter().for_each(|(key, more)| add(&mut one, key, &more));
         one
     };
-    let cells = fold(population, columns, Cells::default, each, merge)?;
+    let mut places = Places::new(naming);
+    let mut cells = Cells::default();
+    for ((context, site, class, kind), more) in fold(population, columns, Cells::default, each, merge)? {
+        let made = Made { kind, site, ty: class };
+        let place = places.in_context(made, context, &population.contexts, &population.types);
+        add(&mut cells, Origin { context, place, class, is_initial: kind == AllocKind::Initial }, &more);
+    }
     let mut total = Cell::default();
     let whole = |(origin, (cell, drag)): (Origin, (Cell, u128))| {
         let cell = Cell { drag: u64::try_from(drag / 1000).unwrap_or(u64::MAX), ..cell };

@@ -492,8 +492,9 @@ fn kept_summary(source: &Source, lives: Option<&LifeTable>, clock: ClockArg) -> 
     Some(summary)
 }
 
+/// The number is that of the summary's form.
 fn summary_file(clock: ClockArg) -> String {
-    format!("summary-{}.json", clock.name())
+    format!("summary-2-{}.json", clock.name())
 }
 
 /// Keeps it with the life table, if nothing was lost.

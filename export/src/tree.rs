@@ -3,6 +3,7 @@
 use et_analysis::Labels;
 use et_analysis::profile::{Cell, Origin, Profile};
 use et_names::MethodId;
+use et_trace::made_in::{MadeIn, Means};
 use et_trace::model::{ContextId, Contexts};
 use rustc_hash::FxHashMap;
 
@@ -83,7 +84,8 @@ impl Tree {
 enum Key {
     Method(MethodId, u32),
     Class(u32),
-    Other(&'static str),
+    /// By what means something was made that has no site.
+    Means(Means),
 }
 
 struct Maker<'a> {
@@ -111,9 +113,13 @@ impl Maker<'_> {
                 let name = self.labels.class(et_trace::types::TypeId(class));
                 Frame { name, file: String::new(), line: 0, first_line: 0, is_class: true }
             }
-            Key::Other(name) => {
-                Frame { name: name.to_owned(), file: String::new(), line: 0, first_line: 0, is_class: false }
-            }
+            Key::Means(means) => Frame {
+                name: format!("({})", means.text()),
+                file: String::new(),
+                line: 0,
+                first_line: 0,
+                is_class: false,
+            },
         };
         self.tree.frames.push(frame);
         let index = self.tree.frames.len() as u32 - 1;
@@ -150,21 +156,19 @@ impl Maker<'_> {
 
     fn leaf(&mut self, origin: &Origin) -> u32 {
         let naming = self.labels.naming();
-        let site = (origin.site.0 != 0).then_some(origin.site);
-        let method = site.and_then(|site| naming.method_of_site(site));
-        let line = site.and_then(|site| naming.line_of_site(site)).unwrap_or(0);
-        let top = self.contexts.get(origin.context);
-        let parent = match method {
-            _ if origin.is_initial => Some(self.node(None, Key::Other("(there when tracing began)"))),
-            // The frame that allocated has the line. Where the context has another one, or none, its method has no hooks.
-            Some(method) => {
-                let callers = if top.method == method { top.caller } else { origin.context };
+        let parent = match origin.place {
+            MadeIn::Site(site) => {
+                let line = naming.line_of_site(site).unwrap_or(0);
+                let top = self.contexts.get(origin.context);
+                let method = naming.method_of_site(site).filter(|_| !origin.is_initial);
+                // The frame that allocated has the line. Where the context has another one, or none, its method has no hooks.
+                let callers = if method == Some(top.method) { top.caller } else { origin.context };
                 let caller = self.context(callers);
-                Some(self.node(caller, Key::Method(method, line)))
+                method.map_or(caller, |method| Some(self.node(caller, Key::Method(method, line))))
             }
-            None => {
+            MadeIn::Method(_, means) | MadeIn::Nowhere(means) => {
                 let caller = self.context(origin.context);
-                Some(self.node(caller, Key::Other("(the VM or native code)")))
+                Some(self.node(caller, Key::Means(means)))
             }
         };
         self.node(parent, Key::Class(origin.class.0))

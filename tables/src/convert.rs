@@ -141,7 +141,7 @@ fn fill(
     found.has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
     if let Some(population) = population {
         let objects = if wanted.has(&tables::objects::TABLE) { Some(book.table().map_err(fail)?) } else { None };
-        met = object_pass::over(&population, objects).map_err(ConvertError::Rows)?;
+        met = object_pass::over(source, &population, objects).map_err(ConvertError::Rows)?;
         if wanted.has(&tables::allocations_by_second::TABLE) {
             object_pass::by_second(&met, book.table().map_err(fail)?);
         }
@@ -196,7 +196,7 @@ fn fill(
         meanings::fields(book, source, &named.fields, &extra).map_err(fail)?;
     }
     if wanted.has(&tables::sites::TABLE) {
-        meanings::sites(book, source, &met.sites).map_err(fail)?;
+        meanings::sites(book, source, &met.sites, &met.places).map_err(fail)?;
     }
     if wanted.has(&tables::contexts::TABLE) {
         meanings::contexts(book, &contexts).map_err(fail)?;

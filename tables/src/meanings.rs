@@ -5,6 +5,7 @@ use std::io;
 use et_format::{GcRecord, class_flags};
 use et_names::{FieldId, MethodId, SiteId};
 use et_trace::blocked::{self, Cause, site};
+use et_trace::made_in::MadeIn;
 use et_trace::model::{ContextId, Contexts};
 use et_trace::record::ThreadId;
 use et_trace::resolve::ExtraField;
@@ -133,7 +134,12 @@ pub fn fields(book: &mut Book, source: &Source, used: &FxHashSet<FieldId>, extra
 }
 
 /// Sites by their ids.
-pub fn sites(book: &mut Book, source: &Source, used: &FxHashSet<SiteId>) -> io::Result<()> {
+pub fn sites(
+    book: &mut Book,
+    source: &Source,
+    used: &FxHashSet<SiteId>,
+    places: &FxHashMap<MadeIn, i64>,
+) -> io::Result<()> {
     let mut writer: TableWriter<sites::Rows> = book.table()?;
     let naming = source.naming();
     for id in sorted(used) {
@@ -144,6 +150,12 @@ pub fn sites(book: &mut Book, source: &Source, used: &FxHashSet<SiteId>) -> io::
             line: naming.line_of_site(id).map(Into::into),
             allocates: naming.type_of_site(id).map(for_people),
         });
+    }
+    let mut places: Vec<(i64, MadeIn)> = places.iter().map(|(&place, &number)| (number, place)).collect();
+    places.sort_unstable();
+    for (site, place) in places {
+        let method = place.method(naming).map(|method| method.0.into());
+        writer.push(sites::Row { site, name: place.text(naming), method, line: None, allocates: None });
     }
     writer.finish();
     Ok(())

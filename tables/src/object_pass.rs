@@ -3,9 +3,11 @@
 use std::io;
 
 use et_names::SiteId;
+use et_trace::made_in::{Made, MadeIn, Places};
 use et_trace::model::ContextId;
 use et_trace::population::{Columns, Population};
 use et_trace::record::{AllocKind, ThreadId};
+use et_trace::source::Source;
 use et_trace::types::TypeId;
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -21,12 +23,32 @@ pub struct Met {
     pub classes: FxHashSet<TypeId>,
     /// Sites.
     pub sites: FxHashSet<SiteId>,
+    /// Places without a site, with the numbers that stand for them among those of sites.
+    pub places: FxHashMap<MadeIn, i64>,
     /// Threads that allocated, or let an object die.
     pub threads: FxHashSet<ThreadId>,
     /// What each thread allocated.
     pub allocated: FxHashMap<ThreadId, Amount>,
     /// The same by second.
     pub by_second: FxHashMap<(Option<i64>, ThreadId), Amount>,
+}
+
+/// Numbers of places that are no sites begin here: ids of sites have 32 bits.
+const FIRST_PLACE: i64 = 1 << 32;
+
+impl Met {
+    fn site(&mut self, place: MadeIn) -> i64 {
+        match place {
+            MadeIn::Site(site) => {
+                self.sites.insert(site);
+                site.0.into()
+            }
+            place => {
+                let next = FIRST_PLACE + self.places.len() as i64;
+                *self.places.entry(place).or_insert(next)
+            }
+        }
+    }
 }
 
 fn signed(value: Option<u64>) -> Option<i64> {
@@ -44,8 +66,13 @@ fn letter(kind: AllocKind) -> Word {
 }
 
 /// Goes through all objects; fills the table of them if there is one to fill.
-pub fn over(population: &Population, mut table: Option<TableWriter<objects::Rows>>) -> io::Result<Met> {
+pub fn over(
+    source: &Source,
+    population: &Population,
+    mut table: Option<TableWriter<objects::Rows>>,
+) -> io::Result<Met> {
     let mut met = Met::default();
+    let mut places = Places::new(source.naming());
     for group in 0..population.groups.len() {
         let rows = population.groups.read(group, Columns::ALL)?;
         for at in 0..rows.len {
@@ -54,9 +81,8 @@ pub fn over(population: &Population, mut table: Option<TableWriter<objects::Rows
             met.classes.insert(rows.class[at]);
             met.threads.insert(thread);
             met.threads.extend(rows.death_thread[at]);
-            if rows.site[at].0 != 0 {
-                met.sites.insert(rows.site[at]);
-            }
+            let made = Made { kind: rows.kind[at], site: rows.site[at], ty: rows.class[at] };
+            let site = met.site(places.in_context(made, rows.context[at], &population.contexts, &population.types));
             if rows.kind[at] != AllocKind::Initial {
                 let second = nanos.map(|nanos| nanos / 1_000_000_000);
                 for amount in
@@ -74,7 +100,7 @@ pub fn over(population: &Population, mut table: Option<TableWriter<objects::Rows
                 kind: letter(rows.kind[at]),
                 size,
                 length: rows.length[at].into(),
-                site: (rows.site[at].0 != 0).then_some(rows.site[at].0.into()),
+                site: Some(site),
                 context: rows.context[at].0.into(),
                 thread: (thread.0 != 0).then_some(thread.0.into()),
                 birth_tick: rows.birth_tick[at].cast_signed(),

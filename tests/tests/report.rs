@@ -85,9 +85,13 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     // In words, before anything else.
     let stands_out = page.split("What stands out").nth(1).context("nothing stands out")?;
     let first = stands_out.split("</article>").next().unwrap_or_default();
-    for words in
-        ["finding high", "Memory that only grows", "static shop.Main.CACHE → byWord", "shop.Page", "shop.ProductCache.page:25"]
-    {
+    for words in [
+        "finding high",
+        "Memory that only grows",
+        "static shop.Main.CACHE → byWord",
+        "shop.Page",
+        "shop.ProductCache.page:25",
+    ] {
         ensure!(first.contains(words), "the overview does not begin with {words:?}: {first}");
     }
     // The second time it is only read, and the same.
@@ -219,7 +223,8 @@ fn holders(lab: &Lab, jdk: &Jdk) -> Result<()> {
         command::quiet(run.args(java.options(&trace)).arg("-cp").arg(&rewritten).args(["Keeping", program]))?;
         let json: serde_json::Value = serde_json::from_str(&print(lab, &trace, &["--no-lives", "--json"])?)?;
         let findings = json["findings"].as_array().context("no findings")?.iter();
-        let leaks = findings.filter(|finding| finding["title"].as_str().is_some_and(|title| title.starts_with("Memory")));
+        let leaks =
+            findings.filter(|finding| finding["title"].as_str().is_some_and(|title| title.starts_with("Memory")));
         let words = |finding: &serde_json::Value| {
             let pieces = finding["says"].as_array().into_iter().flatten();
             pieces.filter_map(|piece| piece.as_object()?.values().next()?.as_str()).collect::<String>()
@@ -233,7 +238,10 @@ fn holders(lab: &Lab, jdk: &Jdk) -> Result<()> {
         (&found[0], "static Keeping.SERVER → cache holds ", ": 3,000 Keeping$Quote, made in Keeping$Server.quote:"),
         (&found[1], "static Keeping.SERVER → log holds ", ": 3,000 Keeping$Visit, made in Keeping$Server.answer:"),
     ] {
-        ensure!(says.starts_with(holder) && says.contains(what) && says.contains("it still grows at the end"), "{says}");
+        ensure!(
+            says.starts_with(holder) && says.contains(what) && says.contains("it still grows at the end"),
+            "{says}"
+        );
     }
     for program in ["job", "step"] {
         let found = leaks(program)?;

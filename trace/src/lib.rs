@@ -27,6 +27,7 @@ pub mod blocked;
 pub mod classes;
 mod dynamic;
 pub mod lifetimes;
+pub mod made_in;
 pub mod merge;
 pub mod model;
 pub mod names;

@@ -12,6 +12,7 @@ use std::cmp::Reverse;
 use std::io;
 
 use et_names::MethodId;
+use et_trace::made_in::MadeIn;
 use et_trace::model::ContextId;
 use et_trace::population::{Columns, Population, Rows};
 use et_trace::source::Source;
@@ -255,23 +256,24 @@ impl Differ {
             contexts.push(shared);
         }
         let mut classes: FxHashMap<u32, u32> = FxHashMap::default();
-        let mut places: FxHashMap<u32, u32> = FxHashMap::default();
-        for (origin, cell) in profile(population, 0)?.cells {
+        let mut places: FxHashMap<MadeIn, u32> = FxHashMap::default();
+        let naming = labels.naming();
+        for (origin, cell) in profile(population, naming, 0)?.cells {
             let numbers = Numbers { allocated: cell.allocated, alive: cell.alive };
             let class = *classes.entry(origin.class.0).or_insert_with(|| keys.name(&labels.class(origin.class)));
-            let method =
-                *places.entry(origin.site.0).or_insert_with(|| match labels.naming().method_of_site(origin.site) {
-                    Some(method) => name(keys, method),
-                    None => keys.stable_name(labels.site(et_names::SiteId(0))),
-                });
+            let made_in = origin.place.method(naming);
+            let method = *places.entry(origin.place).or_insert_with(|| match made_in {
+                Some(method) => name(keys, method),
+                None => keys.stable_name(origin.place.text(naming)),
+            });
             run.total.add(&numbers);
             run.classes.entry(class).or_default().add(&numbers);
             run.sites.entry((method, class)).or_default().add(&numbers);
             let context = contexts[origin.context.0 as usize];
-            // The site's method stands on top, if it is not there already.
+            // The method that made it stands on top, if it is not there already.
             let is_top = population.contexts.get(origin.context).method;
-            let context = match labels.naming().method_of_site(origin.site) {
-                Some(site) if site != is_top => keys.call(context, method),
+            let context = match made_in {
+                Some(made_in) if made_in != is_top => keys.call(context, method),
                 _ => context,
             };
             run.contexts.entry((context, class)).or_default().add(&numbers);

@@ -1,6 +1,7 @@
 //! The flame graphs of a report.
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
+use et_trace::made_in::MadeIn;
 use et_trace::model::{ContextId, Contexts};
 use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
@@ -14,7 +15,7 @@ pub(super) enum Label {
     Root,
     Method(MethodId),
     Class(TypeId),
-    Site(SiteId, TypeId),
+    Site(MadeIn, TypeId),
 }
 
 /// Callers of a site that are told apart.
@@ -38,7 +39,7 @@ pub(super) fn by_context(
 pub(super) fn by_site(
     places: &FxHashMap<Place, Weights>,
     contexts: &Contexts,
-    method_of: impl Fn(SiteId) -> Option<MethodId>,
+    method_of: impl Fn(MadeIn) -> Option<MethodId>,
     name: impl FnMut(Label) -> FrameName,
 ) -> Flame {
     let whole = sum(places.values().copied());

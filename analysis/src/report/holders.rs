@@ -1,6 +1,7 @@
 //! Who holds the heap at the end, who holds what grew, and the shortest ways to it from static fields and threads.
 
 use et_names::{FieldId, SiteId};
+use et_trace::made_in::MadeIn;
 use et_trace::model::Node;
 use et_trace::population::Population;
 use et_trace::source::Reading;
@@ -10,6 +11,7 @@ use rustc_hash::FxHashMap;
 use super::Told;
 use super::data::{Growth, Held, Holding, Report, Retained, RetainedLine, Way};
 use super::lines::Callers;
+use super::totals::Totals;
 use crate::heap::growth::{self, Content, Grown, LOOKS, Look};
 use crate::heap::paths::{self, Path, Walk};
 use crate::heap::{self, Dominance, HeapError, Snapshot};
@@ -36,8 +38,8 @@ pub(super) fn add(
     population: &Population,
     reading: Reading,
     report: &mut Report,
-    keys: &[(SiteId, TypeId)],
-    callers: &Callers,
+    keys: &[(MadeIn, TypeId)],
+    makers: &Makers<'_>,
     told: &mut Told<'_>,
 ) -> Result<(), HeapError> {
     let end = u128::from(population.end.tick);
@@ -51,7 +53,7 @@ pub(super) fn add(
     let live = snapshot.bytes();
     let grown =
         growth::grown(&snapshot, &dominance, &looks, (live / TRIFLE).max(1), &mut |field| told.is_outside_jdk(field));
-    let mut teller = Teller { snapshot: &snapshot, walk: Walk::through(&snapshot), population, callers, told };
+    let mut teller = Teller { snapshot: &snapshot, walk: Walk::through(&snapshot), population, makers, told };
     report.retained = Some(teller.retained(&dominance));
     report.suspects.holdings = teller.holdings(&grown);
     let wanted = |growing: &Growth| growing.still_grows && growing.end.bytes.saturating_mul(100) >= live;
@@ -59,11 +61,38 @@ pub(super) fn add(
     Ok(())
 }
 
+/// Where objects were made: what the heap at a moment does not say of those without a site.
+pub(super) struct Makers<'t> {
+    callers: &'t Callers,
+    /// Of classes, where most of what is alive was made of what has no site.
+    without_site: FxHashMap<TypeId, (u64, MadeIn)>,
+}
+
+impl<'t> Makers<'t> {
+    pub fn of(totals: &Totals, callers: &'t Callers) -> Self {
+        let mut without_site: FxHashMap<TypeId, (u64, MadeIn)> = FxHashMap::default();
+        for (&(place, class), sums) in totals.sites.iter().filter(|((place, _), _)| place.site().is_none()) {
+            let found = (sums.alive.bytes, place);
+            let most = without_site.entry(class).or_insert(found);
+            *most = (*most).max(found);
+        }
+        Self { callers, without_site }
+    }
+
+    fn place(&self, site: SiteId, class: TypeId) -> MadeIn {
+        let without = || self.without_site.get(&class).map(|&(_, place)| place);
+        match site {
+            SiteId(0) => without().unwrap_or(MadeIn::of_site(site)),
+            site => MadeIn::Site(site),
+        }
+    }
+}
+
 struct Teller<'t, 's, 'a> {
     snapshot: &'s Snapshot<'a>,
     walk: Walk<'s, 'a>,
     population: &'t Population,
-    callers: &'t Callers,
+    makers: &'t Makers<'t>,
     told: &'t mut Told<'a>,
 }
 
@@ -185,13 +214,14 @@ impl Teller<'_, '_, '_> {
     fn held(&mut self, content: &Content) -> Held {
         let descriptor = &self.snapshot.class(content.class).descriptor;
         let class = self.population.types.get(descriptor).unwrap_or(TypeId::UNKNOWN);
-        let caller = self.callers.get(&(content.site, class));
+        let place = self.makers.place(content.site, class);
+        let caller = self.makers.callers.get(&(place, class));
         Held {
             class: for_people(descriptor),
             is_programs: self.told.origin_of_descriptor(descriptor) != Origin::Jdk,
             objects: content.objects,
             new: content.new,
-            site: self.told.site(content.site),
+            site: self.told.place(place),
             caller: caller.map(|&caller| self.told.method(caller)),
         }
     }
@@ -208,17 +238,18 @@ fn add_ways(
     snapshot: &Snapshot<'_>,
     population: &Population,
     growing: &mut [Growth],
-    keys: &[(SiteId, TypeId)],
+    keys: &[(MadeIn, TypeId)],
     is_wanted: impl Fn(&Growth) -> bool,
 ) {
-    let asked: Vec<usize> = (0..growing.len()).filter(|&at| is_wanted(&growing[at])).take(SITES).collect();
-    let wanted: FxHashMap<SiteId, ()> = asked.iter().map(|&at| (keys[at].0, ())).collect();
+    let asked = (0..growing.len()).filter(|&at| is_wanted(&growing[at]));
+    let asked: Vec<(usize, SiteId)> = asked.filter_map(|at| Some((at, keys[at].0.site()?))).take(SITES).collect();
+    let wanted: FxHashMap<SiteId, ()> = asked.iter().map(|&(_, site)| (site, ())).collect();
     let mut nodes: FxHashMap<SiteId, Vec<Node>> = FxHashMap::default();
     for (node, object) in snapshot.nodes().filter(|(_, object)| wanted.contains_key(&object.site)) {
         nodes.entry(object.site).or_default().push(node);
     }
-    for at in asked {
-        let (site, class) = keys[at];
+    for (at, site) in asked {
+        let class = keys[at].1;
         let descriptor = population.types.descriptor(class);
         let is_of_class = |node: &&Node| snapshot.class(snapshot.object(**node).class).descriptor == descriptor;
         let of_site = nodes.get(&site).map_or(&[][..], Vec::as_slice);

@@ -2,7 +2,8 @@
 
 use std::cmp::Reverse;
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
+use et_trace::made_in::MadeIn;
 use et_trace::model::ContextId;
 use et_trace::types::TypeId;
 use rustc_hash::FxHashMap;
@@ -70,17 +71,17 @@ pub(super) fn lifetimes(
     });
     let classes = classes.collect();
     let sites = most(
-        &courses.sites.keys().map(|&(site, class)| ((site.0, class.0), totals.sites[&(site, class)])).collect(),
+        &courses.sites.keys().map(|&(place, class)| ((place, class.0), totals.sites[&(place, class)])).collect(),
         ROWS,
         &[&|sums: &Sums| sums.made.bytes as f64, &|sums| sums.drag],
     );
     let sites = sites.into_iter().map(|(site, class)| {
-        let key @ (site, class) = (SiteId(site), TypeId(class));
-        let uses = looked.sites.get(&key).copied().unwrap_or_default();
-        let line = line(told.site(site), &totals.sites[&key], courses.sites.get(&key), uses);
+        let key @ (site, class) = (site, TypeId(class));
+        let uses = site.site().and_then(|site| looked.sites.get(&(site, class))).copied().unwrap_or_default();
+        let line = line(told.place(site), &totals.sites[&key], courses.sites.get(&key), uses);
         let caller = callers.get(&key).map(|caller| format!(" for {}", told.method(*caller)));
         let detail = format!("{}{}", told.class(class), caller.unwrap_or_default());
-        LifeLine { detail, origin: told.origin_of_site(site), ..line }
+        LifeLine { detail, origin: told.origin_of_place(site), ..line }
     });
     let sites = sites.collect();
     Lifetimes {
@@ -92,15 +93,16 @@ pub(super) fn lifetimes(
 }
 
 /// On whose behalf sites of the JDK's work.
-pub(super) type Callers = FxHashMap<(SiteId, TypeId), MethodId>;
+pub(super) type Callers = FxHashMap<(MadeIn, TypeId), MethodId>;
 
 /// The innermost method outside the JDK that asked for most of what a site of the JDK's made.
 pub(super) fn callers(totals: &Totals, told: &mut Told<'_>) -> Callers {
-    let mut sums: FxHashMap<(SiteId, TypeId), FxHashMap<MethodId, u64>> = FxHashMap::default();
-    let mut of_jdk: FxHashMap<SiteId, bool> = FxHashMap::default();
+    let mut sums: FxHashMap<(MadeIn, TypeId), FxHashMap<MethodId, u64>> = FxHashMap::default();
+    let mut of_jdk: FxHashMap<MadeIn, bool> = FxHashMap::default();
     for (&(context, site, class), weights) in &totals.places {
-        let is_jdk =
-            *of_jdk.entry(site).or_insert_with(|| told.origin_of_site(site).is_none_or(|origin| origin == Origin::Jdk));
+        let is_jdk = *of_jdk
+            .entry(site)
+            .or_insert_with(|| told.origin_of_place(site).is_none_or(|origin| origin == Origin::Jdk));
         if let Some(outside) = told.outside(context).filter(|_| is_jdk) {
             // What is alive is asked about first.
             let bytes = weights.made.bytes.saturating_add(weights.alive.bytes.saturating_mul(16));
@@ -134,7 +136,7 @@ pub(super) fn alive(courses: &Courses, axes: &[Axis], told: &mut Told<'_>) -> Al
     let classes = courses.classes.iter().map(|(class, course)| series(told.class(*class), String::new(), course));
     let classes = sorted(classes.collect());
     let sites = courses.sites.iter();
-    let sites = sites.map(|((site, class), course)| series(told.site(*site), told.class(*class), course));
+    let sites = sites.map(|((site, class), course)| series(told.place(*site), told.class(*class), course));
     let sites = sorted(sites.collect());
     let contexts = courses.contexts.iter().map(|((context, class), course)| {
         let chain = told.context(*context, CONTEXT);
@@ -152,7 +154,7 @@ pub(super) fn suspects(
     looked: &Looked,
     callers: &Callers,
     told: &mut Told<'_>,
-) -> (Suspects, Vec<(SiteId, TypeId)>) {
+) -> (Suspects, Vec<(MadeIn, TypeId)>) {
     let (keys, growing) = growing(totals, courses, looked, callers, told).into_iter().unzip();
     let suspects = Suspects {
         holdings: Vec::new(),
@@ -185,12 +187,12 @@ fn growing(
     looked: &Looked,
     callers: &Callers,
     told: &mut Told<'_>,
-) -> Vec<((SiteId, TypeId), Growth)> {
+) -> Vec<((MadeIn, TypeId), Growth)> {
     let (_, whole) = courses.all.alive();
     let at_the_end = whole.last().copied().unwrap_or(0);
-    let mut grown: Vec<((SiteId, TypeId), Growth)> = Vec::new();
-    let mut keys: Vec<(SiteId, TypeId)> = courses.sites.keys().copied().collect();
-    keys.sort_unstable_by_key(|(site, class)| (site.0, class.0));
+    let mut grown: Vec<((MadeIn, TypeId), Growth)> = Vec::new();
+    let mut keys: Vec<(MadeIn, TypeId)> = courses.sites.keys().copied().collect();
+    keys.sort_unstable_by_key(|(site, class)| (*site, class.0));
     for key @ (site, class) in keys {
         let (objects, bytes) = courses.sites[&key].alive();
         let middle_at = bytes.len() / 2;
@@ -201,7 +203,7 @@ fn growing(
         }
         let sums = &totals.sites[&key];
         let growth = Growth {
-            site: told.site(site),
+            site: told.place(site),
             class: told.class(class),
             caller: None,
             context: Vec::new(),
@@ -224,8 +226,8 @@ fn growing(
         )
     });
     grown.truncate(GROWING);
-    let shown: FxHashMap<(SiteId, TypeId), ()> = grown.iter().map(|(key, _)| (*key, ())).collect();
-    let mut contexts: FxHashMap<(SiteId, TypeId), (u64, ContextId)> = FxHashMap::default();
+    let shown: FxHashMap<(MadeIn, TypeId), ()> = grown.iter().map(|(key, _)| (*key, ())).collect();
+    let mut contexts: FxHashMap<(MadeIn, TypeId), (u64, ContextId)> = FxHashMap::default();
     for (&(context, site, class), weights) in &totals.places {
         if shown.contains_key(&(site, class)) {
             let most = contexts.entry((site, class)).or_default();
@@ -236,9 +238,8 @@ fn growing(
         .into_iter()
         .map(|(key, growth)| {
             let context = contexts.get(&key).map(|(_, context)| *context).unwrap_or(ContextId::EMPTY);
-            let mut holders: Vec<Holder> = looked
-                .holders
-                .get(&key)
+            let of_site = key.0.site().and_then(|site| looked.holders.get(&(site, key.1)));
+            let mut holders: Vec<Holder> = of_site
                 .into_iter()
                 .flatten()
                 .map(|(field, bytes)| Holder { field: told.source.naming().field(*field), bytes: *bytes })
@@ -262,7 +263,7 @@ fn arrays(looked: &Looked, told: &mut Told<'_>) -> Vec<ArrayLine> {
     for ((owner, site, class), fill) in &looked.arrays {
         let owner = match owner {
             Some(field) => told.source.naming().field(*field),
-            None => told.site(*site),
+            None => told.place(MadeIn::of_site(*site)),
         };
         let class = told.class(*class);
         let line = lines.entry((owner.clone(), class.clone())).or_insert_with(|| ArrayLine {

@@ -18,7 +18,8 @@ mod totals;
 use std::io;
 use std::ops::ControlFlow;
 
-use et_names::{EventSet, FieldId, MethodId, SiteId};
+use et_names::{EventSet, FieldId, MethodId};
+use et_trace::made_in::{MadeIn, Places};
 use et_trace::model::ContextId;
 use et_trace::population::Population;
 use et_trace::source::{Deaths, Reading, Source, SourceError};
@@ -37,6 +38,7 @@ use crate::heap::HeapError;
 use crate::summary::code::{Code, Origin};
 use crate::summary::{Summarizer, Summary};
 use flames::Label;
+use holders::Makers;
 use moments::Courses;
 use records::Looked;
 use totals::{LIMITS, Totals};
@@ -104,9 +106,10 @@ pub fn report(
 ) -> Result<Report, ReportError> {
     let Records { summary, looked } = records;
     let mut totals = Totals::new(population.end, population.has_deaths);
-    rows::each(population, |object| totals.object(object)).map_err(ReportError::Rows)?;
+    let mut places = Places::new(source.naming());
+    rows::each(population, &mut places, |object| totals.object(object)).map_err(ReportError::Rows)?;
     let mut courses = Courses::new(&totals, &population.end);
-    rows::each(population, |object| courses.object(object)).map_err(ReportError::Rows)?;
+    rows::each(population, &mut places, |object| courses.object(object)).map_err(ReportError::Rows)?;
     let mut told = Told::new(source, population);
     let callers = lines::callers(&totals, &mut told);
     let axes = totals.axes();
@@ -124,7 +127,7 @@ pub fn report(
         report.alive = Some(lines::alive(&courses, &axes, &mut told));
         let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
         report.suspects = suspects;
-        holders::add(population, reading, &mut report, &keys, &callers, &mut told)?;
+        holders::add(population, reading, &mut report, &keys, &Makers::of(&totals, &callers), &mut told)?;
     }
     report.axes = axes;
     report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
@@ -136,12 +139,8 @@ fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flam
     let contexts = &population.contexts;
     let source = told.source;
     let by_context = flames::by_context(&totals.places, contexts, |label| told.frame(label));
-    let by_site = flames::by_site(
-        &totals.places,
-        contexts,
-        |site| source.naming().method_of_site(site),
-        |label| told.frame(label),
-    );
+    let by_site =
+        flames::by_site(&totals.places, contexts, |place| place.method(source.naming()), |label| told.frame(label));
     Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
 }
 
@@ -177,12 +176,12 @@ impl<'a> Told<'a> {
         self.source.naming().method(method)
     }
 
-    fn site(&self, site: SiteId) -> String {
-        if site.0 == 0 { "no site known".to_owned() } else { self.source.naming().site(site) }
+    fn place(&self, place: MadeIn) -> String {
+        place.text(self.source.naming())
     }
 
-    fn origin_of_site(&mut self, site: SiteId) -> Option<Origin> {
-        let method = self.source.naming().method_of_site(site)?;
+    fn origin_of_place(&mut self, place: MadeIn) -> Option<Origin> {
+        let method = place.method(self.source.naming())?;
         Some(self.code.origin(method))
     }
 
@@ -222,8 +221,8 @@ impl<'a> Told<'a> {
             Label::Root => flame::root(),
             Label::Method(method) => FrameName { name: self.method(method), kind: self.code.place(method).into() },
             Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
-            Label::Site(site, class) => {
-                FrameName { name: format!("{}  {}", self.class(class), self.site(site)), kind: FrameKind::Site }
+            Label::Site(place, class) => {
+                FrameName { name: format!("{}  {}", self.class(class), self.place(place)), kind: FrameKind::Site }
             }
         }
     }

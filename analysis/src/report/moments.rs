@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use et_names::SiteId;
+use et_trace::made_in::MadeIn;
 use et_trace::model::ContextId;
 use et_trace::population::Moment as End;
 use et_trace::types::TypeId;
@@ -102,7 +102,7 @@ pub(super) struct Courses {
     ticks: Vec<u64>,
     pub all: Course,
     pub classes: FxHashMap<TypeId, Course>,
-    pub sites: FxHashMap<(SiteId, TypeId), Course>,
+    pub sites: FxHashMap<(MadeIn, TypeId), Course>,
     pub contexts: FxHashMap<(ContextId, TypeId), Course>,
 }
 
@@ -120,13 +120,13 @@ impl Courses {
             sum.1 += weights.alive.bytes;
         }
         let sums = |of: Vec<_>| of.into_iter().map(|key| (key, course.clone())).collect();
-        let of_sites: Vec<(SiteId, TypeId)> = most(
-            &totals.sites.iter().map(|(&(site, class), sums)| ((site.0, class.0), *sums)).collect(),
+        let of_sites: Vec<(MadeIn, TypeId)> = most(
+            &totals.sites.iter().map(|(&(place, class), sums)| ((place, class.0), *sums)).collect(),
             SHOWN,
             &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time],
         )
         .into_iter()
-        .map(|(site, class)| (SiteId(site), TypeId(class)))
+        .map(|(place, class)| (place, TypeId(class)))
         .collect();
         let of_classes = most(
             &totals.classes.iter().map(|(class, sums)| (class.0, *sums)).collect(),
@@ -164,7 +164,7 @@ impl Courses {
         }
         let courses = [
             self.classes.get_mut(&object.class),
-            self.sites.get_mut(&(object.site, object.class)),
+            self.sites.get_mut(&(object.place, object.class)),
             self.contexts.get_mut(&(object.context, object.class)),
         ];
         courses.into_iter().flatten().for_each(|course| course.add(object, born, died));

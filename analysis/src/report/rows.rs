@@ -2,7 +2,7 @@
 
 use std::io;
 
-use et_names::SiteId;
+use et_trace::made_in::{Made, MadeIn, Places};
 use et_trace::model::ContextId;
 use et_trace::population::{Columns, Moment, Population};
 use et_trace::record::AllocKind;
@@ -14,7 +14,7 @@ use crate::fold::in_order;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Object {
     pub class: TypeId,
-    pub site: SiteId,
+    pub place: MadeIn,
     pub context: ContextId,
     /// It was there when tracing began.
     pub is_initial: bool,
@@ -28,7 +28,7 @@ pub(super) struct Object {
 }
 
 /// Calls `see` with each object.
-pub(super) fn each(population: &Population, mut see: impl FnMut(&Object)) -> io::Result<()> {
+pub(super) fn each(population: &Population, places: &mut Places<'_>, mut see: impl FnMut(&Object)) -> io::Result<()> {
     const WANTED: [Columns; 14] = [
         Columns::CLASS,
         Columns::KIND,
@@ -54,9 +54,10 @@ pub(super) fn each(population: &Population, mut see: impl FnMut(&Object)) -> io:
                 bytes: rows.death_bytes[at].unwrap_or(birth.bytes),
                 nanos: rows.death_nanos[at],
             });
+            let made = Made { kind: rows.kind[at], site: rows.site[at], ty: rows.class[at] };
             see(&Object {
                 class: rows.class[at],
-                site: rows.site[at],
+                place: places.in_context(made, rows.context[at], &population.contexts, &population.types),
                 context: rows.context[at],
                 is_initial: rows.kind[at] == AllocKind::Initial,
                 size: rows.size[at],

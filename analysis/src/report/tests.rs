@@ -108,12 +108,11 @@ fn a_list_that_only_grows_is_the_first_finding() {
     assert!(growth.still_grows && growth.end == growth.made && growth.end.objects == 400);
     assert!((180..=220).contains(&growth.middle.objects), "{}", growth.middle.objects);
     let finding = &report.findings[0];
-    assert_eq!(
-        (finding.weight, finding.title.as_str()),
-        (Weight::High, "Memory that only grows: shop.Entry")
-    );
+    assert_eq!((finding.weight, finding.title.as_str()), (Weight::High, "Memory that only grows: shop.Entry"));
     let says = finding.says.plain();
-    for words in ["static shop.Cache.all → last holds 12.5 KiB", "400 shop.Entry, made in shop.Cache.put:7", "it still grows"] {
+    for words in
+        ["static shop.Cache.all → last holds 12.5 KiB", "400 shop.Entry, made in shop.Cache.put:7", "it still grows"]
+    {
         assert!(says.contains(words), "{says}");
     }
     // The array of each call dies with the next.
@@ -174,7 +173,8 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
     builder.first_thread(1, "main", Vec::new());
     let (main, call) = (MethodId(BASE), MethodId(BASE + 1));
     // Fields as instructions name them are numbered as they are declared.
-    let [orders, visits, all, by_day, next_order, next_visit] = [0, 1, 2, 3, 4, 5].map(|field| FieldRefId(BASE + field));
+    let [orders, visits, all, by_day, next_order, next_visit] =
+        [0, 1, 2, 3, 4, 5].map(|field| FieldRefId(BASE + field));
     let arrays = [0xa0, 0xa1].map(ObjectHash);
     let mut events = vec![Event::Entry { method: main }];
     for (field, array) in [all, by_day].into_iter().zip(arrays) {
@@ -184,17 +184,35 @@ fn keeping(calls: u32, keeps: impl Fn(u32) -> Keeps) -> Report {
     let mut heads = [ObjectHash(0); 2];
     for number in 0..calls {
         let object = ObjectHash(0x1000 + number);
-        let new = |site: u32, class: u32| Event::New { site: SiteId(BASE + site), object, class: ObjectHash(class), known: false };
-        let link = |next: FieldRefId, target: ObjectHash| Event::PutField { field: next, origin: object, target, if_changed: false };
+        let new = |site: u32, class: u32| Event::New {
+            site: SiteId(BASE + site),
+            object,
+            class: ObjectHash(class),
+            known: false,
+        };
+        let link = |next: FieldRefId, target: ObjectHash| Event::PutField {
+            field: next,
+            origin: object,
+            target,
+            if_changed: false,
+        };
         events.push(Event::Entry { method: call });
         match keeps(number) {
             Keeps::Nothing => {}
             Keeps::Order => {
-                events.extend([new(0, ORDER), link(next_order, heads[0]), Event::PutStatic { field: orders, target: object }]);
+                events.extend([
+                    new(0, ORDER),
+                    link(next_order, heads[0]),
+                    Event::PutStatic { field: orders, target: object },
+                ]);
                 heads[0] = object;
             }
             Keeps::Visit => {
-                events.extend([new(1, VISIT), link(next_visit, heads[1]), Event::PutStatic { field: visits, target: object }]);
+                events.extend([
+                    new(1, VISIT),
+                    link(next_visit, heads[1]),
+                    Event::PutStatic { field: visits, target: object },
+                ]);
                 heads[1] = object;
             }
             Keeps::InBoth => {
@@ -218,13 +236,18 @@ fn leaks_that_have_nothing_to_do_with_each_other_are_told_apart() {
     let report = keeping(600, |call| if call % 2 == 0 { Keeps::Order } else { Keeps::Visit });
     let found = leaks(&report);
     let titles: Vec<&str> = found.iter().map(|finding| finding.title.as_str()).collect();
-    assert_eq!(
-        titles,
-        ["Memory that only grows: shop.Order", "Memory that only grows: shop.Visit"]
-    );
+    assert_eq!(titles, ["Memory that only grows: shop.Order", "Memory that only grows: shop.Visit"]);
     let says: Vec<String> = found.iter().map(|finding| finding.says.plain()).collect();
-    assert!(says[0].starts_with("static shop.Shop.orders holds 93.8 KiB, ") && says[0].contains("300 shop.Order, made in shop.Shop.call:7"), "{says:?}");
-    assert!(says[1].starts_with("static shop.Shop.visits holds 70.3 KiB, ") && says[1].contains("300 shop.Visit, made in shop.Shop.call:8"), "{says:?}");
+    assert!(
+        says[0].starts_with("static shop.Shop.orders holds 93.8 KiB, ")
+            && says[0].contains("300 shop.Order, made in shop.Shop.call:7"),
+        "{says:?}"
+    );
+    assert!(
+        says[1].starts_with("static shop.Shop.visits holds 70.3 KiB, ")
+            && says[1].contains("300 shop.Visit, made in shop.Shop.call:8"),
+        "{says:?}"
+    );
     // The heap is told of by who holds it as well.
     let retained = report.retained.as_ref().unwrap();
     let orders = retained.objects.iter().find(|line| line.holder == "static shop.Shop.orders").unwrap();

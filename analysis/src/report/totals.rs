@@ -2,7 +2,7 @@
 
 use std::ops::AddAssign;
 
-use et_names::SiteId;
+use et_trace::made_in::MadeIn;
 use et_trace::model::ContextId;
 use et_trace::population::Moment;
 use et_trace::types::TypeId;
@@ -150,8 +150,8 @@ impl Sums {
     }
 }
 
-/// Where objects were made: context, site and class.
-pub(super) type Place = (ContextId, SiteId, TypeId);
+/// Where objects were made: context, place in it, and class.
+pub(super) type Place = (ContextId, MadeIn, TypeId);
 
 /// All of it.
 #[derive(Debug)]
@@ -162,7 +162,7 @@ pub(super) struct Totals {
     pub initial: Amount,
     pub all: Sums,
     pub classes: FxHashMap<TypeId, Sums>,
-    pub sites: FxHashMap<(SiteId, TypeId), Sums>,
+    pub sites: FxHashMap<(MadeIn, TypeId), Sums>,
     pub places: FxHashMap<Place, Weights>,
 }
 
@@ -212,8 +212,8 @@ impl Totals {
         self.all.add(object, &self.end);
         self.classes.entry(object.class).or_default().add(object, &self.end);
         // What a site makes is one class, but for the inner arrays of a `multianewarray` and for what has no site.
-        self.sites.entry((object.site, object.class)).or_default().add(object, &self.end);
-        self.places.entry((object.context, object.site, object.class)).or_default().add(object);
+        self.sites.entry((object.place, object.class)).or_default().add(object, &self.end);
+        self.places.entry((object.context, object.place, object.class)).or_default().add(object);
     }
 
     /// What happened along each axis that the trace has.

@@ -1,13 +1,13 @@
 //! How long objects live, and how long they are kept after their last use (drag: Röjemo and Runciman, "Lag, drag, void and
 //! use", ICFP 1996).
 
-use et_names::SiteId;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
 
 use super::Amount;
 use super::lives::{LifetimeSum, Lives};
 use super::rows::Row;
+use et_trace::made_in::MadeIn;
 use et_trace::types::TypeId;
 
 /// Lifetimes of the objects of one class or site; times are ticks of the clock.
@@ -45,32 +45,32 @@ pub struct LifetimesPart {
     pub sites: Vec<LifetimeLine>,
 }
 
-/// What came of it; `texts` name types and sites.
+/// What came of it; the texts name types and places.
 pub(super) fn part(
     rows: &[Row],
     lives: &Lives,
     top: usize,
     type_text: impl Fn(TypeId) -> String,
-    site_text: impl Fn(SiteId) -> String,
+    place_text: impl Fn(MadeIn) -> String,
 ) -> LifetimesPart {
     let mut all = (LifetimeSum::default(), Amount::default());
     let mut by_type: FxHashMap<TypeId, (LifetimeSum, u64)> = FxHashMap::default();
-    let mut by_site: FxHashMap<SiteId, (TypeId, LifetimeSum, u64)> = FxHashMap::default();
+    let mut by_place: FxHashMap<(MadeIn, TypeId), (TypeId, LifetimeSum, u64)> = FxHashMap::default();
     for row in rows {
         all.0 += row.lifetime;
         all.1 += row.alive;
         let of_type = by_type.entry(row.key.ty).or_default();
         of_type.0 += row.lifetime;
         of_type.1 += row.alive.objects;
-        if row.key.site.0 != 0 {
-            let of_site = by_site.entry(row.key.site).or_insert((row.key.ty, LifetimeSum::default(), 0));
-            of_site.1 += row.lifetime;
-            of_site.2 += row.alive.objects;
-        }
+        let place = row.key.made_in;
+        let ty = if place.site().is_none() { row.key.ty } else { TypeId::UNKNOWN };
+        let of_place = by_place.entry((place, ty)).or_insert((row.key.ty, LifetimeSum::default(), 0));
+        of_place.1 += row.lifetime;
+        of_place.2 += row.alive.objects;
     }
-    let line = |ty: TypeId, site: Option<SiteId>, sum: &LifetimeSum, alive: u64| LifetimeLine {
+    let line = |ty: TypeId, place: Option<MadeIn>, sum: &LifetimeSum, alive: u64| LifetimeLine {
         ty: type_text(ty),
-        site: site.map(&site_text),
+        site: place.map(&place_text),
         died: sum.died,
         alive_at_end: alive,
         mean_lifetime: sum.mean(sum.lifetime),
@@ -87,7 +87,7 @@ pub(super) fn part(
     };
     let mut classes: Vec<_> = by_type.iter().map(|(&ty, (sum, alive))| line(ty, None, sum, *alive)).collect();
     let mut sites: Vec<_> =
-        by_site.iter().map(|(&site, (ty, sum, alive))| line(*ty, Some(site), sum, *alive)).collect();
+        by_place.iter().map(|(&(place, _), (ty, sum, alive))| line(*ty, Some(place), sum, *alive)).collect();
     most(&mut classes);
     most(&mut sites);
     let (sum, alive) = all;

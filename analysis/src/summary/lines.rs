@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
 use super::code::{NONE, Origin, PackageId};
@@ -10,14 +10,15 @@ use super::lives::Made;
 use super::tally::Tally;
 use super::{Amount, GrowthLine, HeldBy, HeldLine, PackageLine, SiteLine};
 use et_trace::lifetimes::HeldByStack;
+use et_trace::made_in::{MadeIn, Means};
 use et_trace::model::OnStack;
 use et_trace::types::TypeId;
 
 /// How ids are told to people.
 pub(super) struct Texts<'a> {
-    /// What a site makes, given a type that it was seen to make; site 0: that type.
-    pub ty: &'a dyn Fn(SiteId, TypeId) -> String,
-    pub site: &'a dyn Fn(SiteId) -> String,
+    /// What is made at a place, given a type that it was seen to make.
+    pub ty: &'a dyn Fn(MadeIn, TypeId) -> String,
+    pub place: &'a dyn Fn(MadeIn) -> String,
     pub method: &'a dyn Fn(MethodId) -> String,
 }
 
@@ -59,7 +60,7 @@ pub(super) fn cut_packages(lines: &mut Vec<PackageLine>, top: usize) {
     });
 }
 
-/// What is told of a site.
+/// What is told of a place.
 #[derive(Default)]
 struct OfSite {
     ty: Option<TypeId>,
@@ -82,15 +83,16 @@ impl OfSite {
     }
 }
 
-/// Sums by site; where none is known, by type. Callers by what `count` says of a row.
-fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -> FxHashMap<(SiteId, TypeId), OfSite> {
-    let mut sites: FxHashMap<(SiteId, TypeId), OfSite> = FxHashMap::default();
+/// Sums by place; where no site is known, by type as well. Callers by what `count` says of a row.
+fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -> FxHashMap<(MadeIn, TypeId), OfSite> {
+    let mut sites: FxHashMap<(MadeIn, TypeId), OfSite> = FxHashMap::default();
     for index in 0..tally.rows.len() {
         let row = tally.rows[index];
-        let of_jdk = tally.origin_of(row.key.site) == Origin::Jdk;
-        let ty = if row.key.site.0 == 0 { row.key.ty } else { TypeId::UNKNOWN };
+        let place = row.key.made_in;
+        let of_jdk = tally.origin_of(place) == Origin::Jdk;
+        let ty = if place.site().is_none() { row.key.ty } else { TypeId::UNKNOWN };
         let counted = count(index, tally);
-        let site = sites.entry((row.key.site, ty)).or_default();
+        let site = sites.entry((place, ty)).or_default();
         site.ty.get_or_insert(row.key.ty);
         site.made += row.made;
         site.alive += row.alive;
@@ -108,15 +110,14 @@ fn by_site(tally: &mut Tally<'_>, count: impl Fn(usize, &Tally<'_>) -> Amount) -
 /// The sites, `top` of them.
 pub(super) fn sites(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<SiteLine> {
     let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].made).into_iter().collect();
-    sites.retain(|((site, _), _)| site.0 != 0);
-    sites.sort_by_cached_key(|((site, _), of)| {
-        (Reverse((of.asked.bytes, of.asked.objects, of.made.bytes, of.made.objects)), (texts.site)(*site))
+    sites.sort_by_cached_key(|((site, ty), of)| {
+        (Reverse((of.asked.bytes, of.asked.objects, of.made.bytes, of.made.objects)), (texts.place)(*site), *ty)
     });
     sites.truncate(top);
-    let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
+    let line = |((site, _), of): ((MadeIn, TypeId), OfSite)| {
         let (caller, callers, for_callers) = of.caller(texts);
         SiteLine {
-            site: (texts.site)(site),
+            site: (texts.place)(site),
             ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
             origin: tally.origin_of(site),
             amount: of.made,
@@ -136,13 +137,13 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
     let mut sites: Vec<_> = by_site(tally, |index, tally| tally.rows[index].alive).into_iter().collect();
     sites.retain(|(_, of)| of.alive.bytes > of.middle.bytes);
     sites.sort_by_cached_key(|((site, ty), of)| {
-        (Reverse((of.alive.bytes - of.middle.bytes, of.alive.objects)), (texts.site)(*site), *ty)
+        (Reverse((of.alive.bytes - of.middle.bytes, of.alive.objects)), (texts.place)(*site), *ty)
     });
     sites.truncate(top);
-    let line = |((site, _), of): ((SiteId, TypeId), OfSite)| {
+    let line = |((site, _), of): ((MadeIn, TypeId), OfSite)| {
         let (caller, callers, for_callers) = of.caller(texts);
         GrowthLine {
-            site: (site.0 != 0).then(|| (texts.site)(site)),
+            site: (texts.place)(site),
             ty: (texts.ty)(site, of.ty.unwrap_or(TypeId::UNKNOWN)),
             in_the_middle: of.middle,
             at_the_end: of.alive,
@@ -158,25 +159,25 @@ pub(super) fn grew(tally: &mut Tally<'_>, texts: &Texts<'_>, top: usize) -> Vec<
 /// What only methods hold, or may hold, that were running at the end, `top` of it: what `by_stacks` says, and locals.
 pub(super) fn held(tally: &Tally<'_>, by_stacks: &[HeldByStack], texts: &Texts<'_>, top: usize) -> Vec<HeldLine> {
     // Threads that do the same are one line.
-    let mut sums: FxHashMap<(HeldBy, MethodId, SiteId, TypeId), Amount> = FxHashMap::default();
+    let mut sums: FxHashMap<(HeldBy, MethodId, MadeIn, TypeId), Amount> = FxHashMap::default();
     for HeldByStack { by: OnStack { method, object, is_in_flight, .. }, objects } in by_stacks {
         let Some((made, amount)) = tally.alive(*object, objects) else { continue };
         let (site, ty) = match made {
-            Made::Traced(row) => (tally.rows[row as usize].key.site, tally.rows[row as usize].key.ty),
-            Made::Before(ty) => (SiteId(0), ty),
+            Made::Traced(row) => (tally.rows[row as usize].key.made_in, tally.rows[row as usize].key.ty),
+            Made::Before(ty) => (MadeIn::Nowhere(Means::Initial), ty),
         };
         let by = if *is_in_flight { HeldBy::Exception } else { HeldBy::Receiver };
         *sums.entry((by, *method, site, ty)).or_default() += amount;
     }
     for (method, row, amount) in tally.held_by_locals() {
         let key = tally.rows[row as usize].key;
-        *sums.entry((HeldBy::Local, method, key.site, key.ty)).or_default() += amount;
+        *sums.entry((HeldBy::Local, method, key.made_in, key.ty)).or_default() += amount;
     }
-    let line = |((by, method, site, ty), amount): ((HeldBy, MethodId, SiteId, TypeId), Amount)| HeldLine {
+    let line = |((by, method, site, ty), amount): ((HeldBy, MethodId, MadeIn, TypeId), Amount)| HeldLine {
         by,
         method: (texts.method)(method),
         ty: (texts.ty)(site, ty),
-        site: (site.0 != 0).then(|| (texts.site)(site)),
+        site: (texts.place)(site),
         amount,
     };
     let mut lines: Vec<HeldLine> = sums.into_iter().map(line).collect();

@@ -38,6 +38,7 @@ use rows::KindCounts;
 use tally::{Tally, ThreadTally};
 
 use et_trace::lifetimes::HeldByStack;
+use et_trace::made_in::{MadeIn, Means};
 use et_trace::record::{AllocKind, Record};
 use et_trace::resolve::{Anomalies, Lost, Outcome};
 use et_trace::source::{At, Deaths, Ending, Reading, Source, SourceError};
@@ -69,7 +70,7 @@ pub struct PackageLine {
     pub amount: Amount,
 }
 
-/// Objects of one site.
+/// Objects of one site or, where none is known, of one method and by one means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -94,8 +95,8 @@ pub struct SiteLine {
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct GrowthLine {
-    /// None where no site is known.
-    pub site: Option<String>,
+    /// Where no site is known, the method that ran and by what means it was made.
+    pub site: String,
     #[serde(rename = "type")]
     pub ty: String,
     pub in_the_middle: Amount,
@@ -145,7 +146,7 @@ pub struct HeldLine {
     pub method: String,
     #[serde(rename = "type")]
     pub ty: String,
-    pub site: Option<String>,
+    pub site: String,
     /// The object and all that only it held.
     #[serde(flatten)]
     pub amount: Amount,
@@ -258,7 +259,7 @@ pub struct Summary {
     pub site_count: usize,
     /// Those of which code outside the JDK asked for the most bytes first; what the JDK made for itself alone comes last.
     pub sites: Vec<SiteLine>,
-    /// Objects made while tracing was on that no site is known of.
+    /// Of all objects made while tracing was on those that no line of code is known of; their methods are among `sites`.
     pub without_site: Amount,
     /// If deaths are known.
     pub peak: Option<Peak>,
@@ -317,7 +318,7 @@ impl<'a> Summarizer<'a> {
         Self { source, tally: Tally::new(source, with_lives) }
     }
 
-    /// The next record, in the order of the trace.
+    /// The next record, in the order of the trace, with what is known there.
     pub fn record(&mut self, record: &Record, at: &At<'_>) {
         self.tally.record(record, at);
     }
@@ -335,8 +336,8 @@ impl<'a> Summarizer<'a> {
         let made_at =
             |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
         let texts = lines::Texts {
-            ty: &|site, seen| if site.0 == 0 { type_text(seen) } else { made_at(site, seen) },
-            site: &|site| naming.site(site),
+            ty: &|place, seen| place.site().map_or_else(|| type_text(seen), |site| made_at(site, seen)),
+            place: &|place| place.text(naming),
             method: &|method| naming.method(method),
         };
         let mut summary = of_records(source, ending);
@@ -377,6 +378,9 @@ fn of_records(source: &Source, ending: &Ending) -> Summary {
     }
 }
 
+/// A place that says nothing of the type.
+const NOWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
+
 /// What was made, where, and for whom.
 fn add_objects(
     summary: &mut Summary,
@@ -385,8 +389,8 @@ fn add_objects(
     texts: &lines::Texts<'_>,
     top: usize,
 ) {
-    let type_text = |ty: TypeId| (texts.ty)(SiteId(0), ty);
-    let sites = tally.by(|row| row.key.site);
+    let type_text = |ty: TypeId| (texts.ty)(NOWHERE, ty);
+    let sites = tally.by(|row| row.key.made_in.site());
     let classes = largest(
         by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
         top,
@@ -400,9 +404,9 @@ fn add_objects(
     summary.class_count = by_type.len();
     summary.classes = classes.into_iter().map(class).collect();
     (summary.packages, summary.package_count) = lines::packages(tally, top);
-    summary.site_count = sites.keys().filter(|site| site.0 != 0).count();
+    summary.site_count = sites.keys().flatten().count();
     summary.sites = lines::sites(tally, texts, top);
-    summary.without_site = sites.get(&SiteId(0)).map(|&(amount, _)| amount).unwrap_or_default();
+    summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
 }
 
 /// What deaths tell, if they are known.
@@ -423,8 +427,8 @@ fn add_lives(
         method: (tally.peak.caller != NONE).then(|| (texts.method)(tally.peak.caller)),
         at_the_end: tally.alive_at_end(),
     });
-    let type_text = |ty| (texts.ty)(SiteId(0), ty);
-    summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.site));
+    let type_text = |ty| (texts.ty)(NOWHERE, ty);
+    summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.place));
 }
 
 /// What only the runtime's file tells.

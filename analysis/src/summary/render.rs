@@ -164,9 +164,8 @@ fn grew(out: &mut String, summary: &Summary) {
             percent(line.at_the_end.bytes, peak.at_the_end.bytes),
             format!("+{}", bytes(more)),
         ];
-        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
         let caller = asked_by(line.caller.as_deref(), line.callers, (line.for_callers, line.at_the_end));
-        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &caller);
+        entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &caller);
     }
 }
 
@@ -180,13 +179,12 @@ fn held(out: &mut String, summary: &Summary) {
     let _ = writeln!(out, "\nHeld: by methods running at the end and nothing else, with what it holds");
     for line in lines.into_iter().take(SHOWN) {
         let numbers = amounts(line.amount, summary.allocated);
-        let site = line.site.as_ref().map_or_else(String::new, |site| format!("  {site}"));
         let how = match line.by {
             HeldBy::Receiver => "receiver of",
             HeldBy::Exception => "thrown in",
             HeldBy::Local => "maybe a local of",
         };
-        entry(out, borrowed(&numbers), &format!("{}{site}", line.ty), &format!("{how} {}", line.method));
+        entry(out, borrowed(&numbers), &format!("{}  {}", line.ty, line.site), &format!("{how} {}", line.method));
     }
 }
 

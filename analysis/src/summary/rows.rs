@@ -1,21 +1,22 @@
-//! What is counted of objects that were made at one site, for one caller.
+//! What is counted of objects that were made at one place, for one caller.
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
 
 use super::Amount;
 use super::lives::LifetimeSum;
+use et_trace::made_in::MadeIn;
 use et_trace::record::AllocKind;
 use et_trace::types::TypeId;
 
 /// Objects by the kind of their records, in the order of [`AllocKind::ALL`].
 pub(super) type KindCounts = [u64; AllocKind::ALL.len()];
 
-/// What was made at a site, for a caller. The number of a row stands for all three.
+/// What was made at a place, for a caller. The number of a row stands for all three.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Origins {
-    pub site: SiteId,
-    /// For a site of the JDK's the innermost method outside it, for one of a library's the innermost of the program's; the
-    /// top of the stack if no site is known. [`NONE`](super::code::NONE) if there is none.
+    pub made_in: MadeIn,
+    /// For code of the JDK's the innermost method outside it, for a library's the innermost of the program's.
+    /// [`NONE`](super::code::NONE) if there is none.
     pub caller: MethodId,
     pub ty: TypeId,
 }

@@ -2,7 +2,7 @@
 
 use std::hash::Hash;
 
-use et_names::{MethodId, SiteId};
+use et_names::MethodId;
 use rustc_hash::FxHashMap;
 
 use super::Amount;
@@ -10,6 +10,7 @@ use super::code::{Callers, Code, NONE, Origin, PackageId};
 use super::held::Held;
 use super::lives::{Life, LifetimeSum, Lives, Made};
 use super::rows::{KindCounts, Origins, Row};
+use et_trace::made_in::{MadeIn, Places};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_trace::source::{At, Source};
@@ -49,7 +50,9 @@ pub(super) struct Tally<'a> {
     pub code: Code<'a>,
     pub rows: Vec<Row>,
     numbers: FxHashMap<Origins, u32>,
-    sites: FxHashMap<SiteId, MethodId>,
+    places: Places<'a>,
+    /// The methods of places.
+    methods: FxHashMap<MadeIn, MethodId>,
     source: &'a Source,
     pub kinds: [Amount; AllocKind::ALL.len()],
     made_bytes: u64,
@@ -73,7 +76,8 @@ impl<'a> Tally<'a> {
             code: Code::of(source),
             rows: Vec::new(),
             numbers: FxHashMap::default(),
-            sites: FxHashMap::default(),
+            places: Places::new(source.naming()),
+            methods: FxHashMap::default(),
             source,
             kinds: Default::default(),
             made_bytes: 0,
@@ -117,7 +121,7 @@ impl<'a> Tally<'a> {
         }
         match *record {
             Record::Entry { method, .. } => self.enter(record, method),
-            Record::Alloc(alloc) => self.made(&alloc, record.kind() as usize, tick),
+            Record::Alloc(alloc) => self.made(&alloc, record.kind() as usize, at.types, tick),
             _ => self.stacks.record(record),
         }
     }
@@ -141,12 +145,12 @@ impl<'a> Tally<'a> {
         });
     }
 
-    fn method_of(&mut self, site: SiteId) -> MethodId {
+    fn method_of(&mut self, place: MadeIn) -> MethodId {
         let source = self.source;
-        *self.sites.entry(site).or_insert_with(|| source.naming().method_of_site(site).unwrap_or(NONE))
+        *self.methods.entry(place).or_insert_with(|| place.method(source.naming()).unwrap_or(NONE))
     }
 
-    fn made(&mut self, alloc: &Alloc, kind: usize, tick: Tick) {
+    fn made(&mut self, alloc: &Alloc, kind: usize, types: &Types, tick: Tick) {
         self.kinds[kind].add(alloc.size);
         let is_initial = alloc.kind == AllocKind::Initial;
         let mut made = Made::Before(alloc.ty);
@@ -157,7 +161,8 @@ impl<'a> Tally<'a> {
         if !is_initial {
             self.made_bytes += alloc.size;
             self.threads[self.current].allocated.add(alloc.size);
-            let method = if alloc.site.0 == 0 { NONE } else { self.method_of(alloc.site) };
+            let place = self.places.on_stack(alloc.into(), self.stacks.methods(alloc.thread), types);
+            let method = self.method_of(place);
             let caller = match method {
                 NONE => nearest,
                 _ => match self.code.origin(method) {
@@ -166,7 +171,7 @@ impl<'a> Tally<'a> {
                     Origin::Jdk => outside,
                 },
             };
-            let key = Origins { site: alloc.site, caller, ty: alloc.ty };
+            let key = Origins { made_in: place, caller, ty: alloc.ty };
             let rows = &mut self.rows;
             let at = *self.numbers.entry(key).or_insert_with(|| {
                 rows.push(Row {
@@ -270,7 +275,7 @@ impl<'a> Tally<'a> {
 
     /// The package whose code asked for what a row counts.
     pub fn package_of(&mut self, key: Origins) -> PackageId {
-        let method = match self.method_of_known(key.site) {
+        let method = match self.method_of(key.made_in) {
             NONE => key.caller,
             method if self.code.origin(method) == Origin::Jdk && key.caller != NONE => key.caller,
             method => method,
@@ -278,13 +283,9 @@ impl<'a> Tally<'a> {
         if method == NONE { PackageId::JVM } else { self.code.package_of(method) }
     }
 
-    fn method_of_known(&mut self, site: SiteId) -> MethodId {
-        if site.0 == 0 { NONE } else { self.method_of(site) }
-    }
-
-    /// Whose code a site is.
-    pub fn origin_of(&mut self, site: SiteId) -> Origin {
-        match self.method_of_known(site) {
+    /// Whose code a place is.
+    pub fn origin_of(&mut self, place: MadeIn) -> Origin {
+        match self.method_of(place) {
             NONE => Origin::Jdk,
             method => self.code.origin(method),
         }

@@ -316,7 +316,7 @@ fn what_grew_is_told_with_what_there_was_in_the_middle() {
     // A static field holds the cache.
     let mut kept = String::from("U 0 0 1 99 1\nE b 0 1\n");
     let summary = summarize(&shop(400, &kept), Reading::default(), 5).unwrap();
-    let grew: Vec<_> = summary.grew.iter().map(|line| line.site.as_deref().unwrap_or_default()).collect();
+    let grew: Vec<_> = summary.grew.iter().map(|line| line.site.as_str()).collect();
     assert_eq!(grew, ["shop.Cache.put:7", "java.util.List.add:5"], "and not the cache, nor the requests");
     let line = &summary.grew[0];
     assert_eq!(line.at_the_end, crate::summary::Amount { objects: 400, bytes: 40_000 });

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let create = |path: &PathBuf| Output::create(path, Kind::Profile, args.force, &[&args.input.trace]);
     let mut output = args.output.as_ref().map(create).transpose()?;
     let opened = Opened::new(&args.input, &bar)?;
-    let found = profile(&opened.population, args.young).map_err(CliError::Rows)?;
+    let found = profile(&opened.population, opened.source.naming(), args.young).map_err(CliError::Rows)?;
     let tree = Tree::of(&found, &opened.population.contexts, opened.labels());
     let about = about(&opened);
     let write = |out: &mut dyn Write| {

@@ -20,7 +20,7 @@ table! {
         size: i64 as Dictionary,
         /// Elements of an array; 0 for other objects.
         length: i64 as Dictionary,
-        /// The allocation site; null if not known.
+        /// Where it was allocated: a site or, from 2^32 on, the method that ran and by what means.
         site: Option<i64> as Dictionary,
         /// Methods on the stack at its allocation.
         context: i64 as Dictionary,

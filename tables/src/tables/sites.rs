@@ -3,14 +3,14 @@
 use crate::row::table;
 
 table! {
-    /// One row per allocation site of an object.
+    /// One row per place where objects were allocated: a site or, for those that have none, the method that ran and by what means.
     "sites",
     "by number",
     Some("site"),
     {
-        /// Its id.
+        /// Its id; from 2^32 on it is no site.
         site: i64 as Delta,
-        /// `java.util.HashMap.newNode:1901`
+        /// `java.util.HashMap.newNode:1901`; `shop.Page.clone, by clone()`; `(by loading a class)` where no method ran.
         name: String as Dictionary,
         /// The method that it is in; null if not known.
         method: Option<i64> as Dictionary,

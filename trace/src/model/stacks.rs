@@ -124,6 +124,12 @@ impl<T> Stacks<T> {
         self.stacks.get(thread)
     }
 
+    /// The methods that run in a thread, innermost first.
+    pub fn methods(&self, thread: ThreadId) -> impl Iterator<Item = MethodId> + '_ {
+        let frames = self.of(thread).map(|stack| stack.frames.as_slice()).unwrap_or_default();
+        frames.iter().rev().map(|frame| frame.method)
+    }
+
     /// The stack of a thread, to be changed by other than records.
     #[inline]
     pub fn of_mut(&mut self, thread: ThreadId) -> &mut Stack<T> {
