@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::cli::PROGRAM;
+use crate::PROGRAM;
 use crate::signals::Signals;
 use et_command::Heartbeat;
 use et_trace::watch::Watcher;

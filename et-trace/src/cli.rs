@@ -17,10 +17,11 @@ use std::sync::Arc;
 
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use et_command::code::{self, FAILED, OK};
-use et_command::{Program, Unwritten, print, print_json};
+use et_command::{Unwritten, print, print_json};
 use et_lives::{LifeTable, PopulationError};
 
 use self::report::{NoReport, ReportArgs};
+use crate::PROGRAM;
 use crate::bar::Bar;
 use crate::output::{Kind, Output, OutputError};
 use et_analysis::compare::{self, CompareError};
@@ -37,9 +38,6 @@ use et_trace::resolve::Lost;
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_trace::text::{self, Dialect, Holders};
 use et_trace::text_writer::{self, TextError};
-
-/// What messages begin with.
-pub(crate) const PROGRAM: Program = Program("et-trace");
 
 /// Reads traces of Elephant Tracks.
 #[derive(Debug, Parser)]

@@ -5,3 +5,8 @@ mod bar;
 pub mod cli;
 mod output;
 mod signals;
+
+use et_command::Program;
+
+/// What messages begin with.
+const PROGRAM: Program = Program("et-trace");

@@ -9,6 +9,7 @@ mod plan;
 mod repeat;
 mod report;
 mod search;
+mod table;
 
 pub use child::{CHECK_FAILED, ChildError, Request, TOO_SMALL, find, run};
 pub use curve::{Curve, Point, TIMES, draw};
@@ -17,5 +18,6 @@ pub use option::MmtkOption;
 pub use page::page;
 pub use plan::Plan;
 pub use repeat::{Range, Replay, Spread};
-pub use report::{CollectReport, Final, Lengths, Pause, render};
+pub use report::{CollectReport, Final, Lengths, Pause};
 pub use search::smallest_heap;
+pub use table::render;
