@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::FormatError;
 use crate::dynamic::DynamicCounts;
 use crate::event::Ticket;
-use crate::progress::LATE;
 
 /// Which JVM ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +46,10 @@ pub struct Meta {
     pub array_layout: ArrayLayout,
     pub start_ticket: Ticket,
 }
+
+/// What threads did while the VM went down, for people. Every program may have such threads: nothing is wrong with the trace.
+pub const LATE: &str =
+    "events of threads that ran on while the VM went down: they are later than the end of the trace, and not in it";
 
 /// A `Problem` block: something lost, dropped or odd.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -24,7 +24,7 @@ pub use block::{BLOCK_HEADER, BLOCK_MAGIC, BlockHeader, BlockKind, Codec, MAX_BL
 pub use codec::{BlockPacker, BlockUnpacker, NewBlock, packed_len, write_block};
 pub use fields::THREAD_LIMIT;
 pub use initial::{InitialField, InitialObject, InitialReference, InitialReferences, InitialSlot};
-pub use json::{ArrayLayout, End, Jvm, Meta, Packing, Problem, decode_json, encode_json};
+pub use json::{ArrayLayout, End, Jvm, LATE, Meta, Packing, Problem, decode_json, encode_json};
 pub use monitors::{MonitorEvent, MonitorPlace, MonitorRecord};
 pub use records::{ClassRecord, GcRecord, InitialFrame, ThreadRecord, class_flags, thread_flags};
 

@@ -14,10 +14,6 @@ pub const PROGRESS_BLOCK: usize = 1024;
 /// What [`Progress::overflows`] counts, for people. The program's code goes on there, and the hook does not.
 pub const OVERFLOWS: &str = "events were not written because the stack ended there, where the program overflowed it";
 
-/// What threads did while the VM went down, for people. Every program may have such threads: nothing is wrong with the trace.
-pub const LATE: &str =
-    "events of threads that ran on while the VM went down: they are later than the end of the trace, and not in it";
-
 /// Which run a file is of: the trace and its buffer file have the same.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct RunId(u64);

@@ -7,9 +7,10 @@
 use std::time::{Duration, Instant};
 
 use et_format::event::Ticket;
-use et_format::progress::{LATE, Progress, RunId, Stopped};
+use et_format::progress::{Progress, RunId, Stopped};
 use et_format::{
-    BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, End, GcRecord, MAX_BLOCK, NewBlock, Problem, file_header,
+    BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, End, GcRecord, LATE, MAX_BLOCK, NewBlock, Problem,
+    file_header,
 };
 
 use et_jvm::hotspot::HeapUse;

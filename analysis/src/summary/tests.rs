@@ -134,7 +134,7 @@ fn the_summary_of_a_cut_off_trace_says_so() {
 /// Threads that still ran at the end, and what they did while the VM went down, are in every run.
 #[test]
 fn of_a_healthy_run_nothing_is_lost_and_that_is_all() {
-    let source = open(cache().problem(et_format::progress::LATE, 30).finish());
+    let source = open(cache().problem(et_format::LATE, 30).finish());
     let mut summary = summarize(&source, Reading::default(), 5).unwrap();
     assert!(summary.threads.iter().any(|thread| thread.frames_left > 0));
     (summary.not_instrumented.classes, summary.shortfall_count) = (0, 0);
