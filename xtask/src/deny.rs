@@ -1,6 +1,6 @@
 //! `cargo xtask deny`: licences, sources and duplicates of all dependencies, by `deny.toml`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
@@ -29,7 +29,7 @@ pub fn run(layout: &Layout) -> Result<()> {
 }
 
 /// As [`run`], with that program.
-pub fn with(layout: &Layout, program: &PathBuf) -> Result<()> {
+pub fn with(layout: &Layout, program: &Path) -> Result<()> {
     let deny = |manifest: &str, checks: &[&str]| {
         let mut deny = Command::new(program);
         deny.current_dir(&layout.repo).args(["--config", "deny.toml", "--manifest-path", manifest]);
