@@ -61,7 +61,6 @@ pub(crate) fn by_place<T: Default>(
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::*;
     use crate::diff::{Differ, Show, Side};
     use crate::{Labels, escape, pretenure, profile, report, summary};
     use et_format::ClassRecord;

@@ -422,7 +422,7 @@ fn groups_come_in_order_however_they_are_encoded() {
     use crate::book::{Book, GROUP, TableWriter};
     use crate::tables::contexts;
     let folder = tempfile::tempdir().unwrap();
-    let mut book = Book::new(folder.path());
+    let mut book = Book::new(folder.path()).unwrap();
     let mut writer: TableWriter<contexts::Rows> = book.table().unwrap();
     let rows = 3 * GROUP as i64 + 5;
     for context in 0..rows {

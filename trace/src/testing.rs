@@ -54,7 +54,7 @@ pub fn any_record(kind: RecordKind, thread: ThreadId, mut next: impl FnMut() -> 
 
 /// A field or an element.
 pub fn any_slot(next: &mut impl FnMut() -> u64) -> Slot {
-    let (number, is_element) = (next() as u32, next() % 2 == 0);
+    let (number, is_element) = (next() as u32, next().is_multiple_of(2));
     if is_element { Slot::Element(number) } else { Slot::Field(FieldId(number)) }
 }
 

@@ -15,7 +15,8 @@ use et_trace::batch::At;
 use et_trace::lifetimes::WeakFields;
 use et_trace::model::{Heap, Node, Stack, Stacks};
 use et_trace::naming::Naming;
-use et_trace::record::{Alloc, AllocKind, ObjectId, Record, Slot, ThreadId};
+use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId};
+use et_trace::resolve::{ExtraField, Lost};
 use et_trace::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unknown};
 use et_trace::told::{Hold, Told};
 use et_trace::types::{TypeId, Types};
@@ -389,11 +390,8 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// The moment is behind; the next is to come. What was held back as it may have been of a death is of the records that follow.
+    /// The moment is behind; the next is to come.
     fn go_on(&mut self, stop: Stop) {
-        for clearing in std::mem::take(&mut self.clearings) {
-            self.apply(&clearing);
-        }
         (self.phase, self.stop) = (Phase::Before, stop);
     }
 

@@ -14,6 +14,7 @@ use et_trace::made_in::{MadeIn, Places};
 use et_trace::model::Stacks;
 use et_trace::record::{Alloc, AllocKind, ObjectId, Record, ThreadId, Tick};
 use et_trace::source::{At, Source};
+use et_trace::types::Types;
 
 /// A thread.
 #[derive(Debug, Default)]

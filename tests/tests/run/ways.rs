@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 
 use crate::Case;
 use crate::bench::Bench;
-use crate::java::{MAIN, ONE};
+use crate::java::ONE;
 
 pub const CASES: &[(&str, Case)] = &[
     ("upgrade_module_path", upgrade_module_path),

@@ -32,6 +32,9 @@ impl Default for Limits {
 /// Pieces on their way to the thread that packs them.
 const QUEUED: usize = 2;
 
+/// What the thread that packs pieces has in the end.
+type Packed = io::Result<(Store, Vec<Stored>)>;
+
 /// Takes steps.
 #[derive(Debug)]
 pub struct SpoolWriter {
@@ -45,7 +48,7 @@ pub struct SpoolWriter {
     places: PlaceList,
     keeps_places: bool,
     queue: Option<SyncSender<(Vec<u8>, Vec<u8>)>>,
-    packer: Result<JoinHandle<io::Result<(Store, Vec<Stored>)>>, NoThread>,
+    packer: Result<JoinHandle<Packed>, NoThread>,
 }
 
 /// A piece of the spool.
