@@ -145,7 +145,7 @@ fn archives_of_the_user_are_left_out_on_every_way() {
         -XX:AOTCacheOutput=from-more (more), -Xshare:on, -XX:AOTCache=from-args, -XX:AOTMode=on (list), \
         -XX:+AutoCreateSharedArchive (flags)";
     assert_eq!(line, expected);
-    assert!(!printed.contains("_JAVA_OPTIONS="), "nothing is left of it: {printed}");
+    assert!(!printed.contains("\n_JAVA_OPTIONS="), "nothing is left of it: {printed}");
     assert_eq!(fs::read_to_string(root.join("list")).unwrap(), "-XX:AOTMode=on -Dy='a b'");
 
     let (printed, _) = given_to_java(root, &[], &["jdk/bin/java", "-XX:VMOptionsFile=none", "Main"]);
