@@ -205,7 +205,7 @@ fn typed(command: &[OsString]) -> String {
     // Class paths may be as long as they like.
     const ROOM: usize = 500;
     let words: Vec<String> = command.iter().map(|word| crate::jdk::quoted(&word.to_string_lossy())).collect();
-    let text: String = words.join(" ").chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let text = words.join(" ");
     match text.char_indices().nth(ROOM) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text,
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn a_command_is_told_as_it_was_typed() {
         let told = |words: &[&str]| typed(&words.iter().map(OsString::from).collect::<Vec<_>>());
-        assert_eq!(told(&["java", "-jar", "my app.jar", "a\nb"]), "java -jar 'my app.jar' 'a b'");
+        assert_eq!(told(&["java", "-jar", "my app.jar", "a\nb"]), "java -jar 'my app.jar' $'a\\x0ab'");
         assert_eq!(told(&["java", &"ä".repeat(1000)]).chars().count(), 501);
     }
 }

@@ -242,7 +242,7 @@ impl<'f, 'c, 'a> Types<'f, 'c, 'a> {
         if starts {
             self.top = None;
             let declared = match frames.at(instruction.pc) {
-                Some(frame) => declared(frame, &self.entry, self.pool)?,
+                Some(frame) => declared(frame, &frames.initial_locals, &self.entry, self.pool)?,
                 None => self.entry.clone(),
             };
             let values = state.locals.iter().chain(&state.stack).copied();
@@ -337,17 +337,19 @@ fn on_entry(signature: Signature<'_>) -> Vec<Option<Type<'_>>> {
     all
 }
 
-/// The same of the local variables and the operand stack where a frame declares them.
+/// The same of the local variables and the operand stack where a frame declares them. What it has `on_entry` may be without a constant,
+/// or with one that only the new class will have.
 fn declared<'c>(
     frame: &'c Frame,
+    on_entry: &[VerificationType],
     entry: &[Option<Type<'c>>],
     pool: &'c ConstantPool<'_>,
 ) -> Result<Vec<Option<Type<'c>>>, Malformed> {
     let mut all = Vec::new();
-    for kind in frame.locals.iter().chain(&frame.stack) {
+    let as_on_entry = frame.locals.iter().zip(on_entry).take_while(|(here, there)| here == there).count();
+    for (at, kind) in frame.locals.iter().chain(&frame.stack).enumerate() {
         all.push(match *kind {
-            // This index stands for what was there on entry.
-            VerificationType::Object(0) => entry.get(all.len()).cloned().flatten(),
+            VerificationType::Object(_) if at < as_on_entry => entry.get(all.len()).cloned().flatten(),
             VerificationType::Object(index) => Some(Type::Class(pool.class_name(index)?.into())),
             VerificationType::Null => Some(Type::Null),
             _ => None,
