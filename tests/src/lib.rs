@@ -4,6 +4,7 @@
 //! * [`example`] has a project of `examples/` built by its build tool.
 //! * [`lab`] finds the tools and the JDKs and makes the test cases, one for each JDK.
 //! * [`jvmpi`] runs agents of JVMPI.
+//! * [`mockito`] is the library of mocks, where it is installed.
 //! * [`links`] looks where the links of the docs lead.
 //! * [`compiled`] compiles each program once.
 //! * [`program`] takes a program of `tests/java` through all steps.
@@ -30,6 +31,7 @@ pub mod hprof;
 pub mod jvmpi;
 pub mod lab;
 pub mod links;
+pub mod mockito;
 pub mod names;
 pub mod old_replayers;
 pub mod pattern;

@@ -10,6 +10,7 @@ use std::process::{Command, ExitCode};
 use anyhow::{Result, ensure};
 use et_tests::example::{self, Ran};
 use et_tests::lab::{self, Lab};
+use et_tests::mockito;
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
 use xtask::plugins::gradle;
@@ -35,15 +36,23 @@ fn main() -> ExitCode {
 
 fn gradle_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "gradle")? };
+    let lacks_mocks = mockito::obstacle();
+    let has_mocks = lacks_mocks.is_none();
+    match lacks_mocks {
+        None => build.with_mocks()?,
+        Some(why) => lab.not_tested("gradle_example: mocks", &why),
+    }
 
     let first = Ran::well(build.gradle().args(["etRun", "etTest"]))?;
-    for line in ["rewrote 3 class files", " jars and 1 class file", "[be 2, not 1, or 1, to 2]"] {
+    let of_tests = if has_mocks { " jars and 3 class files" } else { " jars and 1 class file" };
+    for line in ["rewrote 3 class files", of_tests, "[be 2, not 1, or 1, to 2]"] {
         first.says(line)?;
     }
     example::made(lab, &build.at("run.ettrace"), &["words.Word", "words.Index"])?;
     let traces = example::traces(&build.at("test-traces"))?;
     ensure!(traces.len() == 1, "{traces:?}");
-    example::made(lab, &traces[0], &["words.Word", "words.IndexTest"])?;
+    let mocks = has_mocks.then_some("words.MocksTest$Real");
+    example::made(lab, &traces[0], &["words.Word", "words.IndexTest"].into_iter().chain(mocks).collect::<Vec<_>>())?;
     first.says(&format!("next: et-trace summary {}", traces[0].display()))?;
 
     let second = Ran::well(build.gradle().args(["etRun", "etTest"]))?;
@@ -78,6 +87,14 @@ impl Build<'_> {
     /// What the plugin has left.
     fn at(&self, path: &str) -> PathBuf {
         self.folder.join("build/elephant-tracks").join(path)
+    }
+
+    fn with_mocks(&self) -> Result<()> {
+        mockito::add_test(&self.folder)?;
+        let script = self.folder.join("build.gradle");
+        let jars = mockito::jars().map(|jar| format!("'{}'", jar.display())).join(", ");
+        let text = fs::read_to_string(&script)?;
+        Ok(fs::write(&script, format!("{text}\ndependencies {{\n    testImplementation files({jars})\n}}\n"))?)
     }
 
     fn gradle(&self) -> Command {

@@ -3,12 +3,14 @@
 //!
 //! A start of Maven takes seconds, so one test does it all in three.
 
+use std::fs;
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 
 use anyhow::{Result, ensure};
 use et_tests::example::{self, Ran};
 use et_tests::lab::{self, Lab};
+use et_tests::mockito;
 use xtask::command;
 use xtask::instrumented::InstrumentedJdk;
 use xtask::jdks::Jdk;
@@ -26,17 +28,27 @@ fn main() -> ExitCode {
 
 fn maven_example(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let build = Build { lab, jdk: lab.instrumented(jdk)?, folder: example::copy(lab, jdk, "maven")? };
+    let lacks_mocks = mockito::obstacle();
+    let has_mocks = lacks_mocks.is_none();
+    match lacks_mocks {
+        None => build.with_mocks()?,
+        Some(why) => lab.not_tested("maven_example: mocks", &why),
+    }
 
     let first = Ran::well(build.maven().args(GOALS))?;
-    for line in
-        ["[INFO] rewrote 3 class files", " jars and 1 class file", "[be 2, not 1, or 1, to 2]", "Tests run: 1, "]
-    {
+    let (of_tests, ran) = match has_mocks {
+        true => (" jars and 3 class files", "Tests run: 2, Failures: 0, Errors: 0"),
+        false => (" jars and 1 class file", "Tests run: 1, Failures: 0, Errors: 0"),
+    };
+    for line in ["[INFO] rewrote 3 class files", of_tests, "[be 2, not 1, or 1, to 2]", ran] {
         first.says(line)?;
     }
     example::made(lab, &build.at("run.ettrace"), &["words.Word", "words.Index"])?;
     let traces = example::traces(&build.at("test-traces"))?;
     ensure!(traces.len() == 1, "{traces:?}");
-    example::made(lab, &traces[0], &["words.Word", "words.IndexTest", "org.junit.runner.Description"])?;
+    let mocks = has_mocks.then_some("words.MocksTest$Real");
+    let classes = ["words.Word", "words.IndexTest", "org.junit.runner.Description"].into_iter().chain(mocks);
+    example::made(lab, &traces[0], &classes.collect::<Vec<_>>())?;
     first.says(&format!("[INFO] next: et-trace summary {}", traces[0].display()))?;
     build.jar_is_instrumented()?;
 
@@ -71,6 +83,22 @@ impl Build<'_> {
     /// What the plugin has left.
     fn at(&self, path: &str) -> PathBuf {
         self.folder.join("target/elephant-tracks").join(path)
+    }
+
+    fn with_mocks(&self) -> Result<()> {
+        mockito::add_test(&self.folder)?;
+        let project = self.folder.join("pom.xml");
+        let dependencies = mockito::jars().map(|jar| {
+            let name = jar.file_stem().unwrap_or_default().display();
+            format!(
+                "<dependency><groupId>debian</groupId><artifactId>{name}</artifactId><version>1</version>\
+                 <scope>system</scope><systemPath>{}</systemPath></dependency>\n",
+                jar.display()
+            )
+        });
+        let end = "</dependencies>";
+        let text = fs::read_to_string(&project)?.replacen(end, &format!("{}{end}", dependencies.concat()), 1);
+        Ok(fs::write(&project, text)?)
     }
 
     fn maven(&self) -> Command {

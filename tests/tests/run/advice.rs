@@ -1,10 +1,8 @@
 //! Libraries that read class files as resources and put their code into other classes: Byte Buddy's advice, and Mockito's mocks
 //! with it. What they read are rewritten copies.
 
-use std::path::Path;
-
 use anyhow::{Result, ensure};
-use xtask::workloads::SHARE_JAVA;
+use et_tests::mockito::{self, INLINE, MOCK_MAKER, NEWER};
 
 use crate::Case;
 use crate::bench::{Bench, text};
@@ -14,21 +12,10 @@ pub const CASES: &[(&str, Case)] = &[("mocks", mocks), ("advice_of_an_agent", ad
 /// The releases that classes are changed on.
 pub const FEATURES: [u32; 2] = [17, 25];
 
-/// Debian's package with Mockito, and those that it needs.
-pub const PACKAGE: &str = "libmockito-java";
-
-const JARS: [&str; 4] = ["mockito-core", "byte-buddy", "byte-buddy-agent", "objenesis"];
-
-/// Classes of the JDK are newer than what Debian's Byte Buddy knows.
-const NEWER: &str = "-Dnet.bytebuddy.experimental=true";
-
-pub fn obstacle() -> Option<String> {
-    let missing = jars().split(':').any(|jar| !Path::new(jar).is_file());
-    missing.then(|| format!("please install {PACKAGE} (Debian's name)"))
-}
+pub use et_tests::mockito::obstacle;
 
 fn jars() -> String {
-    JARS.map(|name| format!("{SHARE_JAVA}/{name}.jar")).join(":")
+    mockito::jars().map(|jar| jar.display().to_string()).join(":")
 }
 
 const MOCKS: &str = "
@@ -51,7 +38,7 @@ public class Mocks {
 fn mocks(bench: &Bench) -> Result<()> {
     let jars = jars();
     bench.compile(&[("Mocks.java", MOCKS)], &["-cp", &jars], "classes")?;
-    bench.write("classes/mockito-extensions/org.mockito.plugins.MockMaker", "mock-maker-inline\n")?;
+    bench.write(&format!("classes/{MOCK_MAKER}"), INLINE)?;
     let ran = bench.both(&[NEWER, "-cp", &format!("classes:{jars}"), "Mocks"])?;
     ensure!(text(&ran.output.stdout) == "mocked null real2 7\ntrue true\n", "{}", text(&ran.output.stdout));
     ran.made(&["Mocks$Real"])
