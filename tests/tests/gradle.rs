@@ -94,7 +94,9 @@ impl Build<'_> {
         let script = self.folder.join("build.gradle");
         let jars = mockito::jars().map(|jar| format!("'{}'", jar.display())).join(", ");
         let text = fs::read_to_string(&script)?;
-        Ok(fs::write(&script, format!("{text}\ndependencies {{\n    testImplementation files({jars})\n}}\n"))?)
+        // The old Byte Buddy cannot change classes that have nest mates.
+        let more = format!("sourceCompatibility = '1.8'\ndependencies {{\n    testImplementation files({jars})\n}}\n");
+        Ok(fs::write(&script, format!("{text}\n{more}"))?)
     }
 
     fn gradle(&self) -> Command {

@@ -58,7 +58,10 @@ impl Bench {
     pub fn compile(&self, sources: &[(&str, &str)], options: &[&str], to: &str) -> Result<()> {
         let javac = self.lab.compiler.javac().context("the compiler has no javac")?;
         let mut compile = Command::new(javac);
-        compile.current_dir(&self.folder).args(["--release", "11", "-Xlint:-options", "-d", to]).args(options);
+        compile.current_dir(&self.folder).args(["-Xlint:-options", "-d", to]).args(options);
+        if !options.contains(&"--release") {
+            compile.args(["--release", "11"]);
+        }
         for (name, text) in sources {
             compile.arg(self.write(&format!("src/{to}/{name}"), text)?);
         }

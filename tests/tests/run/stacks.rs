@@ -20,7 +20,7 @@ pub const CASES: &[(&str, Case)] = &[
 pub const FEATURES: [u32; 2] = [17, 25];
 
 /// How deep a small recursion comes, compiled by C1, whose frames hooks make larger than those of the interpreter and of C2. Smaller
-/// stacks come first: the system gives a thread that of one which has ended, if it is large enough.
+/// stacks come first, in the order of the arguments: the system gives a thread that of one which has ended, if it is large enough.
 const DEEP: &str = "
 public class Deep {
     static int depth, stop = 20;
@@ -36,7 +36,8 @@ public class Deep {
     }
     public static void main(String[] arguments) throws Exception {
         for (int i = 0; i < 20000; i++) down(0);
-        for (long size : new long[] { 300 << 10, 0, 3 << 20 }) {
+        for (String argument : arguments) {
+            long size = Long.parseLong(argument);
             Thread thread = new Thread(null, () -> tell(String.valueOf(size)), \"deep\", size);
             thread.start();
             thread.join();
@@ -46,6 +47,11 @@ public class Deep {
 }";
 
 const C1: &str = "-XX:TieredStopAtLevel=1";
+
+/// Sizes for threads, in bytes; 0: none.
+const SMALL: &str = "307200";
+const LARGE: &str = "3145728";
+const NONE: &str = "0";
 
 /// How deep the recursion came on each of the threads.
 fn depths(command: &mut Command) -> Result<Vec<(String, u64)>> {
@@ -113,12 +119,12 @@ fn compare(plain: &[(String, u64)], traced: &[(String, u64)]) -> Result<()> {
 fn stacks(bench: &Bench) -> Result<()> {
     bench.compile(&[("Deep.java", DEEP)], &[], "classes")?;
     for given in ["-Dnone=given", "-Xss600k", "-XX:ThreadStackSize=600"] {
-        let command = [C1, given, "-cp", "classes", "Deep"];
+        let command = [C1, given, "-cp", "classes", "Deep", SMALL, NONE, LARGE];
         let plain = depths(&mut bench.plain("java", &command))?;
         compare(&plain, &depths(&mut bench.traced(&["-q"], "java", &command))?).context(given)?;
     }
     // By `et.args`, where nothing else is said.
-    let command = [C1, "-cp", "classes", "Deep"];
+    let command = [C1, "-cp", "classes", "Deep", SMALL, NONE, LARGE];
     let instrumented = bench.lab.instrumented(&bench.jdk)?;
     let mut java = Command::new(instrumented.java());
     java.current_dir(&bench.folder).args(instrumented.options(&bench.at("args.ettrace"))).args(command);
@@ -127,7 +133,7 @@ fn stacks(bench: &Bench) -> Result<()> {
 
 fn stacks_of_variables(bench: &Bench) -> Result<()> {
     bench.compile(&[("Deep.java", DEEP)], &[], "classes")?;
-    let command = [C1, "-cp", "classes", "Deep"];
+    let command = [C1, "-cp", "classes", "Deep", SMALL, LARGE, NONE];
     for variable in ["JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"] {
         // More than what the traced program has if nothing is said.
         let set = |mut command: Command| depths(command.env(variable, "-Xss7m"));
