@@ -516,9 +516,9 @@ fn a_summary_from_the_life_table_is_the_same() {
         }
     }
     let lives = folder.path().join("a.ettrace.lives");
-    assert!(lives.join("summary-et.json").is_file() && lives.join("summary-et1.json").is_file());
+    assert!(lives.join("summary-2-et.json").is_file() && lives.join("summary-2-et1.json").is_file());
     // A summary that is damaged is worked out again.
-    fs::write(lives.join("summary-et.json"), "0123456789abcdef\n{}").unwrap();
+    fs::write(lives.join("summary-2-et.json"), "0123456789abcdef\n{}").unwrap();
     assert!(summary(&[]) == plain[0]);
 }
 
@@ -538,7 +538,7 @@ fn nothing_is_answered_from_the_life_table_of_a_trace_that_was_damaged_since() {
     // The trace lacks the names of the JDK, which is a violation.
     let of_whole = [0, 0, 1, 0, 0].map(Some);
     assert_eq!(codes(), of_whole);
-    assert!(folder.path().join("a.ettrace.lives/report-1.json").is_file());
+    assert!(folder.path().join("a.ettrace.lives/report-2.json").is_file());
     // In the middle of a block of events: length, headers and the last block are as they were.
     let whole = fs::read(&path).unwrap();
     let middle = whole.len() / 2;
