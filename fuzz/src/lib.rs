@@ -2,7 +2,7 @@
 
 use et_fuzz_targets::{Random, Target};
 
-pub use et_test_heap::Counting;
+pub use et_tests_heap::Counting;
 #[doc(hidden)]
 pub use libfuzzer_sys;
 
@@ -21,7 +21,7 @@ pub fn init() {
 
 /// Runs a target on an input, its memory in proportion to the input.
 pub fn run(target: &Target, data: &[u8]) {
-    et_test_heap::bounded(target.memory(data.len()), || (target.run)(data));
+    et_tests_heap::bounded(target.memory(data.len()), || (target.run)(data));
 }
 
 /// Half of the mutations are libFuzzer's own, with the checksums made right again most of the time; half are the target's.

@@ -15,7 +15,7 @@ use et_instrument::report::Report;
 use et_instrument::verify;
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::EventSet;
-use et_test_heap::{Counting, peak};
+use et_tests_heap::{Counting, peak};
 
 #[global_allocator]
 static HEAP: Counting = Counting;

@@ -323,7 +323,7 @@ fn bundle(lab: &Lab, jdk: &Jdk) -> Result<()> {
     assets::bundle(layout, &folder.join("npm"), &made)?;
     for name in assets::BUNDLED {
         let (kept, new) = (fs::read(assets::vendor(layout).join(name))?, fs::read(made.join(name))?);
-        ensure!(kept == new, "report/assets/vendor/{name} is not what cargo xtask assets makes");
+        ensure!(kept == new, "crates/report/assets/vendor/{name} is not what cargo xtask assets makes");
     }
     fs::remove_dir_all(&folder).map_err(Into::into)
 }

@@ -23,7 +23,7 @@ pub fn vendor(layout: &Layout) -> PathBuf {
 }
 
 fn assets(layout: &Layout) -> PathBuf {
-    layout.repo.join("report/assets")
+    layout.repo.join("crates/report/assets")
 }
 
 /// Makes the bundle and puts it in its place.

@@ -89,9 +89,9 @@ pub fn all(layout: &Layout) -> Result<Tools> {
             eprintln!("{name} was not built, so there is no {lacks}; all else is complete: {error:#}");
         }
     };
-    apart("collect", &tools.et_collect(), "et-replay collect");
+    apart("tools/et-collect", &tools.et_collect(), "et-replay collect");
     if command::exists("c++") {
-        apart("allocators", &tools.et_allocate(), "et-replay allocate --allocator jemalloc,mimalloc,snmalloc");
+        apart("tools/et-allocate", &tools.et_allocate(), "et-replay allocate --allocator jemalloc,mimalloc,snmalloc");
     } else {
         eprintln!("there is no C++ compiler (c++): et-allocate was not built, all else is complete");
     }
@@ -131,8 +131,19 @@ pub fn unless(layout: &Layout, no_build: bool) -> Result<Tools> {
 fn cargo_build(layout: &Layout, profile: Profile) -> Result<()> {
     let mut build = command::cargo(&layout.repo);
     build.args(["build", "--profile", profile.names().0, "--locked"]);
-    build.args(["-p", "et-instrument", "-p", "et-trace-cli", "-p", "et-replay", "-p", "et-runtime", "-p", "et-jvmpi"]);
-    build.args(["-p", "et-monitor-cli", "-p", "et-monitor-agent", "-p", "et-jvmpi-cli"]);
+    build.args([
+        "-p",
+        "et-instrument",
+        "-p",
+        "et-trace",
+        "-p",
+        "et-replay",
+        "-p",
+        "et-runtime-native",
+        "-p",
+        "et-jvmpi-host",
+    ]);
+    build.args(["-p", "et-monitor", "-p", "et-monitor-agent", "-p", "et-jvmpi"]);
     command::run(&mut build)
 }
 

@@ -68,13 +68,15 @@ const SLIDING: [&str; 2] = ["MarkCompact", "Compressor"];
 pub fn run(layout: &Layout, options: &Options) -> Result<()> {
     if options.programs.is_empty() {
         // What `cargo xtask test`, which does not compile them, leaves out.
-        for (folder, features) in
-            [("collect", vec![]), ("collect", vec!["--features", "faults"]), ("allocators", vec![])]
-        {
+        for (folder, features) in [
+            ("tools/et-collect", vec![]),
+            ("tools/et-collect", vec!["--features", "faults"]),
+            ("tools/et-allocate", vec![]),
+        ] {
             let mut lints = build::cargo_apart(layout, folder, "clippy");
             command::run(lints.arg("--all-targets").args(features).args(["--", "-D", "warnings"]))?;
         }
-        let mut tests = build::cargo_apart(layout, "collect", "test");
+        let mut tests = build::cargo_apart(layout, "tools/et-collect", "test");
         command::run(tests.args(["--features", "faults"]))?;
         build::all(layout)?;
         return [("replay", "alive"), ("errors", "replay")].into_iter().try_for_each(|(test, case)| {

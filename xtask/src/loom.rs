@@ -12,5 +12,5 @@ pub fn run(layout: &Layout) -> Result<()> {
     // optimisation would take longer than they do.
     cargo.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", layout.target.join("loom"));
     cargo.env("CARGO_PROFILE_RELEASE_LTO", "off");
-    command::run(cargo.args(["test", "-p", "et-runtime", "--lib", "--release", "--locked", "loom_"]))
+    command::run(cargo.args(["test", "-p", "et-runtime-native", "--lib", "--release", "--locked", "loom_"]))
 }

@@ -62,7 +62,7 @@ pub fn ddm(javac_home: &Path, repo: &Path, out_dir: &Path) -> Result<PathBuf> {
     folders::empty(&classes)?;
     let mut javac = Command::new(javac_home.join("bin/javac"));
     javac.args(["--release", "8", "-Xlint:-options", "-g", "-d"]).arg(&classes);
-    command::quiet(javac.args(java_files(&repo.join("monitor/java"))?))?;
+    command::quiet(javac.args(java_files(&repo.join("profilers/monitor-agent/java"))?))?;
     let jar = out_dir.join("et-ddm.jar");
     pack(javac_home, &jar, &classes, "org")?;
     Ok(jar)

@@ -44,7 +44,7 @@ fn lock_files_apart_follow_the_manifests() {
     let repo = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let repo = Path::new(&repo).parent().unwrap();
     let folders = folders(repo);
-    for apart in ["collect", "allocators"] {
+    for apart in ["tools/et-collect", "tools/et-allocate"] {
         let locked = ours(&fs::read_to_string(repo.join(apart).join("Cargo.lock")).unwrap());
         assert!(locked.len() >= 6, "{apart}: {:?}", locked.keys());
         for (name, needs) in &locked {

@@ -12,7 +12,7 @@ const MAKES: [&str; 4] = ["temp_dir().join", "TMPDIR:-", "gettempdir()", "java.i
 
 /// Whoever does so all the same, and why nothing is the matter with it.
 const ALLOWED: [(&str, &str); 3] = [
-    ("trace/src/file/buffer_file.rs", "the name has the 48 random bits of the run, and is only read"),
+    ("crates/reader/src/file/buffer_file.rs", "the name has the 48 random bits of the run, and is only read"),
     ("tests/tests/endings.rs", "the same name, of a test's own run"),
     ("xtask/tests/shared_folders.rs", "looks for them"),
 ];

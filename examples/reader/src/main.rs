@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::error::Error;
 use std::sync::Arc;
 
-use et_trace::record::Record;
-use et_trace::source::{Reading, Source};
+use et_reader::record::Record;
+use et_reader::source::{Reading, Source};
 
 const YOUNG: u64 = 1 << 20;
 

@@ -1,11 +1,11 @@
 //! Names tables.
 
 use et_names::{ClassEntries, NamesTable, Opened};
-use et_trace::names::Names;
-use et_trace::testing::TraceBuilder;
-use et_trace::text::{Dialect, TextNames, write_names};
-use et_trace::types::Types;
-use et_trace::{Trace, TraceFile};
+use et_reader::names::Names;
+use et_reader::testing::TraceBuilder;
+use et_reader::text::{Dialect, TextNames, write_names};
+use et_reader::types::Types;
+use et_reader::{Trace, TraceFile};
 
 use crate::{Plain, Random, Target};
 

@@ -14,11 +14,11 @@ use et_format::{
 };
 use et_instrument::container::zip::{DEFLATED, Packed, STORED, Writer};
 use et_names::{DYNAMIC_BASE, FieldRefId, MethodId, NamesTable, SiteId};
-use et_trace::source::{Deaths, Reading, Source};
-use et_trace::testing::{ClassNamesExt, TraceBuilder, class, table};
-use et_trace::text::{self, Dialect};
-use et_trace::text_writer;
-use et_trace::{Trace, TraceFile};
+use et_reader::source::{Deaths, Reading, Source};
+use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
+use et_reader::text::{self, Dialect};
+use et_reader::text_writer;
+use et_reader::{Trace, TraceFile};
 use flate2::Compression;
 use flate2::write::ZlibEncoder;
 

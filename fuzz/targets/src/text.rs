@@ -1,9 +1,9 @@
 //! Texts as input, of any dialect, a names file behind them.
 
 use et_analysis::{summary, validate};
-use et_trace::source::{Deaths, Reading, Source};
-use et_trace::text::{Dialect, Holders, TextNames, TextTrace};
-use et_trace::text_writer;
+use et_reader::source::{Deaths, Reading, Source};
+use et_reader::text::{Dialect, Holders, TextNames, TextTrace};
+use et_reader::text_writer;
 
 use crate::{Plain, Random, Target};
 

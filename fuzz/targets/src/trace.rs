@@ -8,12 +8,12 @@ use std::ops::ControlFlow;
 use et_analysis::heap::{self, Graph, Moment, Request};
 use et_analysis::{compare, summary, validate};
 use et_format::buffers;
-use et_trace::file::ReadError;
-use et_trace::lifetimes::Limits;
-use et_trace::record::Record;
-use et_trace::source::{Deaths, Reading, Source};
-use et_trace::text::{Dialect, TextNames, TextTrace};
-use et_trace::{Trace, TraceFile, recover, text, text_writer};
+use et_reader::file::ReadError;
+use et_reader::lifetimes::Limits;
+use et_reader::record::Record;
+use et_reader::source::{Deaths, Reading, Source};
+use et_reader::text::{Dialect, TextNames, TextTrace};
+use et_reader::{Trace, TraceFile, recover, text, text_writer};
 
 use crate::Target;
 

@@ -149,9 +149,9 @@ mod tests {
             include_str!("mod.rs"),
             include_str!("../jni_table/define_class.rs"),
             include_str!("classes.rs"),
-            include_str!("../../../jvm/src/jvmti.rs"),
-            include_str!("../../../jvm/src/listener.rs"),
-            include_str!("../../../jvm/src/threads.rs"),
+            include_str!("../../../crates/jvm/src/jvmti.rs"),
+            include_str!("../../../crates/jvm/src/listener.rs"),
+            include_str!("../../../crates/jvm/src/threads.rs"),
         ];
         let mut functions = 0;
         for source in sources {

@@ -43,9 +43,9 @@ pub fn compare(page: &str, rows: &[Row]) -> Result<()> {
 /// Where messages of the plugins come from. Running the build tools for each would take minutes, so what does not vary in a
 /// message is looked for in the sources.
 const SOURCES: [&str; 5] = [
-    "build-plugins/gradle/src/main",
-    "build-plugins/maven/src/main",
-    "build-plugins/common",
+    "gradle-plugin/src/main",
+    "maven-plugin/src/main",
+    "gradle-plugin/src/main/java/org/elephanttracks/plugin",
     "instrument/src/cache/error.rs",
     "instrument/src/jdk/error.rs",
 ];

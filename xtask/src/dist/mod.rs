@@ -138,7 +138,7 @@ impl Parts<'_> {
             tree.add_folder(&repo.join(folder), to, &LEFT_BY_BUILDS)?;
         }
         // The example for Maven needs it on Debian.
-        tree.add(&repo.join("build-plugins/maven/debian-settings.xml"), Path::new(to).join("build-plugins/maven"))?;
+        tree.add(&repo.join("maven-plugin/debian-settings.xml"), Path::new(to).join("maven-plugin"))?;
         Ok(())
     }
 }

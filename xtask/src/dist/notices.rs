@@ -21,12 +21,12 @@ const OF_RUST: (&str, &str) = ("share/doc/rust/COPYRIGHT-library.html", "THIRD-P
 /// What everything goes into that has to do with licences.
 const PACKED: [&str; 8] = [
     "et-instrument",
-    "et-trace-cli",
+    "et-trace",
     "et-replay",
-    "et-monitor-cli",
-    "et-jvmpi-cli",
-    "et-runtime",
+    "et-monitor",
     "et-jvmpi",
+    "et-runtime-native",
+    "et-jvmpi-host",
     "et-monitor-agent",
 ];
 
@@ -229,13 +229,13 @@ mod tests {
         let node = |name: &str, deps: &[Value]| serde_json::json!({"id": name, "deps": deps});
         let metadata = serde_json::json!({
             "packages": [
-                package("et-trace-cli", "lib", Value::Null),
+                package("et-trace", "lib", Value::Null),
                 package("linked", "lib", registry()),
                 package("derive", "proc-macro", registry()),
                 package("tests", "lib", registry()),
                 package("cc", "lib", registry()),
             ],
-            "resolve": {"nodes": [node("et-trace-cli", &deps), node("linked", &[])]},
+            "resolve": {"nodes": [node("et-trace", &deps), node("linked", &[])]},
         });
         let found = linked(&metadata).unwrap();
         assert_eq!(found.iter().map(|package| package.name.as_str()).collect::<Vec<_>>(), ["linked"]);

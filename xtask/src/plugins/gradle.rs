@@ -55,7 +55,7 @@ pub fn obstacle(layout: &Layout, compiler: &Jdk) -> Option<String> {
 
 /// Compiles and lays out, unless all is there and newer than the sources.
 pub fn build(compiler: &Jdk, gradle: &Path, layout: &Layout, lib: &Path) -> Result<()> {
-    let sources = layout.repo.join("build-plugins/gradle/src/main");
+    let sources = layout.repo.join("gradle-plugin/src/main");
     let work = layout.target.join("gradle-plugin");
     let place = place(&repository(lib), GROUP, NAME);
     let jar = place.join(format!("{NAME}-{VERSION}.jar"));

@@ -72,7 +72,7 @@ pub fn maven(layout: &Layout, compiler: &Jdk) -> Command {
     // Each start is over before much of Maven is worth compiling well.
     maven.env("MAVEN_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC").env("JAVA_HOME", &compiler.home);
     maven.args(["--offline", "--batch-mode", "-Daether.offline.protocols=file", "--settings"]);
-    maven.arg(layout.repo.join("build-plugins/maven/debian-settings.xml"));
+    maven.arg(layout.repo.join("maven-plugin/debian-settings.xml"));
     maven.arg(format!("-Dmaven.repo.local={}", local_repository(layout).display()));
     maven
 }
@@ -84,7 +84,7 @@ fn local_repository(layout: &Layout) -> PathBuf {
 
 /// Builds and lays out, unless all is there and newer than the sources.
 pub fn build(compiler: &Jdk, layout: &Layout, lib: &Path) -> Result<()> {
-    let sources = layout.repo.join("build-plugins/maven");
+    let sources = layout.repo.join("maven-plugin");
     let pom = sources.join("pom.xml");
     let place = place(&repository(lib), GROUP, NAME);
     let jar = place.join(format!("{NAME}-{VERSION}.jar"));
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn the_pom_is_that_of_this_plugin() {
-        let pom = include_str!("../../../build-plugins/maven/pom.xml");
+        let pom = include_str!("../../../maven-plugin/pom.xml");
         assert!(pom.contains(&format!("<artifactId>{NAME}</artifactId>\n  <version>{VERSION}</version>")));
         assert!(pom.contains(&format!("<goalPrefix>{PREFIX}</goalPrefix>")));
     }

@@ -27,23 +27,87 @@ fn words(cell: &str) -> impl Iterator<Item = &str> {
     cell.split('`').skip(1).step_by(2)
 }
 
-/// The workspace's crates and those of them that each needs, by folder, from what `cargo metadata --no-deps` prints.
-pub fn dependencies(metadata: &Value) -> Result<(Table, BTreeMap<String, String>)> {
-    let root = metadata["workspace_root"].as_str().context("no workspace root")?;
-    let packages = metadata["packages"].as_array().context("no packages")?;
-    let folder = |path: &Value| {
-        let path = path.as_str()?.strip_prefix(root)?.trim_start_matches('/');
-        Some(path.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned())
-    };
-    let (mut table, mut names) = (Table::new(), BTreeMap::new());
-    for package in packages {
-        let own = folder(&package["manifest_path"]).context("a package without a folder")?;
-        names.insert(own.clone(), package["name"].as_str().unwrap_or_default().to_owned());
-        let needed = package["dependencies"].as_array().into_iter().flatten();
-        let needed = needed.filter(|needed| needed["kind"] != "dev").filter_map(|needed| folder(&needed["path"]));
-        table.insert(own, needed.collect());
+/// Folders that only group crates: no part of a crate's name.
+const GROUPS: [&str; 3] = ["crates/", "tools/", "profilers/"];
+
+/// What a manifest says of a crate.
+#[derive(Debug)]
+pub struct Crate {
+    /// Its folder, from the root of the repository.
+    pub folder: String,
+    /// The package.
+    pub package: String,
+    /// Its programs.
+    pub programs: Vec<String>,
+    /// Whether others can use it.
+    pub is_library: bool,
+    uses: BTreeSet<String>,
+}
+
+/// A crate as the page has it: its folder without the group.
+fn key(folder: &str) -> &str {
+    GROUPS.iter().find_map(|group| folder.strip_prefix(group)).unwrap_or(folder)
+}
+
+/// Crates by the names that the page has for them.
+#[derive(Debug, Default)]
+pub struct Crates(pub BTreeMap<String, Crate>);
+
+impl Crates {
+    /// Adds those of a workspace, from what `cargo metadata --no-deps` prints. `repo` is the root of the repository.
+    pub fn add(&mut self, repo: &str, metadata: &Value) -> Result<()> {
+        let folder = |path: &Value| {
+            let path = path.as_str()?.strip_prefix(repo)?.trim_start_matches('/');
+            Some(path.trim_end_matches("Cargo.toml").trim_end_matches('/').to_owned())
+        };
+        for package in metadata["packages"].as_array().context("no packages")? {
+            let own = folder(&package["manifest_path"]).context("a package without a folder")?;
+            let needed = package["dependencies"].as_array().into_iter().flatten();
+            let needed = needed.filter(|needed| needed["kind"] != "dev").filter_map(|needed| folder(&needed["path"]));
+            let targets = || package["targets"].as_array().into_iter().flatten();
+            let is = |target: &Value, kind: &str| {
+                target["kind"].as_array().is_some_and(|kinds| kinds.iter().any(|it| it == kind))
+            };
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let described = Crate {
+                package: text(&package["name"]),
+                programs: targets().filter(|it| is(it, "bin")).map(|it| text(&it["name"])).collect(),
+                is_library: targets().any(|it| is(it, "lib") || is(it, "rlib")),
+                uses: needed.map(|other| key(&other).to_owned()).collect(),
+                folder: own,
+            };
+            self.0.insert(key(&described.folder).to_owned(), described);
+        }
+        Ok(())
     }
-    Ok((table, names))
+
+    /// Those that each needs.
+    pub fn uses(&self) -> Table {
+        self.0.iter().map(|(key, described)| (key.clone(), described.uses.clone())).collect()
+    }
+
+    /// One line for each crate that is not named after its folder.
+    pub fn misnamed(&self) -> Vec<String> {
+        let mut lines = Vec::new();
+        for (key, described) in &self.0 {
+            let name = key.replace('/', "-");
+            let name = if name == "xtask" || name.starts_with("et-") { name } else { format!("et-{name}") };
+            if described.package != name {
+                lines.push(format!("{}: its package is {}, not {name}", described.folder, described.package));
+            }
+            if !key.starts_with("et-") {
+                continue;
+            }
+            if described.programs != [name.as_str()] {
+                lines
+                    .push(format!("{}: its programs are {:?}, not {name} alone", described.folder, described.programs));
+            }
+            if !described.is_library {
+                lines.push(format!("{}: a command is a library and a main.rs that calls it", described.folder));
+            }
+        }
+        lines
+    }
 }
 
 /// One line for each difference.
@@ -95,13 +159,15 @@ mod tests {
         let package = |folder: &str, needed: Value| serde_json::json!({"name": folder, "manifest_path": format!("/w/{folder}/Cargo.toml"), "dependencies": needed});
         let on = |folder: &str, kind: Value| serde_json::json!([{"path": format!("/w/{folder}"), "kind": kind}]);
         let metadata = |a: Value, b: Value| {
-            let metadata = serde_json::json!({"workspace_root": "/w", "packages": [package("a", a), package("b", b)]});
-            dependencies(&metadata).unwrap().0
+            let metadata = serde_json::json!({"packages": [package("crates/a", a), package("b", b)]});
+            let mut crates = Crates::default();
+            crates.add("/w", &metadata).unwrap();
+            crates.uses()
         };
         let none = serde_json::json!([]);
-        assert!(differences(&said, &metadata(none.clone(), on("a", Value::Null))).is_empty());
+        assert!(differences(&said, &metadata(none.clone(), on("crates/a", Value::Null))).is_empty());
         assert!(
-            differences(&said, &metadata(on("b", "dev".into()), on("a", Value::Null))).is_empty(),
+            differences(&said, &metadata(on("b", "dev".into()), on("crates/a", Value::Null))).is_empty(),
             "only for tests"
         );
         assert_eq!(
@@ -111,8 +177,33 @@ mod tests {
     }
 
     #[test]
+    fn a_crate_that_is_not_named_after_its_folder_is_told() {
+        let misnamed = |folder: &str, name: &str, kinds: Value| {
+            let targets: Vec<Value> = kinds
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|kind| serde_json::json!({"name": name, "kind": [kind]}))
+                .collect();
+            let manifest = format!("/w/{folder}/Cargo.toml");
+            let package =
+                serde_json::json!({"name": name, "manifest_path": manifest, "dependencies": [], "targets": targets});
+            let mut crates = Crates::default();
+            crates.add("/w", &serde_json::json!({"packages": [package]})).unwrap();
+            crates.misnamed()
+        };
+        let right = serde_json::json!(["lib", "bin"]);
+        assert!(misnamed("tools/et-trace", "et-trace", right.clone()).is_empty());
+        assert!(misnamed("crates/names", "et-names", serde_json::json!(["lib"])).is_empty());
+        assert!(misnamed("tests/heap", "et-tests-heap", serde_json::json!(["lib"])).is_empty());
+        assert_eq!(misnamed("tools/et-trace", "et-trace-cli", right).len(), 2);
+        let no_library = "tools/et-trace: a command is a library and a main.rs that calls it";
+        assert_eq!(misnamed("tools/et-trace", "et-trace", serde_json::json!(["bin"])), [no_library]);
+    }
+
+    #[test]
     fn a_crate_that_comes_with_another_is_told() {
-        let tree = "et-runtime v0.1.0 (/w/runtime-native)\nserde v1.0.0\nclap v4.0.0\n";
+        let tree = "et-runtime-native v0.1.0 (/w/runtime-native)\nserde v1.0.0\nclap v4.0.0\n";
         assert_eq!(brought_in(tree, &set(&["clap", "parquet"])), ["clap"]);
     }
 }

@@ -6,8 +6,8 @@ use std::cell::RefCell;
 
 use et_format::event::{Ticket, WORD, any, len_words};
 use et_format::{BLOCK_HEADER, BlockHeader, BlockKind, BlockPacker, Codec, FILE_HEADER, NewBlock, Wall};
-use et_trace::TraceFile;
-use et_trace::file::Block;
+use et_reader::TraceFile;
+use et_reader::file::Block;
 
 use super::split;
 use crate::{Plain, Random};

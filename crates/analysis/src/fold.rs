@@ -1,0 +1,39 @@
+//! Goes through all objects of a trace on all cores.
+
+use std::io;
+
+use et_reader::population::{Columns, Population, Rows};
+use et_threads::Pool;
+use rayon::prelude::*;
+
+/// Takes each group of rows into something begun by `new`, on several threads, and merges what they came to. The order in which
+/// groups come is nobody's business.
+pub fn fold<T: Send>(
+    population: &Population,
+    columns: Columns,
+    new: impl Fn() -> T + Sync + Send,
+    each: impl Fn(&mut T, &Rows) + Sync + Send,
+    merge: impl Fn(T, T) -> T + Sync + Send,
+) -> io::Result<T> {
+    let groups = population.groups.len();
+    Pool::shared().run(|| {
+        // A few large parts: merging costs as much as what was taken in has kinds.
+        let part = groups.div_ceil(rayon::current_num_threads().max(1)).max(1);
+        (0..groups)
+            .into_par_iter()
+            .with_min_len(part)
+            .try_fold(&new, |mut sum, group| {
+                each(&mut sum, &population.groups.read(group, columns)?);
+                Ok(sum)
+            })
+            .try_reduce(&new, |one, other| Ok(merge(one, other)))
+    })
+}
+
+/// As [`fold`], one group after the other: those that died in the order of their deaths.
+pub fn in_order(population: &Population, columns: Columns, mut each: impl FnMut(&Rows)) -> io::Result<()> {
+    for group in 0..population.groups.len() {
+        each(&population.groups.read(group, columns)?);
+    }
+    Ok(())
+}

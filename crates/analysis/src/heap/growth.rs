@@ -1,0 +1,402 @@
+//! Who holds what grew: the objects that retain more and more, up to the end of the run.
+//!
+//! What an object retains is looked at several times in the second half of the run. One that retains more each time, and at the end
+//! still at a third of the mean pace or more, grows; one that was filled once, or that throws out as much as it takes in, does not. Where
+//! one such object dominates another, each answers for what the other does not, so that leaks that have nothing to do with each other are
+//! told apart, however near they are.
+
+use et_names::FieldId;
+use et_reader::model::Node;
+use et_reader::record::ObjectId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use super::dominators::NONE;
+use super::retained::Dominance;
+use super::snapshot::{ClassNumber, RootKind, Snapshot, Via};
+use et_names::SiteId;
+
+/// Thousandths of the run at which the heap is looked at before its end.
+pub const LOOKS: [u64; 3] = [500, 750, 875];
+
+/// Bytes at each look, and at the end.
+pub type Course = [u64; LOOKS.len() + 1];
+
+/// What retains less than that share of the heap is not kept of an earlier moment.
+const LEAST_KEPT: u64 = 1000;
+/// It counts as growth if it comes to that share of what is there at the end.
+const LEAST_GROWN: u64 = 10;
+/// Slower than that part of the mean pace is standing still.
+const PACE: f64 = 3.0;
+/// Dominators that are asked whether they are of the same class.
+const ABOVE: usize = 256;
+
+/// Whether bytes grew in the second half of the run, in each part of it, by `least` or more.
+pub fn grows(course: &Course, least: u64) -> bool {
+    let (first, last) = (course[0], course[LOOKS.len()]);
+    let grown = last.saturating_sub(first);
+    if grown == 0 || grown < least || grown * LEAST_GROWN < last {
+        return false;
+    }
+    let looks = LOOKS.iter().copied().chain([1000]).collect::<Vec<u64>>();
+    looks.windows(2).zip(course.windows(2)).all(|(when, bytes)| {
+        let share = (when[1] - when[0]) as f64 / (1000 - LOOKS[0]) as f64;
+        bytes[1].saturating_sub(bytes[0]) as f64 * PACE >= grown as f64 * share
+    })
+}
+
+/// What objects retained at an earlier moment.
+#[derive(Debug, Default)]
+pub struct Look {
+    tick: u64,
+    objects: FxHashMap<ObjectId, u64>,
+    /// By the object that has the slot, null for a static field of a class without a mirror.
+    slots: FxHashMap<(ObjectId, FieldId), u64>,
+    /// What no other object dominates but the mirror of a class, by descriptor.
+    tops: FxHashMap<String, u64>,
+}
+
+impl Look {
+    /// At a heap. `is_program` says of a field whether it is the program's.
+    pub fn at(snapshot: &Snapshot<'_>, dominance: &Dominance, is_program: &mut dyn FnMut(FieldId) -> bool) -> Self {
+        let mut look = Self { tick: snapshot.taken().tick, ..Self::default() };
+        let root = snapshot.graph().root();
+        let least = dominance.retained.get(root as usize).copied().unwrap_or(0) / LEAST_KEPT;
+        let owned = Owned::of(snapshot, is_program);
+        for &node in dominance.tree.order().iter().filter(|&&node| node != root) {
+            let retained = dominance.retained[node as usize];
+            let (object, is_top) = (snapshot.object(Node(node)), is_top(snapshot, dominance, node));
+            if is_top {
+                let descriptor = &snapshot.class(object.class).descriptor;
+                match look.tops.get_mut(descriptor) {
+                    Some(sum) => *sum += retained,
+                    None => _ = look.tops.insert(descriptor.clone(), retained),
+                }
+            }
+            if retained >= least && (is_top || owned.is_owned[node as usize]) {
+                look.objects.insert(object.id, retained);
+                if let Some(slot) = owned.slot(snapshot, dominance, node, is_program) {
+                    look.slots.insert(slot, retained);
+                }
+            }
+        }
+        look
+    }
+}
+
+/// Whether no other object dominates it. That a class does by several of its static fields says nothing: it is no holder itself.
+fn is_top(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32) -> bool {
+    let (above, root) = (dominance.tree.above(node), snapshot.graph().root());
+    let is_mirror = |node: u32| snapshot.mirrored(Node(node)).is_some();
+    (above == root || is_mirror(above)) && !is_mirror(node)
+}
+
+/// Objects that a field of the program holds.
+struct Owned {
+    is_owned: Vec<bool>,
+    /// Those in static fields of classes whose mirrors are not known.
+    statics: FxHashMap<u32, FieldId>,
+}
+
+impl Owned {
+    fn of(snapshot: &Snapshot<'_>, is_program: &mut dyn FnMut(FieldId) -> bool) -> Self {
+        let mut is_owned = vec![false; snapshot.len()];
+        let mut statics = FxHashMap::default();
+        let mut known: FxHashMap<FieldId, bool> = FxHashMap::default();
+        let mut is_program = |field| *known.entry(field).or_insert_with(|| is_program(field));
+        for (node, object) in snapshot.nodes() {
+            if snapshot.class(object.class).is_array {
+                continue;
+            }
+            for (slot, target) in snapshot.graph().slots(node.0) {
+                is_owned[target as usize] |= is_program(FieldId(slot));
+            }
+        }
+        for &(field, mirror, target) in snapshot.statics() {
+            is_owned[target.0 as usize] |= is_program(field);
+            if mirror.is_none() {
+                statics.insert(target.0, field);
+            }
+        }
+        Self { is_owned, statics }
+    }
+
+    /// The field of the object above in the tree that holds one.
+    fn slot(
+        &self,
+        snapshot: &Snapshot<'_>,
+        dominance: &Dominance,
+        node: u32,
+        is_program: &mut dyn FnMut(FieldId) -> bool,
+    ) -> Option<(ObjectId, FieldId)> {
+        let above = dominance.tree.above(node);
+        if above == NONE || above == snapshot.graph().root() {
+            return self.statics.get(&node).map(|&field| (ObjectId::NULL, field));
+        }
+        let above = Node(above);
+        let object = snapshot.object(above);
+        if snapshot.class(object.class).is_array {
+            return None;
+        }
+        let fields = snapshot.graph().slots(above.0).filter(|&(_, target)| target == node);
+        let mut fields = fields.filter_map(|(slot, _)| match snapshot.via(above, slot) {
+            Via::Field(field) | Via::Static(field) => Some(field),
+            Via::Element(_) => None,
+        });
+        fields.find(|&field| is_program(field)).map(|field| (object.id, field))
+    }
+}
+
+/// Objects of one class among what somebody holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Content {
+    /// Their class.
+    pub class: ClassNumber,
+    /// How many there are.
+    pub objects: u64,
+    /// Of them those that came in the second half of the run.
+    pub new: u64,
+    /// What the new ones retain, none counted twice.
+    pub retained: u64,
+    /// Where most of the new ones were made.
+    pub site: SiteId,
+}
+
+/// What holds more and more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Grown {
+    /// The object; where none dominates what grew, one of those that grew.
+    pub node: Node,
+    /// Whether it is the object itself that holds what grew.
+    pub is_holder: bool,
+    /// What it retains, without what others that are told of do; those of its class together where it is no holder.
+    pub course: Course,
+    /// What it retains at the end, with them.
+    pub retained: u64,
+    /// By what they retain.
+    pub contents: Vec<Content>,
+}
+
+/// All that hold more and more, by at least so many bytes since the middle of the run, those that grew the most first.
+pub fn grown(
+    snapshot: &Snapshot<'_>,
+    dominance: &Dominance,
+    looks: &[Look],
+    least: u64,
+    is_program: &mut dyn FnMut(FieldId) -> bool,
+) -> Vec<Grown> {
+    let Ok(looks) = <&[Look; LOOKS.len()]>::try_from(looks) else { return Vec::new() };
+    let owned = Owned::of(snapshot, is_program);
+    let finder = Finder { snapshot, dominance, looks, since: looks[0].tick, least };
+    let root = snapshot.graph().root();
+    // What those that were found retain, by the node that is to answer for the rest.
+    let mut below: FxHashMap<u32, Course> = FxHashMap::default();
+    let mut found: Vec<(u32, Course)> = Vec::new();
+    for &node in dominance.tree.order().iter().rev().filter(|&&node| node != root) {
+        let retained = dominance.retained[node as usize];
+        let of_others = below.remove(&node).unwrap_or_default();
+        if retained < least {
+            continue;
+        }
+        let above = dominance.tree.above(node);
+        let slot = owned.slot(snapshot, dominance, node, is_program);
+        let is_top = is_top(snapshot, dominance, node);
+        let is_owned = owned.is_owned[node as usize] || is_top;
+        let mut passed = of_others;
+        let is_mirror = snapshot.mirrored(Node(node)).is_some();
+        if is_owned && !is_mirror && finder.was_there(node, slot) && !finder.is_link(node) {
+            let course = finder.course(node, slot);
+            let own = minus(&course, &of_others);
+            if grows(&own, least) {
+                found.push((node, own));
+                passed = course;
+            }
+        }
+        if passed != Course::default() {
+            add(below.entry(above).or_default(), &passed);
+            if is_top {
+                below.insert(node, passed);
+            }
+        }
+    }
+    let holders: FxHashSet<u32> = found.iter().map(|&(node, _)| node).collect();
+    let mut all: Vec<Grown> = found
+        .into_iter()
+        .map(|(node, course)| Grown {
+            node: Node(node),
+            is_holder: true,
+            course,
+            retained: dominance.retained[node as usize],
+            contents: finder.contents(&[node], &holders),
+        })
+        .collect();
+    all.extend(finder.held_by_several(&below, &holders));
+    all.sort_by_key(|grown| (std::cmp::Reverse(grown.course[LOOKS.len()] - grown.course[0]), grown.node));
+    all
+}
+
+fn add(sum: &mut Course, other: &Course) {
+    sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other);
+}
+
+fn minus(course: &Course, other: &Course) -> Course {
+    let mut rest = *course;
+    rest.iter_mut().zip(other).for_each(|(rest, other)| *rest = rest.saturating_sub(*other));
+    rest
+}
+
+struct Finder<'f, 'a> {
+    snapshot: &'f Snapshot<'a>,
+    dominance: &'f Dominance,
+    looks: &'f [Look; LOOKS.len()],
+    since: u64,
+    least: u64,
+}
+
+impl Finder<'_, '_> {
+    fn is_new(&self, node: u32) -> bool {
+        self.snapshot.object(Node(node)).born >= self.since
+    }
+
+    /// Whether it was there in the middle of the run, or stands where something else stood then.
+    fn was_there(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> bool {
+        !self.is_new(node) || slot.is_some_and(|slot| self.looks[0].slots.contains_key(&slot))
+    }
+
+    /// What it retained, or what stood in its place.
+    fn course(&self, node: u32, slot: Option<(ObjectId, FieldId)>) -> Course {
+        let id = self.snapshot.object(Node(node)).id;
+        let mut course = Course::default();
+        for (bytes, look) in course.iter_mut().zip(self.looks) {
+            let of_slot = || slot.and_then(|slot| look.slots.get(&slot));
+            *bytes = look.objects.get(&id).or_else(of_slot).copied().unwrap_or(0);
+        }
+        course[LOOKS.len()] = self.dominance.retained[node as usize];
+        course
+    }
+
+    /// Whether it is a link of a list or a tree of the program's, of which the first answers for the others.
+    fn is_link(&self, node: u32) -> bool {
+        let class = self.snapshot.object(Node(node)).class;
+        let is_jdk =
+            ["Ljava/", "Ljdk/", "["].iter().any(|start| self.snapshot.class(class).descriptor.starts_with(start));
+        let root = self.snapshot.graph().root();
+        let next = |&at: &u32| Some(self.dominance.tree.above(at)).filter(|&above| above != NONE && above != root);
+        let mut above = std::iter::successors(next(&node), next).take(ABOVE);
+        !is_jdk && above.any(|above| self.snapshot.object(Node(above)).class == class)
+    }
+
+    /// What grew and is dominated by nothing, since several hold it: by class.
+    fn held_by_several(&self, below: &FxHashMap<u32, Course>, holders: &FxHashSet<u32>) -> Vec<Grown> {
+        let threads: FxHashSet<u32> = self
+            .snapshot
+            .roots()
+            .iter()
+            .filter(|root| matches!(root.kind, RootKind::Thread(_)))
+            .map(|root| root.node.0)
+            .collect();
+        let mut of_class: FxHashMap<ClassNumber, (Vec<u32>, Course)> = FxHashMap::default();
+        let all = self.dominance.tree.order().iter().copied().skip(1);
+        for node in all.filter(|&node| is_top(self.snapshot, self.dominance, node) && !threads.contains(&node)) {
+            let (nodes, told) = of_class.entry(self.snapshot.object(Node(node)).class).or_default();
+            nodes.push(node);
+            add(told, &below.get(&node).copied().unwrap_or_default());
+        }
+        let mut all = Vec::new();
+        for (class, (nodes, told)) in of_class {
+            let descriptor = &self.snapshot.class(class).descriptor;
+            let mut course = Course::default();
+            for (bytes, look) in course.iter_mut().zip(self.looks) {
+                *bytes = look.tops.get(descriptor).copied().unwrap_or(0);
+            }
+            course[LOOKS.len()] = nodes.iter().map(|&node| self.dominance.retained[node as usize]).sum();
+            let own = minus(&course, &told);
+            let Some(&newest) = nodes.iter().rev().find(|&&node| self.is_new(node)) else { continue };
+            if grows(&own, self.least) {
+                let retained = course[LOOKS.len()];
+                let contents = self.contents(&nodes, holders);
+                all.push(Grown { node: Node(newest), is_holder: false, course: own, retained, contents });
+            }
+        }
+        all
+    }
+
+    /// What is below these, without what is below others that hold.
+    fn contents(&self, from: &[u32], holders: &FxHashSet<u32>) -> Vec<Content> {
+        #[derive(Clone, Copy, Default)]
+        struct Of {
+            objects: u64,
+            new: u64,
+            retained: u64,
+            above: u32,
+        }
+        let mut of: Vec<Of> = vec![Of::default(); self.snapshot.classes().count()];
+        let mut sites: FxHashMap<(ClassNumber, SiteId), u64> = FxHashMap::default();
+        enum Step {
+            Into(u32),
+            OutOf(u32),
+        }
+        let mut stack: Vec<Step> = from.iter().rev().map(|&node| Step::Into(node)).collect();
+        while let Some(step) = stack.pop() {
+            match step {
+                Step::OutOf(class) => of[class as usize].above -= 1,
+                Step::Into(node) => {
+                    let object = self.snapshot.object(Node(node));
+                    let sum = &mut of[object.class.0 as usize];
+                    sum.objects += 1;
+                    if self.is_new(node) {
+                        sum.new += 1;
+                        *sites.entry((object.class, object.site)).or_default() += 1;
+                        if sum.above == 0 {
+                            sum.retained += self.dominance.retained[node as usize];
+                        }
+                        sum.above += 1;
+                        stack.push(Step::OutOf(object.class.0));
+                    }
+                    let is_told = |child: &u32| holders.contains(child);
+                    stack.extend(self.dominance.children.of(node).filter(|child| !is_told(child)).map(Step::Into));
+                }
+            }
+        }
+        let mut most: FxHashMap<ClassNumber, (u64, SiteId)> = FxHashMap::default();
+        for ((class, site), count) in sites {
+            let known = most.entry(class).or_insert((count, site));
+            *known = (*known).max((count, site));
+        }
+        let mut contents: Vec<Content> = (0..)
+            .map(ClassNumber)
+            .zip(of)
+            .filter(|(_, of)| of.new > 0)
+            .map(|(class, Of { objects, new, retained, .. })| {
+                let site = most.get(&class).map_or(SiteId(0), |&(_, site)| site);
+                Content { class, objects, new, retained, site }
+            })
+            .collect();
+        contents.sort_by_key(|content| (std::cmp::Reverse(content.retained), content.class));
+        contents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_grows_grows_to_the_end() {
+        for (course, expected, what) in [
+            ([50, 75, 88, 100], true, "a leak"),
+            ([0, 0, 0, 0], false, "nothing"),
+            ([100, 100, 100, 100], false, "a full cache"),
+            ([50, 100, 100, 100], false, "a job that has loaded its rows"),
+            ([0, 100, 100, 100], false, "a step"),
+            ([0, 0, 0, 100], false, "a step at the end"),
+            ([0, 0, 50, 100], false, "a step that takes until the end"),
+            ([50, 75, 88, 89], false, "a cache that is full now"),
+            ([100, 75, 50, 40], false, "what shrinks"),
+            ([1000, 1020, 1030, 1040], false, "a trifle of it"),
+            ([10, 40, 45, 60], true, "not evenly"),
+        ] {
+            assert_eq!(grows(&course, 10), expected, "{what}");
+        }
+        assert!(!grows(&[50, 75, 88, 100], 51), "less than is looked for");
+    }
+}

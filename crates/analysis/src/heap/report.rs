@@ -1,0 +1,218 @@
+//! What is said of a snapshot; `--json` prints this.
+
+use std::cmp::Reverse;
+
+use serde::{Deserialize, Serialize};
+
+use super::paths::{self, Path, root_text};
+use super::retained::{Dominance, retained_by_group};
+use super::snapshot::{Snapshot, Taken};
+use et_names::SiteId;
+use et_reader::model::Node;
+use et_reader::types::for_people;
+
+/// The heap as a whole.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct HeapLine {
+    #[serde(flatten)]
+    pub taken: Taken,
+    pub objects: u64,
+    pub bytes: u64,
+    /// Slots that hold something, the weak ones included.
+    pub references: u64,
+}
+
+/// Objects of one class.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct ClassLine {
+    pub class: String,
+    pub objects: u64,
+    pub bytes: u64,
+    /// What would go with them, at the least.
+    pub retained_bytes: u64,
+}
+
+/// All classes.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Classes {
+    pub heap: HeapLine,
+    /// Those that retain the most first.
+    pub classes: Vec<ClassLine>,
+    pub class_count: usize,
+}
+
+/// An object, with the largest of those that it dominates.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct DominatorLine {
+    #[serde(skip)]
+    pub node: Node,
+    /// Its id as in texts of the trace.
+    pub object: String,
+    pub class: String,
+    /// Where it was allocated, if that is known.
+    pub site: Option<String>,
+    pub bytes: u64,
+    pub retained_bytes: u64,
+    /// What holds it from outside. None: several hold it together, or the one above does.
+    pub held_by: Option<String>,
+    /// The objects that it dominates immediately.
+    pub dominates: u64,
+    /// The largest of these, if they are a part of it that counts.
+    pub largest: Vec<DominatorLine>,
+}
+
+/// The top of the dominator tree: what no other object dominates.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Dominators {
+    pub heap: HeapLine,
+    pub objects: Vec<DominatorLine>,
+    pub object_count: usize,
+    /// The same objects by class.
+    pub classes: Vec<ClassLine>,
+    pub class_count: usize,
+}
+
+/// Why an object is alive.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Paths {
+    pub heap: HeapLine,
+    pub object: String,
+    pub class: String,
+    pub site: Option<String>,
+    pub bytes: u64,
+    pub retained_bytes: u64,
+    pub paths: Vec<Path>,
+}
+
+impl HeapLine {
+    /// Of a snapshot.
+    pub fn of(snapshot: &Snapshot<'_>) -> Self {
+        Self {
+            taken: snapshot.taken().clone(),
+            objects: snapshot.len() as u64,
+            bytes: snapshot.bytes(),
+            references: snapshot.reference_count(),
+        }
+    }
+}
+
+/// What each object of a snapshot dominates and retains.
+pub fn dominance(snapshot: &Snapshot<'_>) -> Dominance {
+    Dominance::of(snapshot.graph(), |node| snapshot.object(Node(node)).size)
+}
+
+/// The classes that retain the most.
+pub fn classes(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize) -> Classes {
+    let count = snapshot.classes().count();
+    let group = |node| (node != snapshot.graph().root()).then(|| snapshot.object(Node(node)).class.0 as usize);
+    let retained = retained_by_group(&dominance.tree, &dominance.children, &dominance.retained, count, group);
+    let mut lines: Vec<ClassLine> = snapshot
+        .classes()
+        .zip(retained)
+        .map(|((_, class), retained_bytes)| ClassLine {
+            class: for_people(&class.descriptor),
+            objects: 0,
+            bytes: 0,
+            retained_bytes,
+        })
+        .collect();
+    for (_, object) in snapshot.nodes() {
+        let line = &mut lines[object.class.0 as usize];
+        line.objects += 1;
+        line.bytes += object.size;
+    }
+    sort(&mut lines);
+    let class_count = lines.len();
+    lines.truncate(top);
+    Classes { heap: HeapLine::of(snapshot), classes: lines, class_count }
+}
+
+fn sort(lines: &mut [ClassLine]) {
+    lines.sort_by(|a, b| {
+        (b.retained_bytes, b.bytes, b.objects).cmp(&(a.retained_bytes, a.bytes, a.objects)).then(a.class.cmp(&b.class))
+    });
+}
+
+/// How far down the tree is told of, and how much of an object must be below one for it to count.
+const LEVELS: usize = 4;
+const LARGEST: usize = 3;
+const PART: u64 = 10;
+
+/// The top of the dominator tree, `top` lines of each part.
+pub fn dominators_of(snapshot: &Snapshot<'_>, dominance: &Dominance, top: usize) -> Dominators {
+    let root = snapshot.graph().root();
+    let mut nodes: Vec<u32> = dominance.children.of(root).collect();
+    let retained = |node: u32| dominance.retained[node as usize];
+    let mut lines: Vec<ClassLine> = snapshot
+        .classes()
+        .map(|(_, class)| ClassLine { class: for_people(&class.descriptor), objects: 0, bytes: 0, retained_bytes: 0 })
+        .collect();
+    for &node in &nodes {
+        let object = snapshot.object(Node(node));
+        let line = &mut lines[object.class.0 as usize];
+        line.objects += 1;
+        line.bytes += object.size;
+        line.retained_bytes += retained(node);
+    }
+    lines.retain(|line| line.objects > 0);
+    sort(&mut lines);
+    let (object_count, class_count) = (nodes.len(), lines.len());
+    nodes.sort_unstable_by_key(|&node| (Reverse(retained(node)), node));
+    nodes.truncate(top);
+    lines.truncate(top);
+    let objects = nodes.into_iter().map(|node| line(snapshot, dominance, node, LEVELS)).collect();
+    Dominators { heap: HeapLine::of(snapshot), objects, object_count, classes: lines, class_count }
+}
+
+fn line(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32, levels: usize) -> DominatorLine {
+    let retained = |node: u32| dominance.retained[node as usize];
+    let mut children: Vec<u32> = dominance.children.of(node).collect();
+    let dominates = children.len() as u64;
+    children.retain(|&child| levels > 1 && retained(child) >= retained(node) / PART);
+    children.sort_unstable_by_key(|&child| (Reverse(retained(child)), child));
+    children.truncate(LARGEST);
+    let object = snapshot.object(Node(node));
+    let is_top = dominance.tree.above(node) == snapshot.graph().root();
+    let root = snapshot.roots().iter().find(|root| is_top && root.node.0 == node);
+    DominatorLine {
+        node: Node(node),
+        object: format!("{:x}", object.id.0),
+        class: snapshot.class_text(Node(node)),
+        site: site(snapshot, object.site),
+        bytes: object.size,
+        retained_bytes: retained(node),
+        held_by: root.map(|&root| root_text(snapshot, root)),
+        dominates,
+        largest: children.into_iter().map(|child| line(snapshot, dominance, child, levels - 1)).collect(),
+    }
+}
+
+fn site(snapshot: &Snapshot<'_>, site: SiteId) -> Option<String> {
+    (site.0 != 0).then(|| snapshot.naming().site(site))
+}
+
+/// Why an object is alive, in `most` ways.
+pub fn paths_to(snapshot: &Snapshot<'_>, dominance: &Dominance, node: Node, most: usize) -> Paths {
+    let object = snapshot.object(node);
+    Paths {
+        heap: HeapLine::of(snapshot),
+        object: format!("{:x}", object.id.0),
+        class: snapshot.class_text(node),
+        site: site(snapshot, object.site),
+        bytes: object.size,
+        retained_bytes: dominance.retained[node.0 as usize],
+        paths: paths::to_one(snapshot, node, most),
+    }
+}

@@ -1,0 +1,91 @@
+//! The flame graphs of a report.
+
+use et_names::MethodId;
+use et_reader::made_in::MadeIn;
+use et_reader::model::{ContextId, Contexts};
+use et_reader::types::TypeId;
+use rustc_hash::FxHashMap;
+
+use super::totals::{Place, Weights};
+use crate::flame::{self, Flame, FrameName, Growing, MOST, SEEN, is_seen, sum};
+
+/// What a frame is told by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Label {
+    Root,
+    Method(MethodId),
+    Class(TypeId),
+    Site(MadeIn, TypeId),
+}
+
+/// Callers of a site that are told apart.
+const CALLERS: usize = 48;
+
+/// From the outermost method to the class.
+pub(super) fn by_context(
+    places: &FxHashMap<Place, Weights>,
+    contexts: &Contexts,
+    name: impl FnMut(Label) -> FrameName,
+) -> Flame {
+    let stack = |index: u32| {
+        let context = contexts.get(ContextId(index));
+        (context.caller.0, Label::Method(context.method))
+    };
+    let leaves = places.iter().map(|((context, _, class), weights)| ((context.0, Label::Class(*class)), *weights));
+    flame::by_context(Label::Root, contexts.len() as u32, stack, leaves).finish(name)
+}
+
+/// From the site to its callers, innermost first.
+pub(super) fn by_site(
+    places: &FxHashMap<Place, Weights>,
+    contexts: &Contexts,
+    method_of: impl Fn(MadeIn) -> Option<MethodId>,
+    name: impl FnMut(Label) -> FrameName,
+) -> Flame {
+    let whole = sum(places.values().copied());
+    let mut growing = Growing::new(Label::Root, whole);
+    // Level by level: each place stands on a node, and has a caller to go on with. Where a node is too small, what stands on
+    // it goes no further, so that what is kept shrinks from level to level.
+    let mut level: Vec<(u32, Label, ContextId, &Weights)> = places
+        .iter()
+        .map(|(&(context, site, class), weights)| {
+            // The method that a site is in is on top of its context, and the site says it.
+            let top = (context != ContextId::EMPTY).then(|| contexts.get(context));
+            let is_on_top = top.is_some_and(|top| method_of(site) == Some(top.method));
+            let from = top.filter(|_| is_on_top).map_or(context, |top| top.caller);
+            (0, Label::Site(site, class), from, weights)
+        })
+        .collect();
+    for _ in 0..CALLERS {
+        if level.is_empty() || growing.len() > MOST {
+            break;
+        }
+        let mut nodes: FxHashMap<(u32, Label), Weights> = FxHashMap::default();
+        for (parent, label, _, weights) in &level {
+            *nodes.entry((*parent, *label)).or_default() += **weights;
+        }
+        let mut numbers: FxHashMap<(u32, Label), u32> = FxHashMap::default();
+        let mut sorted: Vec<_> = nodes.into_iter().collect();
+        sorted.sort_unstable_by_key(|((parent, label), weights)| {
+            (*parent, std::cmp::Reverse((weights.made.bytes, weights.made.objects)), *label)
+        });
+        for ((parent, label), weights) in sorted {
+            if is_seen(&weights, &whole, SEEN) {
+                numbers.insert((parent, label), growing.push(parent, label, weights));
+            } else {
+                growing.fold();
+            }
+        }
+        level = level
+            .into_iter()
+            .filter_map(|(parent, label, context, weights)| {
+                let node = *numbers.get(&(parent, label))?;
+                (context != ContextId::EMPTY).then(|| {
+                    let context = contexts.get(context);
+                    (node, Label::Method(context.method), context.caller, weights)
+                })
+            })
+            .collect();
+    }
+    growing.finish(name)
+}

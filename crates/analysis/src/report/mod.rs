@@ -1,0 +1,229 @@
+//! What a report shows: who allocated what, what was alive when, how long it lived, what holds it, and what looks wrong. One pass over
+//! the records, two over the rows of all objects, and one that rebuilds the heap; what is kept of them depends on the number of classes, sites and contexts, and what is
+//! shown is a few thousand rows, however many objects there were.
+
+mod bins;
+mod data;
+mod findings;
+mod flames;
+mod holders;
+mod lines;
+mod moments;
+mod records;
+mod rows;
+#[cfg(test)]
+mod tests;
+mod totals;
+
+use std::io;
+use std::ops::ControlFlow;
+
+use et_names::{EventSet, FieldId, MethodId};
+use et_reader::made_in::{MadeIn, Places};
+use et_reader::model::ContextId;
+use et_reader::population::Population;
+use et_reader::source::{Deaths, Reading, Source, SourceError};
+use et_reader::types::{TypeId, for_people};
+use rustc_hash::FxHashMap;
+use thiserror::Error;
+
+pub use data::{
+    Alive, ArrayLine, Axis, AxisUnit, CollectionLine, ExceptionLine, Finding, Flames, Growth, Held, Histogram, Holder,
+    Holding, Lack, LifeLine, Lifetimes, Moment, Page, Piece, Report, Retained, RetainedLine, Series, Suspects, Top,
+    Way, Weight, Words,
+};
+
+use crate::flame::{self, FrameKind, FrameName};
+use crate::heap::HeapError;
+use crate::summary::code::{Code, Origin};
+use crate::summary::{Summarizer, Summary};
+use flames::Label;
+use holders::Makers;
+use moments::Courses;
+use records::Looked;
+use totals::{LIMITS, Totals};
+
+/// Why there is no report.
+#[derive(Debug, Error)]
+#[allow(missing_docs)]
+pub enum ReportError {
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    #[error("cannot read the rows of the life table: {0}")]
+    Rows(io::Error),
+    #[error(transparent)]
+    Heap(#[from] HeapError),
+}
+
+/// Entries of the summary's lists.
+const TOP: usize = 100;
+
+/// What only the records tell.
+#[derive(Debug)]
+pub struct Records {
+    /// The summary, its lists as long as it was asked for.
+    pub summary: Summary,
+    looked: Looked,
+}
+
+/// A summary, on its way or made before.
+enum Making<'a> {
+    Now(Box<Summarizer<'a>>),
+    Done(Box<Summary>),
+}
+
+/// Reads the trace for a report; the summary's lists are cut to `top` entries. A summary of the same trace with the same reading that is
+/// known already is not made again: it is half of the work.
+pub fn records(source: &Source, reading: Reading, top: usize, known: Option<Summary>) -> Result<Records, SourceError> {
+    // Without deaths nothing tells which objects can be forgotten.
+    let has_deaths = source.deaths(reading.deaths) != Deaths::None;
+    let mut looked = Looked::default();
+    let mut summary = known
+        .map_or_else(|| Making::Now(Box::new(Summarizer::new(source, reading))), |known| Making::Done(Box::new(known)));
+    let ending = source.for_each(reading, |record, at| {
+        if let Making::Now(summarizer) = &mut summary {
+            summarizer.record(record, at);
+        }
+        if has_deaths {
+            looked.record(source, at.types, record);
+        }
+        ControlFlow::Continue(())
+    })?;
+    looked.end();
+    let summary = match summary {
+        Making::Now(summarizer) => summarizer.finish(&ending, top),
+        Making::Done(known) => *known,
+    };
+    Ok(Records { summary, looked })
+}
+
+/// Works out all that a report shows. `records` are those of the same trace, with the same reading.
+pub fn report(
+    source: &Source,
+    records: Records,
+    population: &Population,
+    reading: Reading,
+) -> Result<Report, ReportError> {
+    let Records { summary, looked } = records;
+    let mut totals = Totals::new(population.end, population.has_deaths);
+    let mut places = Places::new(source.naming());
+    rows::each(population, &mut places, |object| totals.object(object)).map_err(ReportError::Rows)?;
+    let mut courses = Courses::new(&totals, &population.end);
+    rows::each(population, &mut places, |object| courses.object(object)).map_err(ReportError::Rows)?;
+    let mut told = Told::new(source, population);
+    let callers = lines::callers(&totals, &mut told);
+    let axes = totals.axes();
+    let mut report = Report {
+        initial: totals.initial,
+        flames: flames(&totals, population, &mut told),
+        // Threads that ran before tracing began have frames even where calls have no events.
+        has_contexts: population.contexts.len() > 1 && source.events().has(EventSet::METHOD),
+        has_deaths: population.has_deaths,
+        has_witnesses: looked.has_witnesses,
+        lifetimes: lines::lifetimes(&totals, &courses, &looked, &callers, &mut told),
+        ..Report::default()
+    };
+    if population.has_deaths {
+        report.alive = Some(lines::alive(&courses, &axes, &mut told));
+        let (suspects, keys) = lines::suspects(&totals, &courses, &looked, &callers, &mut told);
+        report.suspects = suspects;
+        holders::add(population, reading, &mut report, &keys, &Makers::of(&totals, &callers), &mut told)?;
+    }
+    report.axes = axes;
+    report.summary = Summary { held_by_running_methods: Vec::new(), ..summary.cut(TOP) };
+    findings::add(&mut report);
+    Ok(report)
+}
+
+fn flames(totals: &Totals, population: &Population, told: &mut Told<'_>) -> Flames {
+    let contexts = &population.contexts;
+    let source = told.source;
+    let by_context = flames::by_context(&totals.places, contexts, |label| told.frame(label));
+    let by_site =
+        flames::by_site(&totals.places, contexts, |place| place.method(source.naming()), |label| told.frame(label));
+    Flames { by_context, by_site, limits: LIMITS.to_vec(), folded_below: 1000.0 / flame::SEEN as f64 }
+}
+
+/// What ids are called, and on whose behalf contexts run.
+struct Told<'a> {
+    source: &'a Source,
+    population: &'a Population,
+    code: Code<'a>,
+    /// The innermost method of each context that is not the JDK's.
+    outside: Vec<Option<MethodId>>,
+    classes: FxHashMap<TypeId, String>,
+    /// Whether fields are of code outside the JDK.
+    fields: FxHashMap<FieldId, bool>,
+}
+
+impl<'a> Told<'a> {
+    fn new(source: &'a Source, population: &'a Population) -> Self {
+        let mut code = Code::of(source);
+        let mut outside: Vec<Option<MethodId>> = vec![None; population.contexts.len()];
+        for (id, context) in population.contexts.iter().skip(1) {
+            let is_jdk = code.origin(context.method) == Origin::Jdk;
+            outside[id.0 as usize] = if is_jdk { outside[context.caller.0 as usize] } else { Some(context.method) };
+        }
+        Self { source, population, code, outside, classes: FxHashMap::default(), fields: FxHashMap::default() }
+    }
+
+    fn class(&mut self, class: TypeId) -> String {
+        let types = &self.population.types;
+        self.classes.entry(class).or_insert_with(|| for_people(types.descriptor(class))).clone()
+    }
+
+    fn method(&self, method: MethodId) -> String {
+        self.source.naming().method(method)
+    }
+
+    fn place(&self, place: MadeIn) -> String {
+        place.text(self.source.naming())
+    }
+
+    fn origin_of_place(&mut self, place: MadeIn) -> Option<Origin> {
+        let method = place.method(self.source.naming())?;
+        Some(self.code.origin(method))
+    }
+
+    /// Whether a field is of a class of the program's or a library's.
+    fn is_outside_jdk(&mut self, field: FieldId) -> bool {
+        if let Some(&known) = self.fields.get(&field) {
+            return known;
+        }
+        let text = self.source.naming().field(field);
+        let is_outside = text
+            .rsplit_once('.')
+            .is_some_and(|(class, _)| self.code.origin_of_class(&class.replace('.', "/")) != Origin::Jdk);
+        self.fields.insert(field, is_outside);
+        is_outside
+    }
+
+    /// Whose a class is; of an array that of its elements.
+    fn origin_of_descriptor(&mut self, descriptor: &str) -> Origin {
+        let element = descriptor.trim_start_matches('[');
+        match element.strip_prefix('L').and_then(|name| name.strip_suffix(';')) {
+            Some(class) => self.code.origin_of_class(class),
+            None => Origin::Jdk,
+        }
+    }
+
+    fn outside(&self, context: ContextId) -> Option<MethodId> {
+        self.outside.get(context.0 as usize).copied().flatten()
+    }
+
+    /// The methods of a context, innermost first.
+    fn context(&self, context: ContextId, most: usize) -> Vec<String> {
+        self.population.contexts.methods(context).take(most).map(|method| self.method(method)).collect()
+    }
+
+    fn frame(&mut self, label: Label) -> FrameName {
+        match label {
+            Label::Root => flame::root(),
+            Label::Method(method) => FrameName { name: self.method(method), kind: self.code.place(method).into() },
+            Label::Class(class) => FrameName { name: self.class(class), kind: FrameKind::Class },
+            Label::Site(place, class) => {
+                FrameName { name: format!("{}  {}", self.class(class), self.place(place)), kind: FrameKind::Site }
+            }
+        }
+    }
+}

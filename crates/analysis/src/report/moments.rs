@@ -1,0 +1,184 @@
+//! The second pass over all objects: how what is shown of them was alive from moment to moment, and how old it became.
+
+use std::hash::Hash;
+
+use et_reader::made_in::MadeIn;
+use et_reader::model::ContextId;
+use et_reader::population::Moment as End;
+use et_reader::types::TypeId;
+use rustc_hash::FxHashMap;
+
+use super::data::{Axis, AxisUnit, Histogram, Moment};
+use super::rows::Object;
+use super::totals::Totals;
+use crate::summary::Amount;
+
+/// Moments of the run.
+const MOMENTS: u64 = 64;
+/// Classes, sites and contexts that are told apart, by each measure.
+const SHOWN: usize = 150;
+/// Bins of ages: the last has all that is older.
+const AGES: usize = 48;
+
+/// What was born and died between two moments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Change {
+    objects: i64,
+    bytes: i64,
+}
+
+/// Of one class, site or context.
+#[derive(Clone, Debug)]
+pub(super) struct Course {
+    changes: Vec<Change>,
+    ages: [Amount; AGES],
+}
+
+impl Course {
+    fn new(moments: usize) -> Self {
+        Self { changes: vec![Change::default(); moments], ages: [Amount::default(); AGES] }
+    }
+
+    fn add(&mut self, object: &Object, born: usize, died: Option<usize>) {
+        let size = object.size.cast_signed();
+        if let Some(change) = self.changes.get_mut(born) {
+            change.objects += 1;
+            change.bytes += size;
+        }
+        if let Some(change) = died.and_then(|died| self.changes.get_mut(died)) {
+            change.objects -= 1;
+            change.bytes -= size;
+        }
+        if let Some(death) = &object.death {
+            let age = death.bytes.saturating_sub(object.birth.bytes);
+            let bin = (u64::BITS - age.leading_zeros()) as usize;
+            self.ages[bin.min(AGES - 1)].add(object.size);
+        }
+    }
+
+    /// Objects and bytes at each moment.
+    pub fn alive(&self) -> (Vec<u64>, Vec<u64>) {
+        let mut sum = Change::default();
+        let alive = self.changes.iter().map(|change| {
+            sum.objects += change.objects;
+            sum.bytes += change.bytes;
+            (sum.objects.max(0).cast_unsigned(), sum.bytes.max(0).cast_unsigned())
+        });
+        alive.unzip()
+    }
+
+    /// How old they became.
+    pub fn ages(&self) -> Histogram {
+        let last = self.ages.iter().rposition(|amount| amount.objects > 0).map_or(0, |last| last + 1);
+        Histogram {
+            objects: self.ages[..last].iter().map(|amount| amount.objects).collect(),
+            bytes: self.ages[..last].iter().map(|amount| amount.bytes).collect(),
+        }
+    }
+}
+
+/// Those with most by one of several measures, most of the first first.
+pub(super) fn most<K: Copy + Eq + Hash + Ord, V>(
+    of: &FxHashMap<K, V>,
+    shown: usize,
+    measures: &[&dyn Fn(&V) -> f64],
+) -> Vec<K> {
+    let mut chosen: Vec<K> = Vec::new();
+    let mut known = rustc_hash::FxHashSet::default();
+    for measure in measures {
+        let mut all: Vec<(f64, K)> = of.iter().map(|(key, value)| (measure(value), *key)).collect();
+        all.retain(|(value, _)| *value > 0.0);
+        all.sort_unstable_by(|(a, one), (b, other)| b.total_cmp(a).then(one.cmp(other)));
+        all.truncate(shown);
+        chosen.extend(all.into_iter().map(|(_, key)| key).filter(|key| known.insert(*key)));
+    }
+    chosen
+}
+
+/// Courses of what is shown.
+#[derive(Debug)]
+pub(super) struct Courses {
+    /// Ticks of the moments.
+    ticks: Vec<u64>,
+    pub all: Course,
+    pub classes: FxHashMap<TypeId, Course>,
+    pub sites: FxHashMap<(MadeIn, TypeId), Course>,
+    pub contexts: FxHashMap<(ContextId, TypeId), Course>,
+}
+
+impl Courses {
+    pub fn new(totals: &Totals, end: &End) -> Self {
+        let moments = MOMENTS.min(end.tick.max(1));
+        // The last is the end.
+        let ticks: Vec<u64> =
+            (1..=moments).map(|n| (u128::from(end.tick) * u128::from(n) / u128::from(moments)) as u64).collect();
+        let course = Course::new(ticks.len());
+        let mut contexts: FxHashMap<(ContextId, TypeId), (u64, u64)> = FxHashMap::default();
+        for ((context, _, class), weights) in &totals.places {
+            let sum = contexts.entry((*context, *class)).or_default();
+            sum.0 += weights.made.bytes;
+            sum.1 += weights.alive.bytes;
+        }
+        let sums = |of: Vec<_>| of.into_iter().map(|key| (key, course.clone())).collect();
+        let of_sites: Vec<(MadeIn, TypeId)> = most(
+            &totals.sites.iter().map(|(&(place, class), sums)| ((place, class.0), *sums)).collect(),
+            SHOWN,
+            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time],
+        )
+        .into_iter()
+        .map(|(place, class)| (place, TypeId(class)))
+        .collect();
+        let of_classes = most(
+            &totals.classes.iter().map(|(class, sums)| (class.0, *sums)).collect(),
+            SHOWN,
+            &[&|sums| sums.made.bytes as f64, &|sums| sums.alive.bytes as f64, &|sums| sums.space_time],
+        );
+        let of_contexts: Vec<(ContextId, TypeId)> = most(
+            &contexts.iter().map(|(&(context, class), sums)| ((context, class.0), *sums)).collect(),
+            SHOWN,
+            &[&|(made, _): &(u64, u64)| *made as f64, &|(_, alive)| *alive as f64],
+        )
+        .into_iter()
+        .map(|(context, class)| (context, TypeId(class)))
+        .collect();
+        Self {
+            all: course.clone(),
+            classes: of_classes.into_iter().map(|class| (TypeId(class), course.clone())).collect(),
+            sites: sums(of_sites),
+            contexts: of_contexts.into_iter().map(|key| (key, course.clone())).collect(),
+            ticks,
+        }
+    }
+
+    /// The first moment at which something of that tick has happened.
+    fn moment(&self, tick: u64) -> usize {
+        self.ticks.partition_point(|moment| *moment < tick)
+    }
+
+    pub fn object(&mut self, object: &Object) {
+        let born = self.moment(object.birth.tick);
+        let died = object.death.as_ref().map(|death| self.moment(death.tick));
+        self.all.add(object, born, died);
+        if object.is_initial {
+            return;
+        }
+        let courses = [
+            self.classes.get_mut(&object.class),
+            self.sites.get_mut(&(object.place, object.class)),
+            self.contexts.get_mut(&(object.context, object.class)),
+        ];
+        courses.into_iter().flatten().for_each(|course| course.add(object, born, died));
+    }
+
+    /// When the moments were, as the axis of ticks tells.
+    pub fn moments(&self, axes: &[Axis]) -> Vec<Moment> {
+        let axis = axes.iter().find(|axis| axis.unit == AxisUnit::Ticks);
+        let at = |tick: u64| {
+            let bin = |axis: &Axis| ((tick / axis.width) as usize).min(axis.ticks.len().saturating_sub(1));
+            let value =
+                |of: fn(&Axis) -> &Vec<u64>| axis.and_then(|axis| of(axis).get(bin(axis))).copied().unwrap_or_default();
+            Moment { tick, bytes: value(|axis| &axis.bytes), nanos: value(|axis| &axis.nanos) }
+        };
+        self.ticks.iter().map(|&tick| at(tick)).collect()
+    }
+}

@@ -1,0 +1,258 @@
+//! The first pass over all objects: what happened when, and what each class, site and context comes to.
+
+use std::ops::AddAssign;
+
+use et_reader::made_in::MadeIn;
+use et_reader::model::ContextId;
+use et_reader::population::Moment;
+use et_reader::types::TypeId;
+use rustc_hash::FxHashMap;
+
+use super::bins::Bins;
+use super::data::{Axis, AxisUnit};
+use super::rows::Object;
+use crate::drag;
+use crate::flame::Parts;
+use crate::summary::Amount;
+
+/// *Dead within*: bytes allocated between birth and death, as nurseries are large.
+pub(super) const LIMITS: [u64; 3] = [64 << 10, 1 << 20, 16 << 20];
+
+/// Bins of an axis.
+const BINS: usize = 512;
+/// Times in the trace are no nearer to each other.
+const NANOS: u64 = 10_000_000;
+
+/// What happened in a bin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bin {
+    born: Amount,
+    died: Amount,
+    last: Last,
+}
+
+/// The last that was seen.
+#[derive(Clone, Copy, Debug, Default)]
+struct Last {
+    tick: u64,
+    bytes: u64,
+    nanos: u64,
+}
+
+impl AddAssign for Bin {
+    fn add_assign(&mut self, other: Self) {
+        self.born += other.born;
+        self.died += other.died;
+        self.last.see(&other.last);
+    }
+}
+
+impl Last {
+    fn see(&mut self, other: &Self) {
+        self.tick = self.tick.max(other.tick);
+        self.bytes = self.bytes.max(other.bytes);
+        self.nanos = self.nanos.max(other.nanos);
+    }
+}
+
+impl From<&Moment> for Last {
+    fn from(point: &Moment) -> Self {
+        Self { tick: point.tick, bytes: point.bytes, nanos: point.nanos.unwrap_or(0) }
+    }
+}
+
+/// What the objects of a class or a site come to.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sums {
+    pub made: Amount,
+    pub alive: Amount,
+    pub young: [Amount; LIMITS.len()],
+    pub stale: Amount,
+    pub on_stack: Amount,
+    pub in_thread: Amount,
+    pub with_thread: Amount,
+    /// Sum of bytes allocated between birth and death.
+    pub age_bytes: f64,
+    /// Bytes times ticks between birth and death of those that died.
+    pub space_time: f64,
+    /// Of it what was after the last use.
+    pub drag: f64,
+}
+
+/// What is told of objects made at one place: where their flames stand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Weights {
+    pub made: Amount,
+    pub alive: Amount,
+    pub young: [Amount; LIMITS.len()],
+}
+
+impl Weights {
+    fn add(&mut self, object: &Object) {
+        let size = object.size;
+        self.made.add(size);
+        match &object.death {
+            None => self.alive.add(size),
+            Some(death) => {
+                let age = death.bytes.saturating_sub(object.birth.bytes);
+                self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
+            }
+        }
+    }
+}
+
+/// What was made, what is alive, and what died within each limit.
+impl Parts for Weights {
+    fn all(&self) -> impl Iterator<Item = Amount> {
+        [self.made, self.alive].into_iter().chain(self.young)
+    }
+}
+
+impl AddAssign for Weights {
+    fn add_assign(&mut self, other: Self) {
+        self.made += other.made;
+        self.alive += other.alive;
+        self.young.iter_mut().zip(other.young).for_each(|(sum, other)| *sum += other);
+    }
+}
+
+impl Sums {
+    fn add(&mut self, object: &Object, end: &Moment) {
+        let size = object.size;
+        self.made.add(size);
+        match &object.death {
+            None => {
+                self.alive.add(size);
+                if object.last_use < end.tick / 2 {
+                    self.stale.add(size);
+                }
+            }
+            Some(death) => {
+                let age = death.bytes.saturating_sub(object.birth.bytes);
+                self.age_bytes += age as f64;
+                self.young.iter_mut().zip(LIMITS).filter(|(_, limit)| age < *limit).for_each(|(sum, _)| sum.add(size));
+                self.space_time += size as f64 * death.tick.saturating_sub(object.birth.tick) as f64;
+            }
+        }
+        let death = object.death.as_ref().map(|death| death.tick);
+        let ticks = drag::ticks(object.is_initial, object.last_use, death).unwrap_or(0);
+        self.drag += size as f64 * ticks as f64;
+        if let Some(escaped) = object.escaped_thread {
+            self.with_thread.add(size);
+            if !escaped {
+                self.in_thread.add(size);
+                // What is alive may yet outlive its method.
+                if object.escaped_frame == Some(false) && object.death.is_some() {
+                    self.on_stack.add(size);
+                }
+            }
+        }
+    }
+}
+
+/// Where objects were made: context, place in it, and class.
+pub(super) type Place = (ContextId, MadeIn, TypeId);
+
+/// All of it.
+#[derive(Debug)]
+pub(super) struct Totals {
+    end: Moment,
+    has_deaths: bool,
+    axes: [(AxisUnit, Bins<Bin>); 3],
+    pub initial: Amount,
+    pub all: Sums,
+    pub classes: FxHashMap<TypeId, Sums>,
+    pub sites: FxHashMap<(MadeIn, TypeId), Sums>,
+    pub places: FxHashMap<Place, Weights>,
+}
+
+impl Totals {
+    pub fn new(end: Moment, has_deaths: bool) -> Self {
+        Self {
+            end,
+            has_deaths,
+            axes: [
+                (AxisUnit::Nanos, Bins::new(NANOS, BINS)),
+                (AxisUnit::Ticks, Bins::new(1, BINS)),
+                (AxisUnit::Bytes, Bins::new(1, BINS)),
+            ],
+            initial: Amount::default(),
+            all: Sums::default(),
+            classes: FxHashMap::default(),
+            sites: FxHashMap::default(),
+            places: FxHashMap::default(),
+        }
+    }
+
+    pub fn object(&mut self, object: &Object) {
+        for (unit, bins) in &mut self.axes {
+            let mut happened = |point: &Moment, count: &dyn Fn(&mut Bin)| {
+                let at = match unit {
+                    AxisUnit::Nanos => point.nanos,
+                    AxisUnit::Ticks => Some(point.tick),
+                    AxisUnit::Bytes => Some(point.bytes),
+                };
+                if let Some(at) = at {
+                    let bin = bins.at(at);
+                    bin.last.see(&point.into());
+                    count(bin);
+                }
+            };
+            if !object.is_initial {
+                happened(&object.birth, &|bin| bin.born.add(object.size));
+            }
+            if let Some(death) = &object.death {
+                happened(death, &|bin| bin.died.add(object.size));
+            }
+        }
+        if object.is_initial {
+            self.initial.add(object.size);
+            return;
+        }
+        self.all.add(object, &self.end);
+        self.classes.entry(object.class).or_default().add(object, &self.end);
+        // What a site makes is one class, but for the inner arrays of a `multianewarray` and for what has no site.
+        self.sites.entry((object.place, object.class)).or_default().add(object, &self.end);
+        self.places.entry((object.context, object.place, object.class)).or_default().add(object);
+    }
+
+    /// What happened along each axis that the trace has.
+    pub fn axes(&mut self) -> Vec<Axis> {
+        let end = Last { tick: self.end.tick, bytes: self.end.bytes, nanos: self.end.nanos.unwrap_or(0) };
+        let (has_times, has_deaths) = (self.end.nanos.is_some(), self.has_deaths);
+        let axis = |(unit, bins): &mut (AxisUnit, Bins<Bin>)| {
+            let last = match unit {
+                AxisUnit::Nanos => end.nanos,
+                AxisUnit::Ticks => end.tick,
+                AxisUnit::Bytes => end.bytes,
+            };
+            bins.at(last).last.see(&end);
+            let (width, bins) = bins.finish();
+            // Where nothing happened it is as it was before.
+            let mut so_far = Last::default();
+            let lasts: Vec<Last> = bins
+                .iter()
+                .map(|bin| {
+                    so_far.see(&bin.last);
+                    so_far
+                })
+                .collect();
+            let died = |of: fn(&Amount) -> u64| {
+                if has_deaths { bins.iter().map(|bin| of(&bin.died)).collect() } else { Vec::new() }
+            };
+            Axis {
+                unit: *unit,
+                width,
+                born_objects: bins.iter().map(|bin| bin.born.objects).collect(),
+                born_bytes: bins.iter().map(|bin| bin.born.bytes).collect(),
+                died_objects: died(|amount| amount.objects),
+                died_bytes: died(|amount| amount.bytes),
+                ticks: lasts.iter().map(|last| last.tick).collect(),
+                nanos: lasts.iter().map(|last| last.nanos).collect(),
+                bytes: lasts.iter().map(|last| last.bytes).collect(),
+            }
+        };
+        let wanted = |(unit, _): &&mut (AxisUnit, _)| has_times || *unit != AxisUnit::Nanos;
+        self.axes.iter_mut().filter(wanted).map(axis).collect()
+    }
+}

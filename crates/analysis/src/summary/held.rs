@@ -1,0 +1,120 @@
+//! What only local variables of methods that were running at the end may have held (`docs/semantics.md`, "Alive at the end").
+//!
+//! Local variables leave no records, so an object that one holds dies at its last mention. If the method that had it in hand
+//! still runs at the end of the trace, it may be there yet. A method that makes one object after the other in a
+//! loop holds the last of them: so for each running method and each site only the last one counts, with all that died with it.
+
+use et_names::MethodId;
+use rustc_hash::FxHashMap;
+
+use super::Amount;
+use et_reader::model::{FrameRef, Stacks};
+use et_reader::record::ThreadId;
+
+/// Where in a stack, and what kind of object.
+type Key = (ThreadId, u32, u32);
+
+#[derive(Clone, Copy, Debug)]
+struct Dropped {
+    serial: u64,
+    amount: Amount,
+}
+
+/// What died while a method ran that had had it in hand.
+#[derive(Debug)]
+pub(super) struct Held {
+    dropped: FxHashMap<Key, Dropped>,
+    /// Whose the deaths are that follow.
+    batch: Option<Key>,
+    /// So many entries are looked through for those whose method has ended.
+    tidy_at: usize,
+}
+
+impl Default for Held {
+    fn default() -> Self {
+        Self { dropped: FxHashMap::default(), batch: None, tidy_at: 1024 }
+    }
+}
+
+impl Held {
+    /// Something else happened than deaths.
+    #[inline]
+    pub fn end_of_batch(&mut self) {
+        self.batch = None;
+    }
+
+    /// An object died; holders come before what they hold.
+    pub fn died<T>(&mut self, row: u32, bytes: u64, holder: Option<FrameRef>, stacks: &Stacks<T>) {
+        if let Some(FrameRef { thread, depth, serial }) = holder {
+            let key = (thread, depth, row);
+            let known = self.dropped.get(&key).is_some_and(|known| known.serial == serial);
+            // Two of a kind that die at once may both be held.
+            if !(known && self.batch == Some(key)) {
+                if self.dropped.len() >= self.tidy_at {
+                    self.tidy(stacks);
+                }
+                self.dropped.insert(key, Dropped { serial, amount: Amount::default() });
+            }
+            self.batch = Some(key);
+        }
+        if let Some(dropped) = self.batch.and_then(|key| self.dropped.get_mut(&key)) {
+            dropped.amount.add(bytes);
+        }
+    }
+
+    fn tidy<T>(&mut self, stacks: &Stacks<T>) {
+        self.dropped.retain(|&(thread, depth, _), &mut Dropped { serial, .. }| {
+            stacks.running(FrameRef { thread, depth, serial }).is_some()
+        });
+        self.tidy_at = (self.dropped.len() * 2).max(1024);
+    }
+
+    /// Method, row and amount of what is left.
+    pub fn at_end<'a, T>(&'a self, stacks: &'a Stacks<T>) -> impl Iterator<Item = (MethodId, u32, Amount)> + 'a {
+        self.dropped.iter().filter_map(|(&(thread, depth, row), &Dropped { serial, amount })| {
+            let frame = stacks.running(FrameRef { thread, depth, serial })?;
+            Some((frame.method, row, amount))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_reader::record::{ObjectId, Record};
+
+    #[test]
+    fn the_last_of_a_kind_counts_with_what_it_held() {
+        let thread = ThreadId(1);
+        let mut stacks = Stacks::<()>::default();
+        let entry = |method| Record::Entry { method: MethodId(method), receiver: ObjectId::NULL, thread };
+        let exit = Record::Exit { method: MethodId(0), receiver: ObjectId::NULL, thread };
+        stacks.record(&entry(1));
+        let main = stacks.top(thread).map(|(at, _)| at);
+        stacks.record(&entry(2));
+        let callee = stacks.top(thread).map(|(at, _)| at);
+        let mut held = Held::default();
+        // A request, and another: the first is gone from the variable.
+        held.died(0, 16, main, &stacks);
+        held.end_of_batch();
+        held.died(0, 24, main, &stacks);
+        held.end_of_batch();
+        // The cache with two pages, of which nobody had hold.
+        held.died(1, 32, main, &stacks);
+        held.died(2, 100, None, &stacks);
+        held.died(2, 100, None, &stacks);
+        held.end_of_batch();
+        // What nobody had in hand and nobody held.
+        held.died(3, 1000, None, &stacks);
+        held.end_of_batch();
+        held.died(4, 8, callee, &stacks);
+        stacks.record(&exit);
+        let mut left: Vec<_> =
+            held.at_end(&stacks).map(|(m, row, amount)| (m.0, row, amount.objects, amount.bytes)).collect();
+        left.sort_unstable();
+        assert_eq!(left, [(1, 0, 1, 24), (1, 1, 3, 232)]);
+        stacks.record(&exit);
+        stacks.record(&entry(3));
+        assert_eq!(held.at_end(&stacks).count(), 0, "another method runs in its place");
+    }
+}

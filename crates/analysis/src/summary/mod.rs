@@ -1,0 +1,562 @@
+//! What a user wants to know of a trace at first.
+
+pub(crate) mod code;
+mod cut;
+mod held;
+mod info;
+mod lifetimes;
+mod lines;
+mod lives;
+mod long;
+mod render;
+mod rows;
+mod tally;
+#[cfg(test)]
+mod tests;
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+pub use crate::amount::Amount;
+use crate::contention::{Contention, contention};
+
+use et_names::SiteId;
+use rustc_hash::{FxHashMap, FxHashSet};
+use serde::{Deserialize, Serialize};
+
+pub use code::Origin;
+pub use info::{Sizes, info, sizes, text_info};
+pub use lifetimes::{LifetimeLine, LifetimesPart};
+pub use long::render_long;
+pub use render::render;
+
+use code::NONE;
+use et_format::dynamic::DynamicCounts;
+use et_format::progress::Stopped;
+use et_format::{Problem, class_flags};
+use rows::KindCounts;
+use tally::{Tally, ThreadTally};
+
+use et_reader::lifetimes::HeldByStack;
+use et_reader::made_in::{MadeIn, Means};
+use et_reader::record::{AllocKind, Record};
+use et_reader::resolve::{Anomalies, Lost, Outcome};
+use et_reader::source::{At, Deaths, Ending, Reading, Source, SourceError};
+use et_reader::types::{TypeId, for_people};
+use et_reader::{Thread, Trace};
+
+/// Threads from here up are stacks of virtual threads.
+const FIRST_CONTINUATION: u32 = 1 << 31;
+
+/// Objects of one class.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ClassLine {
+    #[serde(rename = "type")]
+    pub ty: String,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// The same objects by the letters of their records.
+    pub kinds: BTreeMap<char, u64>,
+}
+
+/// Objects that code of one package asked for.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct PackageLine {
+    pub package: String,
+    pub origin: Origin,
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+/// Objects of one site or, where none is known, of one method and by one means.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct SiteLine {
+    pub site: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    /// Whose code the site is.
+    pub origin: Origin,
+    #[serde(flatten)]
+    pub amount: Amount,
+    /// Of a site of the JDK's the method outside it that asked for the most bytes, of a library's the program's.
+    pub caller: Option<String>,
+    /// How many there were.
+    pub callers: usize,
+    /// What was made for them. The JDK makes things of its own accord, too, and libraries in threads of their own.
+    pub for_callers: Amount,
+}
+
+/// What there was of a site's objects in the middle of the run and at its end.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct GrowthLine {
+    /// Where no site is known, the method that ran and by what means it was made.
+    pub site: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub in_the_middle: Amount,
+    pub at_the_end: Amount,
+    pub made: Amount,
+    pub caller: Option<String>,
+    pub callers: usize,
+    /// Of what there was at the end.
+    pub for_callers: Amount,
+}
+
+/// When the most bytes were alive.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Peak {
+    /// Those included that were there when tracing began.
+    #[serde(flatten)]
+    pub live: Amount,
+    pub tick: u64,
+    /// How much of all that was made had been made by then.
+    pub made_bytes: u64,
+    /// The method that made the last of it, the innermost outside the JDK.
+    pub method: Option<String>,
+    /// What is alive at the end, as above.
+    pub at_the_end: Amount,
+}
+
+/// How a method that was running at the end held an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HeldBy {
+    /// The object is alive as its receiver.
+    Receiver,
+    /// The object is alive as an exception in flight.
+    Exception,
+    /// The object is dead as far as the trace can tell; a local variable may hold it.
+    Local,
+}
+
+/// What a method that was running at the end held, or may have held, and nothing else did.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct HeldLine {
+    pub by: HeldBy,
+    pub method: String,
+    #[serde(rename = "type")]
+    pub ty: String,
+    pub site: String,
+    /// The object and all that only it held.
+    #[serde(flatten)]
+    pub amount: Amount,
+}
+
+/// A thread.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct ThreadLine {
+    pub id: u32,
+    pub name: String,
+    pub daemon: bool,
+    pub ended: bool,
+    pub records: u64,
+    #[serde(flatten)]
+    pub allocated: Amount,
+    /// Frames that were on its stack at the end.
+    pub frames_left: usize,
+}
+
+/// A collection.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct GcLine {
+    pub start_seconds: f64,
+    pub pause_seconds: f64,
+    pub heap_used_bytes: u64,
+    pub heap_committed_bytes: u64,
+}
+
+/// Classes without hooks.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct NotInstrumented {
+    pub classes: usize,
+    /// Of these, classes made at run time (lambdas, proxies …).
+    pub hidden: usize,
+    /// Those with the most objects first.
+    pub top: Vec<ClassLine>,
+}
+
+/// A method that ran without some of its hooks.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct ShortfallLine {
+    pub method: String,
+    pub hooks: String,
+    pub why: String,
+}
+
+/// The program.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Program {
+    pub command: String,
+    pub pid: u32,
+    pub jvm: String,
+    pub java_home: String,
+    pub id_scheme: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub locked_ids: String,
+    pub tool: String,
+    pub start_unix_millis: u64,
+    pub options: BTreeMap<String, String>,
+}
+
+/// All of it; `--json` prints this.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub trace: String,
+    pub trace_bytes: u64,
+    pub program: Program,
+    /// Of the traced run; if the trace is cut off, up to the last sign of life, as far as there was one.
+    pub seconds: Option<f64>,
+    pub complete: bool,
+    /// It was cut off, and `et-trace recover` gave it an end.
+    pub recovered: bool,
+    /// Where it is cut off.
+    pub cut_off: Option<String>,
+    /// Why tracing stopped before the program did.
+    pub stopped: Option<Stopped>,
+    /// By letter, and `total`.
+    pub records: BTreeMap<String, u64>,
+    pub ticks: u64,
+    pub bytes_per_record: f64,
+    /// Bytes of events before they were packed; 0 if that is not known.
+    pub event_bytes: u64,
+    /// When they were packed, but not compressed yet.
+    pub packed_event_bytes: u64,
+    /// What the thread that wrote the trace took of a processor, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub writer_cpu_seconds: Option<f64>,
+    /// What the classes have hooks for.
+    pub events: Vec<String>,
+    /// Objects made while tracing was on.
+    pub allocated: Amount,
+    /// By letter.
+    pub kinds: BTreeMap<String, Amount>,
+    pub class_count: usize,
+    pub classes: Vec<ClassLine>,
+    /// The program's first, then libraries', then the JDK's; of each those that asked for the most bytes.
+    pub packages: Vec<PackageLine>,
+    pub package_count: usize,
+    pub site_count: usize,
+    /// Those of which code outside the JDK asked for the most bytes first; what the JDK made for itself alone comes last.
+    pub sites: Vec<SiteLine>,
+    /// Of all objects made while tracing was on those that no line of code is known of; their methods are among `sites`.
+    pub without_site: Amount,
+    /// If deaths are known.
+    pub peak: Option<Peak>,
+    /// If deaths are known: those that grew the most first.
+    pub grew: Vec<GrowthLine>,
+    /// If deaths are known: what only methods held, or may have held, that were running at the end.
+    pub held_by_running_methods: Vec<HeldLine>,
+    /// Without `--deaths=none`, if they can be known.
+    pub lifetimes: Option<LifetimesPart>,
+    pub threads: Vec<ThreadLine>,
+    pub gcs: Vec<GcLine>,
+    /// Of runs with `monitors=on`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub contention: Option<Contention>,
+    /// What became of classes defined at run time; `None` if they were not looked at. Last known if the trace is
+    /// cut off.
+    pub dynamic: Option<DynamicCounts>,
+    pub not_instrumented: NotInstrumented,
+    pub shortfalls: Vec<ShortfallLine>,
+    pub shortfall_count: usize,
+    pub anomalies: Anomalies,
+    pub problems: Vec<Problem>,
+    pub overlaps: Vec<String>,
+    pub lost: u64,
+    pub lost_details: Lost,
+    /// What is not as it should be in a text.
+    pub warnings: Vec<String>,
+}
+
+fn by_letter(counts: &KindCounts) -> BTreeMap<char, u64> {
+    let letters = AllocKind::ALL.iter().map(|kind| kind.letter());
+    letters.zip(counts.iter().copied()).filter(|(_, count)| *count > 0).collect()
+}
+
+/// Reads a whole trace; lists are cut to `top` entries.
+pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summary, SourceError> {
+    let mut summarizer = Summarizer::new(source, reading);
+    let ending = source.for_each(reading, |record, at| {
+        summarizer.record(record, at);
+        ControlFlow::Continue(())
+    })?;
+    Ok(summarizer.finish(&ending, top))
+}
+
+/// A summary in the making, for who reads the trace for something else as well.
+#[derive(Debug)]
+pub struct Summarizer<'a> {
+    source: &'a Source,
+    tally: Tally<'a>,
+}
+
+impl<'a> Summarizer<'a> {
+    /// Of a trace that is read so.
+    pub fn new(source: &'a Source, reading: Reading) -> Self {
+        let with_lives = source.deaths(reading.deaths) != Deaths::None;
+        Self { source, tally: Tally::new(source, with_lives) }
+    }
+
+    /// The next record, in the order of the trace, with what is known there.
+    pub fn record(&mut self, record: &Record, at: &At<'_>) {
+        self.tally.record(record, at);
+    }
+
+    /// The trace has ended; lists are cut to `top` entries.
+    pub fn finish(self, ending: &Ending, top: usize) -> Summary {
+        let Self { source, mut tally } = self;
+        let types = match source {
+            Source::Trace(trace) => &trace.types,
+            Source::Text(_) => &ending.text_types,
+        };
+        let type_text = |ty: TypeId| for_people(types.descriptor(ty));
+        // What a site makes; the types that it was seen to make say the same of all but inner arrays.
+        let naming = source.naming();
+        let made_at =
+            |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
+        let texts = lines::Texts {
+            ty: &|place, seen| place.site().map_or_else(|| type_text(seen), |site| made_at(site, seen)),
+            place: &|place| place.text(naming),
+            method: &|method| naming.method(method),
+        };
+        let mut summary = of_records(source, ending);
+        let by_type = tally.by(|row| row.key.ty);
+        add_objects(&mut summary, &mut tally, &by_type, &texts, top);
+        let by_stacks = ending.cost.as_ref().map_or(&[][..], |cost| &cost.held_by_stacks);
+        add_lives(&mut summary, &mut tally, by_stacks, &texts, top);
+        let outcome = &ending.outcome;
+        match source {
+            Source::Trace(trace) => add_trace(&mut summary, trace, &tally, &by_type, outcome, top),
+            Source::Text(text) => {
+                summary.trace_bytes = text.size();
+                summary.threads = thread_lines(&[], &tally.threads, &outcome.cut_off);
+            }
+        }
+        summary.bytes_per_record = summary.trace_bytes as f64 / outcome.totals.sum().max(1) as f64;
+        summary
+    }
+}
+
+/// What the records count to, whatever they are of.
+fn of_records(source: &Source, ending: &Ending) -> Summary {
+    let outcome = &ending.outcome;
+    let totals = &outcome.totals;
+    let mut records: BTreeMap<String, u64> = totals.iter().map(|(letter, n)| (letter.to_string(), n)).collect();
+    records.insert("total".into(), totals.sum());
+    Summary {
+        trace: source.path().display().to_string(),
+        complete: true,
+        records,
+        ticks: totals.of('M') + totals.of('E') + totals.of('X'),
+        events: source.events().names().map(str::to_owned).collect(),
+        anomalies: outcome.anomalies.clone(),
+        lost: outcome.lost.total(),
+        lost_details: outcome.lost,
+        warnings: ending.warnings.clone(),
+        ..Summary::default()
+    }
+}
+
+/// A place that says nothing of the type.
+const NOWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
+
+/// What was made, where, and for whom.
+fn add_objects(
+    summary: &mut Summary,
+    tally: &mut Tally<'_>,
+    by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
+    texts: &lines::Texts<'_>,
+    top: usize,
+) {
+    let type_text = |ty: TypeId| (texts.ty)(NOWHERE, ty);
+    let sites = tally.by(|row| row.key.made_in.site());
+    let classes = largest(
+        by_type.iter().map(|(&ty, &(amount, _))| (ty, amount)),
+        top,
+        |amount| (amount.bytes, amount.objects),
+        |&ty| type_text(ty),
+    );
+    let class = |(ty, amount)| ClassLine { ty: type_text(ty), amount, kinds: by_letter(&by_type[&ty].1) };
+    let kinds = AllocKind::ALL.iter().zip(tally.kinds);
+    summary.allocated = tally.allocated();
+    summary.kinds = kinds.map(|(kind, amount)| (kind.letter().to_string(), amount)).collect();
+    summary.class_count = by_type.len();
+    summary.classes = classes.into_iter().map(class).collect();
+    (summary.packages, summary.package_count) = lines::packages(tally, top);
+    summary.site_count = sites.keys().flatten().count();
+    summary.sites = lines::sites(tally, texts, top);
+    summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
+}
+
+/// What deaths tell, if they are known.
+fn add_lives(
+    summary: &mut Summary,
+    tally: &mut Tally<'_>,
+    by_stacks: &[HeldByStack],
+    texts: &lines::Texts<'_>,
+    top: usize,
+) {
+    summary.grew = lines::grew(tally, texts, top);
+    summary.held_by_running_methods = lines::held(tally, by_stacks, texts, top);
+    let Some(lives) = &tally.lives else { return };
+    summary.peak = Some(Peak {
+        live: tally.peak.live,
+        tick: tally.peak.tick,
+        made_bytes: tally.peak.made_bytes,
+        method: (tally.peak.caller != NONE).then(|| (texts.method)(tally.peak.caller)),
+        at_the_end: tally.alive_at_end(),
+    });
+    let type_text = |ty| (texts.ty)(NOWHERE, ty);
+    summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.place));
+}
+
+/// What only the runtime's file tells.
+fn add_trace(
+    summary: &mut Summary,
+    trace: &Trace,
+    tally: &Tally<'_>,
+    by_type: &FxHashMap<TypeId, (Amount, KindCounts)>,
+    outcome: &Outcome,
+    top: usize,
+) {
+    let file = &trace.file;
+    let meta = file.meta();
+    (summary.shortfalls, summary.shortfall_count) = shortfalls(trace, tally, top);
+    summary.trace_bytes = file.size();
+    summary.event_bytes = file.end().map_or(0, |end| end.event_bytes);
+    summary.packed_event_bytes = file.packed_event_bytes();
+    summary.writer_cpu_seconds = file.end().and_then(|end| end.writer_cpu_seconds);
+    summary.program = Program {
+        command: meta.options.get("program").unwrap_or(&meta.command).clone(),
+        pid: meta.pid,
+        jvm: format!("{} {}", meta.jvm.name, meta.jvm.version).trim().to_owned(),
+        java_home: meta.java_home.clone(),
+        id_scheme: meta.id_scheme.clone(),
+        locked_ids: meta.locked_ids.clone(),
+        tool: meta.tool.clone(),
+        start_unix_millis: meta.start_unix_millis,
+        options: meta.options.clone(),
+    };
+    let (end, last) = (file.end(), file.last_known());
+    // Of a run that was killed at once it is not known how long it was.
+    let last_seen = last.map(|last| last.seconds).filter(|&seconds| seconds >= 1e-6);
+    summary.seconds = end.map(|end| end.seconds).or(last_seen);
+    summary.stopped = last.and_then(|last| last.stopped.clone());
+    summary.complete = file.cut_off().is_none();
+    summary.recovered = file.is_recovered();
+    summary.cut_off = file.cut_off().map(ToString::to_string);
+    summary.threads = thread_lines(&trace.threads, &tally.threads, &outcome.cut_off);
+    summary.gcs = trace
+        .gcs
+        .iter()
+        .map(|gc| GcLine {
+            start_seconds: gc.start_nanos as f64 / 1e9,
+            pause_seconds: gc.finish_nanos.saturating_sub(gc.start_nanos) as f64 / 1e9,
+            heap_used_bytes: gc.heap_used,
+            heap_committed_bytes: gc.heap_committed,
+        })
+        .collect();
+    summary.contention = contention(trace, top);
+    summary.dynamic = end.and_then(|end| end.dynamic).or(last.and_then(|last| last.dynamic));
+    summary.not_instrumented = not_instrumented(trace, by_type, top);
+    summary.problems.clone_from(&trace.problems);
+    summary.overlaps =
+        trace.names.overlaps().iter().map(|overlap| format!("{} and {}", overlap.kept, overlap.shadowed)).collect();
+}
+
+/// The largest amounts, largest first; equal ones in the order of their texts.
+fn largest<T>(
+    amounts: impl Iterator<Item = (T, Amount)>,
+    top: usize,
+    key: impl Fn(&Amount) -> (u64, u64),
+    text: impl Fn(&T) -> String,
+) -> Vec<(T, Amount)> {
+    let mut order: Vec<_> = amounts.filter(|(_, amount)| amount.objects > 0).collect();
+    order.sort_by_cached_key(|(what, amount)| (std::cmp::Reverse(key(amount)), text(what)));
+    order.truncate(top);
+    order
+}
+
+fn thread_lines(
+    threads: &[Thread],
+    tallies: &[ThreadTally],
+    cut_off: &[et_reader::resolve::CutOffThread],
+) -> Vec<ThreadLine> {
+    let frames_left: FxHashMap<u32, usize> = cut_off.iter().map(|stack| (stack.thread.0, stack.frames)).collect();
+    let counts: FxHashMap<u32, (u64, Amount)> =
+        tallies.iter().map(|thread| (thread.id.0, (thread.records, thread.allocated))).collect();
+    let line = |id: u32, name: String, daemon: bool, ended: bool| {
+        let (records, allocated) = counts.get(&id).copied().unwrap_or_default();
+        let frames_left = frames_left.get(&id).copied().unwrap_or_default();
+        ThreadLine { id, name, daemon, ended, records, allocated, frames_left }
+    };
+    let mut lines: Vec<_> = threads
+        .iter()
+        .map(|thread| line(thread.index, thread.name.clone(), thread.is_daemon, thread.end.is_some()))
+        .collect();
+    let known: FxHashSet<u32> = lines.iter().map(|line| line.id).collect();
+    let mut others: Vec<u32> = counts.keys().copied().filter(|&id| id != 0 && !known.contains(&id)).collect();
+    others.sort_unstable();
+    let name = |id: u32| if id >= FIRST_CONTINUATION { "virtual thread".into() } else { String::new() };
+    lines.extend(others.into_iter().map(|id| line(id, name(id), id >= FIRST_CONTINUATION, true)));
+    lines
+}
+
+fn not_instrumented(trace: &Trace, by_type: &FxHashMap<TypeId, (Amount, KindCounts)>, top: usize) -> NotInstrumented {
+    let mut found = NotInstrumented::default();
+    let mut lines = Vec::new();
+    for class in trace.not_instrumented() {
+        found.classes += 1;
+        found.hidden += usize::from(class.record.flags & class_flags::HIDDEN != 0);
+        let (amount, kinds) = by_type.get(&class.ty).copied().unwrap_or_default();
+        lines.push(ClassLine { ty: for_people(&class.record.signature), amount, kinds: by_letter(&kinds) });
+    }
+    lines.sort_by(|a, b| b.amount.objects.cmp(&a.amount.objects).then_with(|| a.ty.cmp(&b.ty)));
+    lines.dedup_by(|a, b| a.ty == b.ty);
+    lines.truncate(top);
+    found.top = lines;
+    found
+}
+
+fn shortfalls(trace: &Trace, tally: &Tally<'_>, top: usize) -> (Vec<ShortfallLine>, usize) {
+    let mut lines = Vec::new();
+    let mut count = 0;
+    for table in trace.names.tables() {
+        for short in &table.shortfalls {
+            let method = table.method_id(short.method);
+            if !tally.code.ran(method) {
+                continue;
+            }
+            count += 1;
+            if lines.len() < top {
+                lines.push(ShortfallLine {
+                    method: trace.names.method_text(method),
+                    hooks: table.str(short.hooks).to_owned(),
+                    why: table.str(short.why).to_owned(),
+                });
+            }
+        }
+    }
+    (lines, count)
+}

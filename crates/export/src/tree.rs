@@ -1,0 +1,176 @@
+//! Stacks as a tree, with what is shown of each frame.
+
+use et_analysis::Labels;
+use et_analysis::profile::{Cell, Origin, Profile};
+use et_names::MethodId;
+use et_reader::made_in::{MadeIn, Means};
+use et_reader::model::{ContextId, Contexts};
+use rustc_hash::FxHashMap;
+
+/// A frame of a stack.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Frame {
+    /// `java.util.HashMap.put`; of the innermost frame the class of what was allocated.
+    pub name: String,
+    /// `java/util/HashMap.java`; empty if not known.
+    pub file: String,
+    /// The line of the allocation in the frame that allocated; in those above it, where calls have no lines in a trace, 0.
+    pub line: u32,
+    /// The first line of the method's code, 0 if not known.
+    pub first_line: u32,
+    /// It is no method but a class.
+    pub is_class: bool,
+}
+
+/// A frame with those that called it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Caller.
+    pub parent: Option<u32>,
+    /// Index into [`Tree::frames`].
+    pub frame: u32,
+}
+
+/// All stacks of a profile.
+#[derive(Clone, Debug, Default)]
+pub struct Tree {
+    /// What frames show.
+    pub frames: Vec<Frame>,
+    /// Callers are before those they call.
+    pub nodes: Vec<Node>,
+    /// The innermost nodes with their weights, one for each node.
+    pub leaves: Vec<(u32, Cell)>,
+}
+
+impl Tree {
+    /// The stacks of a profile.
+    pub fn of(profile: &Profile, contexts: &Contexts, labels: Labels<'_>) -> Self {
+        let mut maker = Maker {
+            tree: Self::default(),
+            contexts,
+            labels,
+            frames: FxHashMap::default(),
+            nodes: FxHashMap::default(),
+            of_contexts: vec![None; contexts.len()],
+        };
+        let mut leaves: FxHashMap<u32, usize> = FxHashMap::default();
+        for (origin, cell) in &profile.cells {
+            let node = maker.leaf(origin);
+            match leaves.get(&node) {
+                // Sites that read alike.
+                Some(&at) => maker.tree.leaves[at].1.merge(cell),
+                None => {
+                    leaves.insert(node, maker.tree.leaves.len());
+                    maker.tree.leaves.push((node, *cell));
+                }
+            }
+        }
+        maker.tree
+    }
+
+    /// The frames of a stack, innermost first.
+    pub fn stack(&self, node: u32) -> impl Iterator<Item = u32> + '_ {
+        let mut at = Some(node);
+        std::iter::from_fn(move || {
+            let node = self.nodes[at? as usize];
+            at = node.parent;
+            Some(node.frame)
+        })
+    }
+}
+
+/// What a frame stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    Method(MethodId, u32),
+    Class(u32),
+    /// By what means something was made that has no site.
+    Means(Means),
+}
+
+struct Maker<'a> {
+    tree: Tree,
+    contexts: &'a Contexts,
+    labels: Labels<'a>,
+    frames: FxHashMap<Key, u32>,
+    nodes: FxHashMap<Node, u32>,
+    /// Nodes of contexts, as far as they were needed.
+    of_contexts: Vec<Option<u32>>,
+}
+
+impl Maker<'_> {
+    fn frame(&mut self, key: Key) -> u32 {
+        if let Some(&known) = self.frames.get(&key) {
+            return known;
+        }
+        let frame = match key {
+            Key::Method(method, line) => {
+                let code = self.labels.naming().code_of_method(method);
+                let (file, first_line) = code.map_or((String::new(), 0), |code| (code.file, code.line));
+                Frame { name: self.labels.method(method), file, line, first_line, is_class: false }
+            }
+            Key::Class(class) => {
+                let name = self.labels.class(et_reader::types::TypeId(class));
+                Frame { name, file: String::new(), line: 0, first_line: 0, is_class: true }
+            }
+            Key::Means(means) => Frame {
+                name: format!("({})", means.text()),
+                file: String::new(),
+                line: 0,
+                first_line: 0,
+                is_class: false,
+            },
+        };
+        self.tree.frames.push(frame);
+        let index = self.tree.frames.len() as u32 - 1;
+        self.frames.insert(key, index);
+        index
+    }
+
+    fn node(&mut self, parent: Option<u32>, key: Key) -> u32 {
+        let node = Node { parent, frame: self.frame(key) };
+        let nodes = &mut self.tree.nodes;
+        *self.nodes.entry(node).or_insert_with(|| {
+            nodes.push(node);
+            nodes.len() as u32 - 1
+        })
+    }
+
+    /// The node of a calling context; none of the empty one.
+    fn context(&mut self, context: ContextId) -> Option<u32> {
+        // Callers first, without recursion: stacks may be deep.
+        let mut missing = Vec::new();
+        let mut at = context;
+        while at != ContextId::EMPTY && self.of_contexts[at.0 as usize].is_none() {
+            missing.push(at);
+            at = self.contexts.get(at).caller;
+        }
+        let mut parent = if at == ContextId::EMPTY { None } else { self.of_contexts[at.0 as usize] };
+        for context in missing.into_iter().rev() {
+            let node = self.node(parent, Key::Method(self.contexts.get(context).method, 0));
+            self.of_contexts[context.0 as usize] = Some(node);
+            parent = Some(node);
+        }
+        parent
+    }
+
+    fn leaf(&mut self, origin: &Origin) -> u32 {
+        let naming = self.labels.naming();
+        let parent = match origin.place {
+            MadeIn::Site(site) => {
+                let line = naming.line_of_site(site).unwrap_or(0);
+                let top = self.contexts.get(origin.context);
+                let method = naming.method_of_site(site).filter(|_| !origin.is_initial);
+                // The frame that allocated has the line. Where the context has another one, or none, its method has no hooks.
+                let callers = if method == Some(top.method) { top.caller } else { origin.context };
+                let caller = self.context(callers);
+                method.map_or(caller, |method| Some(self.node(caller, Key::Method(method, line))))
+            }
+            MadeIn::Method(_, means) | MadeIn::Nowhere(means) => {
+                let caller = self.context(origin.context);
+                Some(self.node(caller, Key::Means(means)))
+            }
+        };
+        self.node(parent, Key::Class(origin.class.0))
+    }
+}

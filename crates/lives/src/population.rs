@@ -1,0 +1,438 @@
+//! The life table as analyses read it: that which is kept, or one that lasts as long as it is read.
+
+use std::fs::File;
+use std::io;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use et_names::{MethodId, SiteId};
+use et_reader::model::{ContextId, Contexts};
+use et_reader::population::{Columns, Groups, Population, Rows};
+use et_reader::record::{AllocKind, ObjectId, ThreadId};
+use et_reader::resolve::Lost;
+use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
+use et_reader::types::TypeId;
+use thiserror::Error;
+
+use crate::known::{number32, unsigned};
+use crate::maker::Maker;
+use crate::table::TableReader;
+use crate::{CONTEXTS, LifeTable, Manifest, OBJECTS};
+
+/// Why a trace has no rows.
+#[derive(Debug, Error)]
+pub enum PopulationError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The disk is full, or worse.
+    #[error("cannot keep a row for each object in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Temporary(io::Error),
+}
+
+/// All objects of a trace. `table` is what [`attach`](crate::attach) has given for it: if it is there it is read, else it is made.
+/// Where none can be kept, the trace is read as well, and the rows are in a temporary file.
+pub fn population(source: &Source, table: Option<&LifeTable>, reading: Reading) -> Result<Population, PopulationError> {
+    if let Some(table) = table
+        && source.deaths(reading.deaths) == Deaths::Trace
+    {
+        // The second time it is what was made anew because the first was damaged.
+        for _ in 0..2 {
+            if let Some(population) = kept(source, table) {
+                return Ok(population);
+            }
+            if table.trouble().is_some() {
+                break;
+            }
+            source.for_each(reading, |_, _| ControlFlow::Continue(()))?;
+        }
+    }
+    passing(source, reading)
+}
+
+/// What the folder has, if it is whole.
+fn kept(source: &Source, table: &LifeTable) -> Option<Population> {
+    let manifest = table.manifest()?;
+    let read = || -> io::Result<Population> {
+        let groups = Box::new(Table(TableReader::open(table.open(OBJECTS)?)?));
+        let contexts = contexts(table.open(CONTEXTS)?)?;
+        let Manifest { objects, .. } = manifest;
+        let (end, types) = (manifest.end(), source.types());
+        let (lost, warnings) = (Lost::default(), Vec::new());
+        Ok(Population { groups, objects, contexts, types, has_deaths: true, end, lost, warnings })
+    };
+    read().inspect_err(|_| table.doubt()).ok()
+}
+
+/// Reads the trace, and keeps the rows in a file without a name.
+fn passing(source: &Source, reading: Reading) -> Result<Population, PopulationError> {
+    let file = || tempfile::tempfile().map_err(PopulationError::Temporary);
+    let mut maker = Maker::new(file()?, file()?);
+    let reading = Reading { holders: source.tells_holders(), places: true, ..reading };
+    let Ending { outcome, text_types, warnings, .. } = source.for_each_told(reading, |told, at| {
+        maker.told(told, at);
+        if maker.failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })?;
+    let made = maker.finish().map_err(PopulationError::Temporary)?;
+    let groups = Table(TableReader::open(made.lives.file).map_err(PopulationError::Temporary)?);
+    Ok(Population {
+        groups: Box::new(groups),
+        objects: made.objects,
+        contexts: made.contexts,
+        types: if matches!(source, Source::Text(_)) { Arc::new(text_types) } else { source.types() },
+        has_deaths: source.deaths(reading.deaths) == Deaths::Trace,
+        end: made.end,
+        lost: outcome.lost,
+        warnings,
+    })
+}
+
+/// The tree of calling contexts as it was written.
+fn contexts(file: File) -> io::Result<Contexts> {
+    let table = TableReader::open(file)?;
+    let mut contexts = Contexts::default();
+    for group in 0..table.groups() {
+        let column = |name| table.numbers(group, name);
+        for (caller, method) in column("caller")?.into_iter().zip(column("method")?) {
+            let (caller, method) = (number32(caller)?, number32(method)?);
+            // The empty one is there already.
+            if method != 0 && contexts.append(ContextId(caller), MethodId(method)).is_none() {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a context comes before its caller"));
+            }
+        }
+    }
+    Ok(contexts)
+}
+
+/// The table of objects.
+struct Table(TableReader);
+
+impl Groups for Table {
+    fn len(&self) -> usize {
+        self.0.groups()
+    }
+
+    fn read(&self, group: usize, columns: Columns) -> io::Result<Rows> {
+        let reader = GroupReader { table: &self.0, group };
+        let mut rows = Rows { len: self.0.rows_of(group), ..Rows::default() };
+        let has = |column| columns.has(column);
+        if has(Columns::NUMBER) {
+            rows.number = reader.numbers("number", |number| number)?;
+        }
+        if has(Columns::OBJECT) {
+            rows.object = reader.numbers("object", ObjectId)?;
+        }
+        if has(Columns::CLASS) {
+            rows.class = reader.numbers32("class", TypeId)?;
+        }
+        if has(Columns::KIND) {
+            rows.kind = kinds(&self.0.texts(group, "kind")?)?;
+        }
+        if has(Columns::SIZE) {
+            rows.size = reader.numbers("size", |size| size)?;
+        }
+        if has(Columns::LENGTH) {
+            rows.length = reader.numbers32("length", |length| length)?;
+        }
+        if has(Columns::SITE) {
+            rows.site = reader.numbers32("site", SiteId)?;
+        }
+        if has(Columns::CONTEXT) {
+            rows.context = reader.numbers32("context", ContextId)?;
+        }
+        if has(Columns::THREAD) {
+            rows.thread = reader.numbers32("thread", ThreadId)?;
+        }
+        if has(Columns::BIRTH_TICK) {
+            rows.birth_tick = reader.numbers("birth_tick", |tick| tick)?;
+        }
+        if has(Columns::BIRTH_BYTES) {
+            rows.birth_bytes = reader.numbers("birth_bytes", |bytes| bytes)?;
+        }
+        if has(Columns::BIRTH_NANOS) {
+            rows.birth_nanos = reader.maybe("birth_nanos")?;
+        }
+        if has(Columns::LAST_USE_TICK) {
+            rows.last_use_tick = reader.numbers("last_use_tick", |tick| tick)?;
+        }
+        if has(Columns::DEATH_TICK) {
+            rows.death_tick = reader.maybe("death_tick")?;
+        }
+        if has(Columns::DEATH_BYTES) {
+            rows.death_bytes = reader.maybe("death_bytes")?;
+        }
+        if has(Columns::DEATH_NANOS) {
+            rows.death_nanos = reader.maybe("death_nanos")?;
+        }
+        if has(Columns::DEATH_THREAD) {
+            rows.death_thread = reader.maybe32("death_thread", ThreadId)?;
+        }
+        if has(Columns::DEATH_CONTEXT) {
+            rows.death_context = reader.maybe32("death_context", ContextId)?;
+        }
+        if has(Columns::ESCAPED_THREAD) {
+            rows.escaped_thread = self.0.flags(group, "escaped_thread")?;
+        }
+        if has(Columns::ESCAPED_FRAME) {
+            rows.escaped_frame = self.0.flags(group, "escaped_frame")?;
+        }
+        if has(Columns::DEATH_RECORD) {
+            rows.death_record = reader.maybe("death_record")?;
+        }
+        Ok(rows)
+    }
+}
+
+/// Columns of numbers of one group.
+struct GroupReader<'a> {
+    table: &'a TableReader,
+    group: usize,
+}
+
+impl GroupReader<'_> {
+    fn numbers<T>(&self, name: &str, of: impl Fn(u64) -> T) -> io::Result<Vec<T>> {
+        self.table.numbers(self.group, name)?.into_iter().map(|value| unsigned(value).map(&of)).collect()
+    }
+
+    fn numbers32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<T>> {
+        self.table.numbers(self.group, name)?.into_iter().map(|value| number32(value).map(&of)).collect()
+    }
+
+    fn maybe(&self, name: &str) -> io::Result<Vec<Option<u64>>> {
+        let values = self.table.numbers(self.group, name)?;
+        Ok(values.into_iter().map(|value| value.map(i64::cast_unsigned)).collect())
+    }
+
+    fn maybe32<T>(&self, name: &str, of: impl Fn(u32) -> T) -> io::Result<Vec<Option<T>>> {
+        let values = self.table.numbers(self.group, name)?.into_iter();
+        values.map(|value| value.map(|value| number32(Some(value)).map(&of)).transpose()).collect()
+    }
+}
+
+fn kinds(letters: &[Option<String>]) -> io::Result<Vec<AllocKind>> {
+    let kind = |letter: &Option<String>| {
+        let letter = letter.as_deref().and_then(|letter| letter.chars().next());
+        let known = AllocKind::ALL.into_iter().find(|kind| Some(kind.letter()) == letter);
+        known.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "an object of no known kind"))
+    };
+    letters.iter().map(kind).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use et_format::ClassRecord;
+    use et_format::event::{Event, ObjectHash};
+    use et_names::FieldRefId;
+    use et_reader::Trace;
+    use et_reader::file::TraceFile;
+    use et_reader::source::TraceSource;
+    use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
+    use et_reader::text::{Dialect, Holders, TextNames, TextTrace, write_names};
+    use et_reader::text_writer::write_with;
+
+    use super::*;
+    use crate::attach;
+
+    /// A run of a real program, without the names of the JDK.
+    const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
+
+    fn all(population: &Population) -> Vec<String> {
+        (0..population.groups.len())
+            .map(|group| format!("{:#?}", population.groups.read(group, Columns::ALL).unwrap()))
+            .collect()
+    }
+
+    #[test]
+    fn rows_are_the_same_kept_and_passing() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("a.ettrace");
+        fs::copy(REAL, &trace).unwrap();
+        let passing = population(&Trace::open(&trace).unwrap().into(), None, Reading::default()).unwrap();
+        assert!(passing.has_deaths && passing.objects > 1000);
+        let attached = || {
+            let mut trace = TraceSource::open(&trace).unwrap();
+            let table = attach(&mut trace, None).unwrap();
+            (Source::from(trace), table)
+        };
+        let (source, table) = attached();
+        assert!(table.manifest().is_none());
+        let made = population(&source, Some(&table), Reading::default()).unwrap();
+        assert!(table.manifest().is_some(), "it was made");
+        assert_eq!(all(&made), all(&passing));
+        let (source, table) = attached();
+        let kept = population(&source, Some(&table), Reading::default()).unwrap();
+        assert_eq!(all(&kept), all(&passing));
+        for other in [&made, &kept] {
+            assert_eq!((other.objects, other.end), (passing.objects, passing.end));
+            assert!(other.contexts.iter().eq(passing.contexts.iter()));
+        }
+    }
+
+    #[test]
+    fn a_damaged_table_is_made_anew() {
+        let folder = tempfile::tempdir().unwrap();
+        let trace = folder.path().join("a.ettrace");
+        fs::copy(REAL, &trace).unwrap();
+        let read = || {
+            let mut trace = TraceSource::open(&trace).unwrap();
+            let table = attach(&mut trace, None).unwrap();
+            all(&population(&trace.into(), Some(&table), Reading::default()).unwrap())
+        };
+        let whole = read();
+        for name in [OBJECTS, CONTEXTS] {
+            let path = folder.path().join("a.ettrace.lives").join(name);
+            let mut bytes = fs::read(&path).unwrap();
+            let middle = bytes.len() / 2;
+            bytes[middle] ^= 0x55;
+            fs::write(&path, bytes).unwrap();
+            assert!(read() == whole);
+        }
+    }
+
+    #[test]
+    fn without_deaths_all_are_alive() {
+        let trace = Trace::open(REAL.as_ref()).unwrap();
+        let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+        let population = population(&trace.into(), None, reading).unwrap();
+        assert!(!population.has_deaths);
+        let rows = population.groups.read(0, Columns::DEATH_TICK).unwrap();
+        assert!(rows.len > 1000 && rows.death_tick.iter().all(Option::is_none));
+    }
+
+    /// `class Holder { Object o; void g() { Object a = new int[3]; weak = new WeakReference<>(a); o = a; } }`, called twice by `main`, of
+    /// which the second time the program clears the reference. The array dies with the holder, when `g` returns.
+    fn weakly_held() -> Trace {
+        const BASE: u32 = 5_000_000;
+        let mut builder = TraceBuilder::new();
+        let reference = class("java/lang/ref/Reference", "java/lang/Object", &[]).with_fields(&["referent"]);
+        let weak = class("java/lang/ref/WeakReference", "java/lang/ref/Reference", &["<init> ()V"]);
+        builder.names(&table("jdk", 1, &[class("java/lang/Object", "", &["<init> ()V"]), reference, weak]));
+        let holder = class("shop/Holder", "java/lang/Object", &["static main ()V", "g ()V"])
+            .with_fields(&["o", "static weak"])
+            .with_sites(&[(0, "Lshop/Holder;", 3), (1, "[I", 5), (1, "Ljava/lang/ref/WeakReference;", 6)]);
+        builder.names(&table("shop.jar", BASE, &[holder]));
+        for (mirror, above, signature) in [
+            (0x10, 0, "Ljava/lang/Object;"),
+            (0x11, 0x10, "Ljava/lang/ref/Reference;"),
+            (0x12, 0x11, "Ljava/lang/ref/WeakReference;"),
+            (0x13, 0x10, "Lshop/Holder;"),
+        ] {
+            builder.class(&ClassRecord {
+                class: ObjectHash(mirror),
+                superclass: ObjectHash(above),
+                instance_size: 24,
+                signature: signature.into(),
+                ..ClassRecord::default()
+            });
+        }
+        let new = |site, object, class| Event::New {
+            site: SiteId(BASE + site),
+            object: ObjectHash(object),
+            class: ObjectHash(class),
+            known: false,
+        };
+        let put = |field, origin, target| Event::PutField {
+            field: FieldRefId(field),
+            origin: ObjectHash(origin),
+            target: ObjectHash(target),
+            if_changed: false,
+        };
+        let (main, g) = (MethodId(BASE), MethodId(BASE + 1));
+        let mut events = vec![Event::Entry { method: main }];
+        for (holder, array, weak) in [(0xa0, 0xa1, 0xa2), (0xb0, 0xb1, 0xb2)] {
+            events.extend([
+                new(0, holder, 0x13),
+                Event::EntryOn { method: g, receiver: ObjectHash(holder) },
+                Event::NewArray { depth: 0, site: SiteId(BASE + 1), object: ObjectHash(array), length: 3 },
+                new(2, weak, 0x12),
+                put(1, weak, array),
+                Event::PutStatic { field: FieldRefId(BASE + 1), target: ObjectHash(weak) },
+                put(BASE, holder, array),
+            ]);
+            if weak == 0xb2 {
+                events.push(put(1, weak, 0));
+            }
+            events.extend([Event::Exit { method: g }, Event::Entry { method: main }, Event::Exit { method: main }]);
+        }
+        builder.first_thread(1, "main", Vec::new()).events(1, 1, &events);
+        Trace::from_file(TraceFile::from_bytes(builder.finish(), None).unwrap()).unwrap()
+    }
+
+    /// What the rows say, in words that do not depend on the source.
+    fn said(source: Source) -> Vec<String> {
+        let population = population(&source, None, Reading::default()).unwrap();
+        assert_eq!(population.warnings, [""; 0]);
+        let rows = population.groups.read(0, Columns::ALL).unwrap();
+        let said = (0..rows.len).map(|row| {
+            format!(
+                "{:x} {} used {} died {:?} by {:?} in {:?} of {:?} escaped {:?} {:?}",
+                rows.object[row].0,
+                population.types.descriptor(rows.class[row]),
+                rows.last_use_tick[row],
+                rows.death_tick[row],
+                rows.death_record[row],
+                rows.death_context[row],
+                rows.death_thread[row],
+                rows.escaped_frame[row],
+                rows.escaped_thread[row],
+            )
+        });
+        said.collect()
+    }
+
+    /// The trace as a text, and its names.
+    fn as_text(trace: Trace, dialect: Dialect, deaths: Deaths, holders: Holders) -> (String, String) {
+        let (source, mut text, mut names) = (Source::from(trace), Vec::new(), Vec::new());
+        let reading = Reading { deaths, ..Reading::default() };
+        let (ending, used) = write_with(&source, dialect, reading, holders, &mut text).unwrap();
+        let trace = source.trace().unwrap();
+        write_names(trace, dialect, used.as_ref(), &ending.outcome.extra_fields, &mut names).unwrap();
+        (String::from_utf8(text).unwrap(), String::from_utf8(names).unwrap())
+    }
+
+    #[test]
+    fn weak_references_that_are_cleared_are_no_stores_whatever_tells_of_them() {
+        let expected = said(weakly_held().into());
+        let captured =
+            expected.iter().filter(|row| row.contains(" [I ") && row.ends_with("escaped Some(false) Some(false)"));
+        assert_eq!(captured.count(), 2, "{expected:#?}");
+        for dialect in [Dialect::Et, Dialect::Replayer] {
+            for (deaths, holders) in [
+                (Deaths::Trace, Holders::Always),
+                (Deaths::Trace, Holders::default()),
+                (Deaths::None, Holders::default()),
+            ] {
+                let (text, names) = as_text(weakly_held(), dialect, deaths, holders);
+                let names = TextNames::read(names.as_bytes()).unwrap().unwrap();
+                let named = said(TextTrace::from_text(&text, Some(names)).into());
+                assert_eq!(named, expected, "{dialect:?} {deaths:?} {holders:?}\n{text}");
+                if dialect == Dialect::Et {
+                    // What the field is shows without names, too.
+                    assert_eq!(
+                        said(TextTrace::from_text(&text, None).into()),
+                        expected,
+                        "{deaths:?} {holders:?}\n{text}"
+                    );
+                }
+            }
+        }
+    }
+
+    /// A text that has its deaths, read without them, is the trace without them: what was cleared because it died is not.
+    #[test]
+    fn a_text_without_its_deaths_is_the_trace_without_deaths() {
+        let records = |text: &str| -> Vec<String> {
+            text.lines().filter(|line| !line.starts_with('#')).map(str::to_owned).collect()
+        };
+        let (with_deaths, names) = as_text(weakly_held(), Dialect::Et, Deaths::Trace, Holders::default());
+        let (without, _) = as_text(weakly_held(), Dialect::Et, Deaths::None, Holders::default());
+        let names = TextNames::read(names.as_bytes()).unwrap().unwrap();
+        let mut back = Vec::new();
+        let source = Source::from(TextTrace::from_text(&with_deaths, Some(names)));
+        let reading = Reading { deaths: Deaths::None, ..Reading::default() };
+        write_with(&source, Dialect::Et, reading, Holders::default(), &mut back).unwrap();
+        assert_eq!(records(&String::from_utf8(back).unwrap()), records(&without));
+    }
+}

@@ -1,0 +1,55 @@
+//! Reads traces of Elephant Tracks.
+//!
+//! [`source::Source`] opens a trace in whatever form, [`source::Reading`] says what is needed of it, and
+//! [`records::Records`] gives it in batches:
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//!
+//! use et_reader::source::{Reading, Source};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let source = Arc::new(Source::open("app.ettrace".as_ref(), None)?);
+//! let mut updates = 0;
+//! let mut records = source.records(Reading::default());
+//! for batch in &mut records {
+//!     updates += batch?.records().filter(|(record, _)| record.letter() == 'U').count();
+//! }
+//! println!("{updates} updates, {} events lost", records.into_ending()?.outcome.lost.total());
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod file;
+
+pub mod batch;
+pub mod blocked;
+pub mod classes;
+mod dynamic;
+pub mod lifetimes;
+pub mod made_in;
+pub mod merge;
+pub mod model;
+pub mod names;
+pub mod naming;
+pub mod place;
+pub mod population;
+mod reading;
+pub mod record;
+pub mod records;
+pub mod recover;
+pub mod resolve;
+pub mod source;
+mod store;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod text;
+pub mod text_writer;
+pub mod told;
+mod trace;
+pub mod types;
+pub mod watch;
+
+pub use file::{ReadError, TraceFile};
+pub use resolve::{Anomalies, Context, Outcome};
+pub use trace::{Thread, Trace};

@@ -1,0 +1,285 @@
+//! Writes the few instructions that hooks are made of.
+
+use crate::classfile::{PoolBuilder, PoolFull};
+use crate::code::opcode::*;
+use crate::hooks::{HEAP_PROXY, HEAP_PROXY_CALLS};
+
+macro_rules! hooks {
+    ($($(#[$doc:meta])* $variant:ident $class:ident $name:literal $descriptor:literal)*) => {
+        /// A method of `HeapProxy` or `HeapProxyCalls` (`docs/inside/events.md`).
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Hook { $($(#[$doc])* $variant),* }
+
+        const HOOKS: &[(&str, &str, &str)] = &[$(($class, $name, $descriptor)),*];
+    };
+}
+
+hooks! {
+    /// Entry of a static method or of a simple constructor.
+    Entry HEAP_PROXY "entry" "(I)V"
+    /// Entry of an instance method.
+    EntryOf HEAP_PROXY "entry" "(Ljava/lang/Object;I)V"
+    /// Entry of a complex constructor.
+    EntryInit HEAP_PROXY "entryInit" "(I)I"
+    /// A complex constructor calls `super(…)`.
+    SuperCall HEAP_PROXY "superCall" "(II)V"
+    /// Normal return.
+    Exit HEAP_PROXY "exit" "(I)V"
+    /// Entry and exit of a static leaf.
+    Leaf HEAP_PROXY "leaf" "(I)V"
+    /// Entry and exit of a leaf.
+    LeafOf HEAP_PROXY "leaf" "(Ljava/lang/Object;I)V"
+    /// Exit by exception.
+    ExitThrow HEAP_PROXY "exitThrow" "(Ljava/lang/Object;I)V"
+    /// Exit of a constructor by exception, after `super(…)`.
+    ExitThrowOf HEAP_PROXY "exitThrow" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
+    /// `athrow`.
+    Thrown HEAP_PROXY "thrown" "(Ljava/lang/Object;I)V"
+    /// Start of an exception handler.
+    Handled HEAP_PROXY "handled" "(Ljava/lang/Object;I)V"
+    /// A `new` is about to be initialised.
+    Site HEAP_PROXY "site" "(I)V"
+    /// Takes the pending site off the thread.
+    TakeSite HEAP_PROXY "takeSite" "()I"
+    /// `Object.<init>`.
+    Allocated HEAP_PROXY "allocated" "(Ljava/lang/Object;)V"
+    /// `newarray`, `anewarray`.
+    AllocatedArray HEAP_PROXY "allocatedArray" "(Ljava/lang/Object;II)V"
+    /// In place of `newarray boolean`.
+    NewBooleans HEAP_PROXY "newBooleans" "(I)[Z"
+    /// In place of `newarray char`.
+    NewChars HEAP_PROXY "newChars" "(I)[C"
+    /// In place of `newarray float`.
+    NewFloats HEAP_PROXY "newFloats" "(I)[F"
+    /// In place of `newarray double`.
+    NewDoubles HEAP_PROXY "newDoubles" "(I)[D"
+    /// In place of `newarray byte`.
+    NewBytes HEAP_PROXY "newBytes" "(I)[B"
+    /// In place of `newarray short`.
+    NewShorts HEAP_PROXY "newShorts" "(I)[S"
+    /// In place of `newarray int`.
+    NewInts HEAP_PROXY "newInts" "(I)[I"
+    /// In place of `newarray long`.
+    NewLongs HEAP_PROXY "newLongs" "(I)[J"
+    /// `multianewarray`.
+    AllocatedMulti HEAP_PROXY "allocatedMulti" "(Ljava/lang/Object;II)V"
+    /// `putfield`.
+    PutField HEAP_PROXY "putField" "(Ljava/lang/Object;Ljava/lang/Object;I)V"
+    /// `putstatic`.
+    PutStatic HEAP_PROXY "putStatic" "(Ljava/lang/Object;I)V"
+    /// `aastore`.
+    PutElement HEAP_PROXY "putElement" "(Ljava/lang/Object;ILjava/lang/Object;)V"
+    /// In place of an `aastore`.
+    StoreElement HEAP_PROXY "storeElement" "([Ljava/lang/Object;ILjava/lang/Object;)V"
+    /// An object is used.
+    Used HEAP_PROXY "used" "(Ljava/lang/Object;)V"
+    /// A continuation is entered.
+    EnterContinuation HEAP_PROXY "enterContinuation" "(Ljava/lang/Object;)V"
+    /// A continuation is left.
+    LeaveContinuation HEAP_PROXY "leaveContinuation" "(Ljava/lang/Object;)V"
+    /// How large a thread's stack is to be.
+    StackSize HEAP_PROXY "stackSize" "(J)J"
+    /// An object that the VM may have made.
+    Made HEAP_PROXY_CALLS "made" "(Ljava/lang/Object;)V"
+    /// A string constant.
+    Constant HEAP_PROXY_CALLS "constant" "(Ljava/lang/Object;)V"
+    /// An object that the VM has made.
+    MadeFresh HEAP_PROXY_CALLS "madeFresh" "(Ljava/lang/Object;)V"
+    /// An object with fields that native code has set.
+    Refreshed HEAP_PROXY_CALLS "refreshed" "(Ljava/lang/Object;)V"
+    /// References whose referents the collector has cleared.
+    Cleared HEAP_PROXY_CALLS "cleared" "(Ljava/lang/Object;)V"
+    /// A reference whose referent is about to be cleared.
+    Clearing HEAP_PROXY_CALLS "clearing" "(Ljava/lang/Object;)V"
+    /// A call site and its new target.
+    Linking HEAP_PROXY_CALLS "linking" "(Ljava/lang/Object;Ljava/lang/Object;)V"
+}
+
+/// Collects the bytes of one snippet after another. When the constant pool is full it goes on with wrong
+/// bytes and says so in the end ([`Emitter::finish`]): the class is then given up as a whole.
+#[derive(Debug)]
+pub struct Emitter<'p> {
+    pool: &'p mut PoolBuilder,
+    methods: [u16; HOOKS.len()],
+    code: Vec<u8>,
+    is_full: bool,
+}
+
+impl<'p> Emitter<'p> {
+    /// Constants go to `pool`.
+    pub fn new(pool: &'p mut PoolBuilder) -> Self {
+        Self { pool, methods: [0; HOOKS.len()], code: Vec::with_capacity(64), is_full: false }
+    }
+
+    /// The pool, for other constants.
+    pub fn pool(&mut self) -> &mut PoolBuilder {
+        self.pool
+    }
+
+    /// An error if some constant found no room.
+    pub fn finish(&self) -> Result<(), PoolFull> {
+        if self.is_full { Err(PoolFull) } else { Ok(()) }
+    }
+
+    /// Starts a snippet.
+    pub fn start(&mut self) -> &mut Self {
+        self.code.clear();
+        self
+    }
+
+    /// The snippet's bytes.
+    pub fn bytes(&self) -> &[u8] {
+        &self.code
+    }
+
+    /// An instruction of one byte.
+    pub fn op(&mut self, opcode: u8) -> &mut Self {
+        self.code.push(opcode);
+        self
+    }
+
+    /// An instruction with a constant pool index that the class has already.
+    pub fn op_index(&mut self, opcode: u8, index: u16) -> &mut Self {
+        self.code.push(opcode);
+        self.code.extend_from_slice(&index.to_be_bytes());
+        self
+    }
+
+    fn constant(&mut self, index: Result<u16, PoolFull>) -> u16 {
+        index.unwrap_or_else(|PoolFull| {
+            self.is_full = true;
+            0
+        })
+    }
+
+    /// Pushes an int in the shortest way.
+    pub fn int(&mut self, value: u32) -> &mut Self {
+        let value = value as i32;
+        match (i8::try_from(value), i16::try_from(value)) {
+            _ if (0..=5).contains(&value) => self.code.push(ICONST_0 + value as u8),
+            (Ok(byte), _) => self.code.extend_from_slice(&[BIPUSH, byte as u8]),
+            (_, Ok(short)) => {
+                self.code.push(SIPUSH);
+                self.code.extend_from_slice(&short.to_be_bytes());
+            }
+            _ => {
+                let index = self.pool.integer(value);
+                let index = self.constant(index);
+                match u8::try_from(index) {
+                    Ok(short) => self.code.extend_from_slice(&[LDC, short]),
+                    Err(_) => {
+                        self.op_index(LDC_W, index);
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// A load or store of a local variable: `opcode` is the general form, `ALOAD`, `ISTORE` ….
+    pub fn local(&mut self, opcode: u8, index: u16) -> &mut Self {
+        match u8::try_from(index) {
+            Ok(index @ 0..=3) => {
+                // The short forms of each type stand in the order of the general forms, four each.
+                let short =
+                    if opcode >= ISTORE { ISTORE_0 + (opcode - ISTORE) * 4 } else { ILOAD_0 + (opcode - ILOAD) * 4 };
+                self.code.push(short + index);
+            }
+            Ok(index) => self.code.extend_from_slice(&[opcode, index]),
+            Err(_) => {
+                self.code.push(WIDE);
+                self.op_index(opcode, index);
+            }
+        }
+        self
+    }
+
+    /// An instruction that names a field.
+    pub fn field(&mut self, opcode: u8, class: &str, name: &str, descriptor: &str) -> &mut Self {
+        let index = self.pool.field_ref(class, name, descriptor);
+        let index = self.constant(index);
+        self.op_index(opcode, index)
+    }
+
+    /// `invokestatic` of a hook.
+    pub fn call(&mut self, hook: Hook) -> &mut Self {
+        let at = hook as usize;
+        if self.methods[at] == 0 {
+            let (class, name, descriptor) = HOOKS[at];
+            let index = self.pool.method_ref(class, name, descriptor);
+            self.methods[at] = self.constant(index);
+        }
+        self.op_index(INVOKESTATIC, self.methods[at])
+    }
+
+    /// `invokestatic` of the method of `class` that stands in for another: its receiver, if `receiver` is not empty,
+    /// comes first among the arguments.
+    pub fn stand_in(&mut self, class: &str, name: &[u8], receiver: &[u8], descriptor: &[u8]) -> &mut Self {
+        let (name, receiver) = (String::from_utf8_lossy(name), String::from_utf8_lossy(receiver));
+        let descriptor = String::from_utf8_lossy(descriptor);
+        let index = if receiver.is_empty() {
+            self.pool.method_ref(class, &name, &descriptor)
+        } else {
+            let arguments = descriptor.strip_prefix('(').unwrap_or(&descriptor);
+            self.pool.method_ref(class, &name, &format!("(L{receiver};{arguments}"))
+        };
+        let index = self.constant(index);
+        self.op_index(INVOKESTATIC, index)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    const JAVA: [(&str, &str); 2] = [
+        (HEAP_PROXY, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxy.java")),
+        (HEAP_PROXY_CALLS, include_str!("../../../../runtime-java/src/common/java/lang/HeapProxyCalls.java")),
+    ];
+    /// In runs with an agent of JVMPI this one takes the place of the first; the classes beside it stay.
+    const JVMPI: [(&str, &str); 2] =
+        [(HEAP_PROXY, include_str!("../../../../runtime-java/src/jvmpi/java/lang/HeapProxy.java")), JAVA[1]];
+
+    fn descriptor(java: &str) -> String {
+        match java.strip_suffix("[]") {
+            Some(element) => format!("[{}", descriptor(element)),
+            None => match java {
+                "void" => "V".to_owned(),
+                "boolean" => "Z".to_owned(),
+                "char" => "C".to_owned(),
+                "float" => "F".to_owned(),
+                "double" => "D".to_owned(),
+                "byte" => "B".to_owned(),
+                "short" => "S".to_owned(),
+                "int" => "I".to_owned(),
+                "long" => "J".to_owned(),
+                class => format!("Ljava/lang/{class};"),
+            },
+        }
+    }
+
+    /// Name and descriptor of each public static method.
+    fn methods<'a>((class, source): (&'a str, &'a str)) -> impl Iterator<Item = (&'a str, String, String)> {
+        source.lines().filter_map(move |line| {
+            let (returns, rest) = line.strip_prefix("    public static ")?.split_once(' ')?;
+            let (name, rest) = rest.split_once('(')?;
+            let (parameters, _) = rest.split_once(')')?;
+            let types = parameters.split(", ").filter_map(|parameter| parameter.rsplit_once(' '));
+            let types: String = types.map(|(java, _)| descriptor(java.trim_start_matches("final "))).collect();
+            Some((class, name.to_owned(), format!("({types}){}", descriptor(returns))))
+        })
+    }
+
+    #[test]
+    fn every_hook_is_a_method_of_both_heap_proxies() {
+        for sources in [JAVA, JVMPI] {
+            let there: HashSet<_> = sources.into_iter().flat_map(methods).collect();
+            for &(class, name, descriptor) in HOOKS {
+                let method = (class, name.to_owned(), descriptor.to_owned());
+                assert!(there.contains(&method), "{class}.{name}{descriptor} is missing: NoSuchMethodError");
+            }
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Converts a trace.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use et_names::EventSet;
+use et_reader::model::Contexts;
+use et_reader::population::{Moment, Population};
+use et_reader::resolve::Lost;
+use et_reader::source::{Deaths, Reading, Source, SourceError, deaths_unknown};
+use et_threads::NoThread;
+use rustc_hash::FxHashSet;
+use thiserror::Error;
+
+use crate::book::Book;
+use crate::folder::{Conversion, FolderError};
+use crate::meanings;
+use crate::object_pass::{self, Met};
+use crate::record_pass::{Fill, Named, Pass};
+use crate::row::Rows;
+use crate::tables::{self, trace};
+use crate::wanted::Wanted;
+
+/// Why a trace cannot be converted.
+#[derive(Debug, Error)]
+pub enum ConvertError {
+    /// The trace.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The rows of its objects.
+    #[error("cannot read the rows of the objects: {0} (--no-lives does without the life table)")]
+    Rows(io::Error),
+    /// The folder.
+    #[error(transparent)]
+    Folder(#[from] FolderError),
+    /// The system gives no thread.
+    #[error(transparent)]
+    Thread(#[from] NoThread),
+}
+
+/// What is converted.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Which tables.
+    pub wanted: Wanted,
+    /// What the run is called; else after the trace and its run id.
+    pub run: Option<String>,
+    /// What else is to be known of it: a release, a machine.
+    pub label: Option<String>,
+}
+
+/// What was written.
+#[derive(Clone, Debug)]
+#[allow(missing_docs)]
+pub struct Converted {
+    /// What the run is called.
+    pub run: String,
+    /// Tables with their rows and bytes.
+    pub tables: Vec<(&'static str, u64, u64)>,
+    pub lost: Lost,
+    pub warnings: Vec<String>,
+}
+
+/// A conversion that has its place: a wrong path shows before the long work.
+#[derive(Debug)]
+pub struct Converter {
+    options: Options,
+    conversion: Conversion,
+}
+
+impl Converter {
+    /// Begins to write the tables of a trace to a folder.
+    pub fn begin(source: &Source, folder: &Path, options: Options) -> Result<Self, FolderError> {
+        let id = run_id(source);
+        let run = options.run.clone().unwrap_or_else(|| {
+            let stem = source.path().file_stem().unwrap_or_default().to_string_lossy().replace(' ', "-");
+            id.as_ref().map_or_else(|| stem.clone(), |id| format!("{stem}-{id}"))
+        });
+        let conversion = Conversion::begin(folder, &run, id.as_deref())?;
+        Ok(Self { options, conversion })
+    }
+
+    /// Writes them. `population` is needed if the tables [need it](Wanted::need_objects).
+    pub fn convert(
+        self,
+        source: &Source,
+        population: Option<Population>,
+        reading: Reading,
+    ) -> Result<Converted, ConvertError> {
+        let Self { options, conversion } = self;
+        let mut found = Found::default();
+        let mut book = Book::new(conversion.place())?;
+        let filled = fill(&mut book, conversion.place(), source, population, reading, &options, &mut found);
+        // Threads that write are gone before what they wrote is removed.
+        let parts = book.finish();
+        filled?;
+        let parts = parts.map_err(|source| FolderError::Write { path: conversion.place().to_owned(), source })?;
+        let tables = parts
+            .iter()
+            .map(|(name, parts)| {
+                let (rows, bytes) = (parts.iter().map(|part| part.rows), parts.iter().map(|part| part.bytes));
+                (*name, rows.sum(), bytes.sum())
+            })
+            .collect();
+        let run = conversion.run().to_owned();
+        conversion.finish(&parts)?;
+        Ok(Converted { run, tables, lost: found.lost, warnings: found.warnings })
+    }
+}
+
+fn run_id(source: &Source) -> Option<String> {
+    source.trace().map(|trace| trace.file.run().to_string())
+}
+
+/// What is known of the trace in the end.
+#[derive(Debug, Default)]
+struct Found {
+    end: Moment,
+    records: Option<u64>,
+    has_deaths: bool,
+    lost: Lost,
+    warnings: Vec<String>,
+    has_collections: bool,
+    has_monitors: bool,
+    has_exceptions: bool,
+}
+
+fn fill(
+    book: &mut Book,
+    folder: &Path,
+    source: &Source,
+    population: Option<Population>,
+    reading: Reading,
+    options: &Options,
+    found: &mut Found,
+) -> Result<(), ConvertError> {
+    let wanted = &options.wanted;
+    let fail = |source| FolderError::Write { path: folder.to_owned(), source };
+    let (mut met, mut contexts, mut types) = (Met::default(), Contexts::default(), source.types());
+    found.has_deaths = source.deaths(reading.deaths) == Deaths::Trace;
+    if let Some(population) = population {
+        let objects = if wanted.has(&tables::objects::TABLE) { Some(book.table().map_err(fail)?) } else { None };
+        met = object_pass::over(source, &population, objects).map_err(ConvertError::Rows)?;
+        if wanted.has(&tables::allocations_by_second::TABLE) {
+            object_pass::by_second(&met, book.table().map_err(fail)?);
+        }
+        found.end = population.end;
+        found.has_deaths = population.has_deaths;
+        found.lost = population.lost;
+        found.warnings = population.warnings;
+        (contexts, types) = (population.contexts, Arc::clone(&population.types));
+    }
+    let (mut named, mut extra) = (Named::default(), Vec::new());
+    if wanted.need_records() {
+        let fill = Fill {
+            calls: table(book, wanted).map_err(fail)?,
+            updates: table(book, wanted).map_err(fail)?,
+            exceptions: table(book, wanted).map_err(fail)?,
+        };
+        // Weak references are cleared where their referents die: only then are there as many updates as other commands tell of.
+        let deaths = if wanted.has(&tables::updates::TABLE) { reading.deaths } else { Deaths::None };
+        let passed = Pass::over(source, Reading { deaths, ..reading }, contexts, fill)?;
+        let outcome = passed.ending.outcome;
+        (contexts, named, extra) = (passed.contexts, passed.named, outcome.extra_fields);
+        found.end = Moment { tick: passed.tick, bytes: passed.bytes, nanos: passed.nanos.map(i64::cast_unsigned) };
+        found.records = (deaths == reading.deaths).then(|| outcome.totals.sum());
+        found.has_exceptions = outcome.totals.of('T') > 0;
+        found.lost = outcome.lost;
+        if found.warnings.is_empty() {
+            found.warnings = passed.ending.warnings;
+        }
+    }
+    let mut threads = met.threads.clone();
+    threads.extend(&named.threads);
+    let mut methods = named.methods;
+    methods.extend(contexts.iter().skip(1).map(|(_, context)| context.method));
+    let naming = source.naming();
+    methods.extend(met.sites.iter().filter_map(|&site| naming.method_of_site(site)));
+    if wanted.has(&tables::threads::TABLE) {
+        meanings::threads(book, source, &threads, &met.allocated).map_err(fail)?;
+    }
+    if wanted.has(&tables::collections::TABLE) {
+        found.has_collections = meanings::collections(book, source).map_err(fail)?;
+    }
+    if wanted.has(&tables::monitors::TABLE) {
+        found.has_monitors = meanings::monitors(book, source).map_err(fail)?;
+    }
+    if wanted.has(&tables::classes::TABLE) {
+        meanings::classes(book, source, &types, &met.classes).map_err(fail)?;
+    }
+    if wanted.has(&tables::methods::TABLE) {
+        meanings::methods(book, source, &methods).map_err(fail)?;
+    }
+    if wanted.has(&tables::fields::TABLE) {
+        meanings::fields(book, source, &named.fields, &extra).map_err(fail)?;
+    }
+    if wanted.has(&tables::sites::TABLE) {
+        meanings::sites(book, source, &met.sites, &met.places).map_err(fail)?;
+    }
+    if wanted.has(&tables::contexts::TABLE) {
+        meanings::contexts(book, &contexts).map_err(fail)?;
+    }
+    let mut writer = book.table::<trace::Rows>().map_err(fail)?;
+    writer.push(run_row(source, reading, options, found));
+    writer.finish();
+    Ok(())
+}
+
+/// A table, if it is wanted.
+fn table<R: Rows>(book: &mut Book, wanted: &Wanted) -> io::Result<Option<crate::book::TableWriter<R>>> {
+    if wanted.has(R::TABLE) { book.table().map(Some) } else { Ok(None) }
+}
+
+fn run_row(source: &Source, reading: Reading, options: &Options, found: &Found) -> trace::Row {
+    let (trace, bytes) = match source {
+        Source::Trace(trace) => (Some(trace), trace.file.size()),
+        Source::Text(text) => (None, text.size()),
+    };
+    let meta = trace.map(|trace| trace.file.meta());
+    let seconds = trace.and_then(|trace| {
+        let last = trace.file.last_known().map(|last| last.seconds);
+        trace.file.end().map(|end| end.seconds).or(last)
+    });
+    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+    let events: Vec<&str> = source.events().names().collect();
+    trace::Row {
+        file: source.path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+        trace_bytes: bytes.cast_signed(),
+        run_id: run_id(source),
+        label: options.label.clone(),
+        program: meta.and_then(|meta| text(meta.options.get("program").unwrap_or(&meta.command))),
+        pid: meta.map(|meta| meta.pid.into()),
+        start_unix_millis: meta.map(|meta| meta.start_unix_millis.cast_signed()),
+        seconds,
+        jvm: meta.and_then(|meta| text(&meta.jvm.name)),
+        jvm_version: meta.and_then(|meta| text(&meta.jvm.version)),
+        java_home: meta.and_then(|meta| text(&meta.java_home)),
+        options: meta.and_then(|meta| serde_json::to_string(&meta.options).ok()),
+        events: events.join(","),
+        has_deaths: found.has_deaths,
+        has_times: found.end.nanos.is_some(),
+        is_complete: source.cut_off().is_none() && found.lost.total() == 0,
+        lost: found.lost.total().cast_signed(),
+        end_tick: found.end.tick.cast_signed(),
+        end_bytes: found.end.bytes.cast_signed(),
+        end_nanos: found.end.nanos.map(u64::cast_signed),
+        records: found.records.map(u64::cast_signed),
+        missing: missing(source, reading, options, found).join("; "),
+        tables: options.wanted.names().join(","),
+        tool: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// Why tables or columns of them are empty.
+fn missing(source: &Source, reading: Reading, options: &Options, found: &Found) -> Vec<String> {
+    let mut all = Vec::new();
+    let mut say = |tables: &[&str], why: &str| all.extend(tables.iter().map(|table| format!("{table}: {why}")));
+    let lacks = |what, tables: &[&'static str], name: &str| -> Option<(Vec<&'static str>, String)> {
+        let is_lacking = !source.events().has(what);
+        is_lacking
+            .then(|| (tables.to_vec(), format!("the classes have no hooks for {name} (instrument with --events all)")))
+    };
+    let events = [
+        lacks(EventSet::ALLOC, &["objects", "allocations_by_second", "sites"], "allocations"),
+        lacks(EventSet::UPDATE, &["updates", "fields"], "updates"),
+        lacks(EventSet::METHOD, &["calls", "contexts"], "methods"),
+        lacks(EventSet::EXCEPTION, &["exceptions"], "exceptions"),
+    ];
+    for (tables, why) in events.into_iter().flatten() {
+        say(&tables, &why);
+    }
+    if !found.has_deaths {
+        let unknown = deaths_unknown(source.events()).filter(|_| reading.deaths != Deaths::None);
+        say(
+            &["objects.death_tick"],
+            &unknown.unwrap_or_else(|| "deaths were not asked for (--deaths none)".to_owned()),
+        );
+    }
+    if found.end.nanos.is_none() {
+        say(&["objects.birth_nanos"], "the trace has no times");
+    }
+    if !found.has_exceptions
+        && options.wanted.has(&tables::exceptions::TABLE)
+        && source.events().has(EventSet::EXCEPTION)
+    {
+        say(&["exceptions"], "none was thrown");
+    }
+    if !found.has_collections && options.wanted.has(&tables::collections::TABLE) {
+        let why = if matches!(source, Source::Text(_)) { "a text has none" } else { "there was none during the run" };
+        say(&["collections"], why);
+    }
+    if !found.has_monitors && options.wanted.has(&tables::monitors::TABLE) {
+        let is_on =
+            |trace: &et_reader::Trace| trace.file.meta().options.get("monitors").is_some_and(|value| value == "on");
+        let why = match source {
+            Source::Text(_) => "a text has none",
+            Source::Trace(trace) if is_on(trace) => "no thread had to wait",
+            Source::Trace(_) => "they were not asked for (-Det.monitors=on)",
+        };
+        say(&["monitors"], why);
+    }
+    if !source.naming().is_known() {
+        say(
+            &["methods.name", "fields.name", "sites.name"],
+            "a text without a names file has numbers only (--with-names)",
+        );
+    }
+    if let Some(cut) = source.cut_off() {
+        say(&["trace"], &cut.to_string());
+    }
+    let not_written: FxHashSet<&str> = options.wanted.names().iter().copied().collect();
+    let left_out = tables::ALL.iter().filter(|table| !not_written.contains(table.name)).map(|table| table.name);
+    say(&left_out.collect::<Vec<_>>(), "not asked for (--only)");
+    all
+}

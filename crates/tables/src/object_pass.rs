@@ -1,0 +1,140 @@
+//! One pass over the rows of the life table: objects, and what each thread allocated when.
+
+use std::io;
+
+use et_names::SiteId;
+use et_reader::made_in::{Made, MadeIn, Places};
+use et_reader::model::ContextId;
+use et_reader::population::{Columns, Population};
+use et_reader::record::{AllocKind, ThreadId};
+use et_reader::source::Source;
+use et_reader::types::TypeId;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::book::TableWriter;
+use crate::meanings::Amount;
+use crate::row::Word;
+use crate::tables::{allocations_by_second, objects};
+
+/// What the rows are about.
+#[derive(Debug, Default)]
+pub struct Met {
+    /// Classes.
+    pub classes: FxHashSet<TypeId>,
+    /// Sites.
+    pub sites: FxHashSet<SiteId>,
+    /// Places without a site, with the numbers that stand for them among those of sites.
+    pub places: FxHashMap<MadeIn, i64>,
+    /// Threads that allocated, or let an object die.
+    pub threads: FxHashSet<ThreadId>,
+    /// What each thread allocated.
+    pub allocated: FxHashMap<ThreadId, Amount>,
+    /// The same by second.
+    pub by_second: FxHashMap<(Option<i64>, ThreadId), Amount>,
+}
+
+/// Numbers of places that are no sites begin here: ids of sites have 32 bits.
+const FIRST_PLACE: i64 = 1 << 32;
+
+impl Met {
+    fn site(&mut self, place: MadeIn) -> i64 {
+        match place {
+            MadeIn::Site(site) => {
+                self.sites.insert(site);
+                site.0.into()
+            }
+            place => {
+                let next = FIRST_PLACE + self.places.len() as i64;
+                *self.places.entry(place).or_insert(next)
+            }
+        }
+    }
+}
+
+fn signed(value: Option<u64>) -> Option<i64> {
+    value.map(u64::cast_signed)
+}
+
+fn letter(kind: AllocKind) -> Word {
+    Word(match kind {
+        AllocKind::Array => "A",
+        AllocKind::Initial => "I",
+        AllocKind::New => "N",
+        AllocKind::Found => "P",
+        AllocKind::Vm => "V",
+    })
+}
+
+/// Goes through all objects; fills the table of them if there is one to fill.
+pub fn over(
+    source: &Source,
+    population: &Population,
+    mut table: Option<TableWriter<objects::Rows>>,
+) -> io::Result<Met> {
+    let mut met = Met::default();
+    let mut places = Places::new(source.naming());
+    for group in 0..population.groups.len() {
+        let rows = population.groups.read(group, Columns::ALL)?;
+        for at in 0..rows.len {
+            let (thread, size) = (rows.thread[at], rows.size[at].cast_signed());
+            let nanos = signed(rows.birth_nanos[at]);
+            met.classes.insert(rows.class[at]);
+            met.threads.insert(thread);
+            met.threads.extend(rows.death_thread[at]);
+            let made = Made { kind: rows.kind[at], site: rows.site[at], ty: rows.class[at] };
+            let site = met.site(places.in_context(made, rows.context[at], &population.contexts, &population.types));
+            if rows.kind[at] != AllocKind::Initial {
+                let second = nanos.map(|nanos| nanos / 1_000_000_000);
+                for amount in
+                    [met.allocated.entry(thread).or_default(), met.by_second.entry((second, thread)).or_default()]
+                {
+                    amount.0 += 1;
+                    amount.1 += size;
+                }
+            }
+            let Some(table) = &mut table else { continue };
+            table.push(objects::Row {
+                number: rows.number[at].cast_signed(),
+                object: rows.object[at].0.cast_signed(),
+                class: rows.class[at].0.into(),
+                kind: letter(rows.kind[at]),
+                size,
+                length: rows.length[at].into(),
+                site: Some(site),
+                context: rows.context[at].0.into(),
+                thread: (thread.0 != 0).then_some(thread.0.into()),
+                birth_tick: rows.birth_tick[at].cast_signed(),
+                birth_bytes: rows.birth_bytes[at].cast_signed(),
+                birth_nanos: nanos,
+                last_use_tick: rows.last_use_tick[at].cast_signed(),
+                death_tick: signed(rows.death_tick[at]),
+                death_bytes: signed(rows.death_bytes[at]),
+                death_nanos: signed(rows.death_nanos[at]),
+                death_thread: rows.death_thread[at].filter(|thread| thread.0 != 0).map(|thread| thread.0.into()),
+                death_context: rows.death_context[at].map(|ContextId(context)| context.into()),
+                death_record: signed(rows.death_record[at]),
+                escaped_thread: rows.escaped_thread[at],
+                // Without deaths nobody knows which were over when the method returned.
+                escaped_frame: rows.escaped_frame[at].filter(|_| population.has_deaths),
+            });
+        }
+        if table.as_ref().is_some_and(TableWriter::has_failed) {
+            break;
+        }
+    }
+    if let Some(table) = table {
+        table.finish();
+    }
+    Ok(met)
+}
+
+/// What each thread allocated in each second.
+pub fn by_second(met: &Met, mut table: TableWriter<allocations_by_second::Rows>) {
+    let mut all: Vec<_> = met.by_second.iter().collect();
+    all.sort_unstable_by_key(|(key, _)| **key);
+    for (&(second, thread), &(objects, bytes)) in all {
+        let thread = (thread.0 != 0).then_some(thread.0.into());
+        table.push(allocations_by_second::Row { second, thread, objects, bytes });
+    }
+    table.finish();
+}

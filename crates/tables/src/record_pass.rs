@@ -1,0 +1,346 @@
+//! One pass over the records: calls, updates and exceptions.
+
+use std::ops::ControlFlow;
+
+use et_names::{FieldId, MethodId};
+use et_reader::model::{ContextId, Contexts, Frame, Stacks};
+use et_reader::place::Place;
+use et_reader::record::{ObjectId, Record, Slot, ThreadId};
+use et_reader::source::{At, Ending, Reading, Source, SourceError};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::book::TableWriter;
+use crate::row::Word;
+use crate::tables::{calls, exceptions, updates};
+
+/// What is to be known of a call when it is left.
+#[derive(Clone, Copy, Debug)]
+struct Called {
+    context: ContextId,
+    /// Serial of the call that it was made in, 0 if there is none.
+    caller: u64,
+    depth: u32,
+    tick: u64,
+    nanos: Option<i64>,
+    objects: i64,
+    bytes: i64,
+}
+
+/// An exception that was thrown and has not ended.
+#[derive(Clone, Copy, Debug)]
+struct Thrown {
+    number: i64,
+    exception: ObjectId,
+    method: MethodId,
+    receiver: ObjectId,
+    context: ContextId,
+    tick: u64,
+    nanos: Option<i64>,
+    frames: i64,
+}
+
+/// What rows of other tables are to be about.
+#[derive(Debug, Default)]
+pub struct Named {
+    /// Fields that were stored into.
+    pub fields: FxHashSet<FieldId>,
+    /// Methods that threw or caught.
+    pub methods: FxHashSet<MethodId>,
+    /// Threads that entered a method.
+    pub threads: FxHashSet<ThreadId>,
+}
+
+/// What is filled; those that are `None` are not wanted.
+#[derive(Debug)]
+#[allow(missing_docs)]
+pub struct Fill {
+    pub calls: Option<TableWriter<calls::Rows>>,
+    pub updates: Option<TableWriter<updates::Rows>>,
+    pub exceptions: Option<TableWriter<exceptions::Rows>>,
+}
+
+/// The pass.
+#[derive(Debug)]
+pub struct Pass {
+    fill: Fill,
+    stacks: Stacks<Called>,
+    contexts: Contexts,
+    thrown: FxHashMap<ThreadId, Thrown>,
+    named: Named,
+    place: Place,
+    nanos: Option<i64>,
+    tick: u64,
+    updates: i64,
+    exceptions: i64,
+    made_bytes: u64,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub struct Passed {
+    /// Calling contexts, those that were known included.
+    pub contexts: Contexts,
+    /// What rows of other tables are to be about.
+    pub named: Named,
+    /// The clock at the end.
+    pub tick: u64,
+    /// Bytes that were allocated.
+    pub bytes: u64,
+    /// Time at the end.
+    pub nanos: Option<i64>,
+    /// Of the reading.
+    pub ending: Ending,
+}
+
+/// An id, null for none.
+fn id(object: ObjectId) -> Option<i64> {
+    (!object.is_null()).then_some(object.0.cast_signed())
+}
+
+impl Pass {
+    /// Fills tables from all records. `contexts` are those that are known, so that numbers are the same.
+    pub fn over(source: &Source, reading: Reading, contexts: Contexts, fill: Fill) -> Result<Passed, SourceError> {
+        let mut pass = Self {
+            fill,
+            stacks: Stacks::default(),
+            contexts,
+            thrown: FxHashMap::default(),
+            named: Named::default(),
+            place: Place::default(),
+            nanos: None,
+            tick: 0,
+            updates: 0,
+            exceptions: 0,
+            made_bytes: 0,
+        };
+        let ending = source.for_each(Reading { holders: false, places: true, ..reading }, |record, at| {
+            pass.record(record, at);
+            if pass.fill.have_failed() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        Ok(pass.finish(ending))
+    }
+
+    #[inline]
+    fn record(&mut self, record: &Record, at: &At<'_>) {
+        if at.place != self.place {
+            self.place = at.place;
+            // Threads are merged by their tickets: a chunk that comes up later may have been begun before.
+            self.nanos = self.nanos.max(at.place.wall().map(|wall| wall.begin.0.cast_signed()));
+        }
+        self.tick = at.tick.0 + u64::from(record.ticks());
+        let tick = at.tick.0;
+        match *record {
+            Record::Entry { method, thread, .. } => self.enter(record, method, thread, tick),
+            Record::Exit { thread, .. } => {
+                self.leave(thread, tick, Word("E"), ObjectId::NULL);
+                self.stacks.record_with(record, |_| nothing());
+            }
+            Record::ExitThrow { thread, exception, .. } => {
+                self.leave(thread, tick, Word("X"), exception);
+                self.stacks.record_with(record, |_| nothing());
+                self.left(thread, tick);
+            }
+            Record::Throw { method, receiver, exception, thread } => {
+                self.end_of(thread, tick, Word("replaced"), None);
+                self.stacks.record_with(record, |_| nothing());
+                let context = self.context(thread);
+                let (number, nanos) = (self.exceptions, self.nanos);
+                let thrown = Thrown { number, exception, method, receiver, context, tick, nanos, frames: 0 };
+                self.thrown.insert(thread, thrown);
+                self.named.methods.insert(method);
+                self.exceptions += 1;
+            }
+            Record::Handle { method, thread, .. } => {
+                let caught = (method, self.context(thread));
+                self.end_of(thread, tick, Word("caught"), Some(caught));
+                self.stacks.record_with(record, |_| nothing());
+            }
+            Record::Update { old, origin, target, slot, thread } => {
+                // Nobody stores what is cleared because it dies.
+                let thread = if at.is_clearing { ThreadId(0) } else { thread };
+                self.update((old, origin, target), slot, thread, tick);
+            }
+            Record::Alloc(alloc) if record.letter() != 'I' => {
+                self.made_bytes += alloc.size;
+                if self.stacks.top(alloc.thread).is_some()
+                    && let Some(top) = self.stacks.of_mut(alloc.thread).frames.last_mut()
+                {
+                    top.data.objects += 1;
+                    top.data.bytes += alloc.size.cast_signed();
+                }
+            }
+            Record::Alloc(_) | Record::Death { .. } | Record::Use { .. } => {}
+        }
+    }
+
+    fn context(&self, thread: ThreadId) -> ContextId {
+        self.stacks.top(thread).map_or(ContextId::EMPTY, |(_, frame)| frame.data.context)
+    }
+
+    #[inline]
+    fn enter(&mut self, record: &Record, method: MethodId, thread: ThreadId, tick: u64) {
+        let (contexts, nanos) = (&mut self.contexts, self.nanos);
+        let mut is_outermost = false;
+        self.stacks.record_with(record, |below| {
+            is_outermost = below.is_none();
+            let context = contexts.call(below.map_or(ContextId::EMPTY, |below| below.data.context), method);
+            let (caller, depth) = below.map_or((0, 1), |below| (below.serial, below.data.depth + 1));
+            Called { context, caller, depth, tick, nanos, objects: 0, bytes: 0 }
+        });
+        if is_outermost {
+            self.named.threads.insert(thread);
+        }
+    }
+
+    /// The innermost call of a thread is about to be left.
+    #[inline]
+    fn leave(&mut self, thread: ThreadId, tick: u64, by: Word, exception: ObjectId) {
+        let Some(calls) = &mut self.fill.calls else { return };
+        if let Some((_, frame)) = self.stacks.top(thread) {
+            calls.push(call(frame, thread, Some((tick, self.nanos, by, exception))));
+        }
+    }
+
+    /// A call was left by the exception in flight.
+    fn left(&mut self, thread: ThreadId, tick: u64) {
+        if let Some(thrown) = self.thrown.get_mut(&thread) {
+            thrown.frames += 1;
+            if self.stacks.top(thread).is_none() {
+                self.end_of(thread, tick, Word("uncaught"), None);
+            }
+        }
+    }
+
+    /// What was in flight in a thread is no longer.
+    fn end_of(&mut self, thread: ThreadId, tick: u64, how: Word, caught: Option<(MethodId, ContextId)>) {
+        if let Some(thrown) = self.thrown.remove(&thread) {
+            self.named.methods.extend(caught.map(|(method, _)| method));
+            let end = Some((tick, self.nanos));
+            if let Some(exceptions) = &mut self.fill.exceptions {
+                exceptions.push(exception(&thrown, thread, how, end, caught));
+            }
+        }
+    }
+
+    #[inline]
+    fn update(
+        &mut self,
+        (old, origin, target): (ObjectId, ObjectId, ObjectId),
+        slot: Slot,
+        thread: ThreadId,
+        tick: u64,
+    ) {
+        let context = self.context(thread);
+        let (field, element) = match slot {
+            Slot::Field(field) => {
+                self.named.fields.insert(field);
+                (Some(field.0.into()), None)
+            }
+            Slot::Element(index) => (None, Some(index.into())),
+        };
+        if let Some(updates) = &mut self.fill.updates {
+            updates.push(updates::Row {
+                number: self.updates,
+                tick: tick.cast_signed(),
+                nanos: self.nanos,
+                thread: (thread.0 != 0).then_some(thread.0.into()),
+                context: context.0.into(),
+                object: id(origin),
+                field,
+                element,
+                old_target: id(old),
+                new_target: id(target),
+            });
+        }
+        self.updates += 1;
+    }
+
+    /// What has not ended has rows as well.
+    fn finish(mut self, ending: Ending) -> Passed {
+        if let Some(calls) = &mut self.fill.calls {
+            let mut stacks: Vec<_> = self.stacks.iter().collect();
+            stacks.sort_unstable_by_key(|(thread, _)| *thread);
+            for (thread, stack) in stacks {
+                stack.frames.iter().for_each(|frame| calls.push(call(frame, thread, None)));
+            }
+        }
+        let mut thrown: Vec<_> = self.thrown.drain().collect();
+        thrown.sort_unstable_by_key(|(_, thrown)| thrown.number);
+        if let Some(exceptions) = &mut self.fill.exceptions {
+            for (thread, thrown) in thrown {
+                exceptions.push(exception(&thrown, thread, Word("in flight"), None, None));
+            }
+        }
+        let Fill { calls, updates, exceptions } = self.fill;
+        if let Some(calls) = calls {
+            calls.finish();
+        }
+        if let Some(updates) = updates {
+            updates.finish();
+        }
+        if let Some(exceptions) = exceptions {
+            exceptions.finish();
+        }
+        let Self { contexts, named, tick, made_bytes: bytes, nanos, .. } = self;
+        Passed { contexts, named, tick, bytes, nanos, ending }
+    }
+}
+
+impl Fill {
+    fn have_failed(&self) -> bool {
+        self.calls.as_ref().is_some_and(TableWriter::has_failed)
+            || self.updates.as_ref().is_some_and(TableWriter::has_failed)
+            || self.exceptions.as_ref().is_some_and(TableWriter::has_failed)
+    }
+}
+
+/// For records that enter nothing.
+fn nothing() -> Called {
+    Called { context: ContextId::EMPTY, caller: 0, depth: 0, tick: 0, nanos: None, objects: 0, bytes: 0 }
+}
+
+fn call(frame: &Frame<Called>, thread: ThreadId, exit: Option<(u64, Option<i64>, Word, ObjectId)>) -> calls::Row {
+    let Frame { method, receiver, serial, data } = *frame;
+    calls::Row {
+        call: serial.cast_signed(),
+        caller: (data.caller != 0).then_some(data.caller.cast_signed()),
+        thread: thread.0.into(),
+        method: method.0.into(),
+        receiver: id(receiver),
+        context: data.context.0.into(),
+        depth: data.depth.into(),
+        entry_tick: data.tick.cast_signed(),
+        entry_nanos: data.nanos,
+        exit_tick: exit.map(|(tick, ..)| tick.cast_signed()),
+        exit_nanos: exit.and_then(|(_, nanos, ..)| nanos),
+        left_by: exit.map(|(_, _, by, _)| by),
+        exception: exit.and_then(|(.., exception)| id(exception)),
+        allocated_objects: data.objects,
+        allocated_bytes: data.bytes,
+    }
+}
+
+fn exception(
+    thrown: &Thrown,
+    thread: ThreadId,
+    ended: Word,
+    end: Option<(u64, Option<i64>)>,
+    caught: Option<(MethodId, ContextId)>,
+) -> exceptions::Row {
+    exceptions::Row {
+        number: thrown.number,
+        exception: thrown.exception.0.cast_signed(),
+        thread: thread.0.into(),
+        method: thrown.method.0.into(),
+        receiver: id(thrown.receiver),
+        context: thrown.context.0.into(),
+        tick: thrown.tick.cast_signed(),
+        nanos: thrown.nanos,
+        ended,
+        caught_method: caught.map(|(method, _)| method.0.into()),
+        caught_context: caught.map(|(_, context)| context.0.into()),
+        ended_tick: end.map(|(tick, _)| tick.cast_signed()),
+        ended_nanos: end.and_then(|(_, nanos)| nanos),
+        frames: thrown.frames,
+    }
+}

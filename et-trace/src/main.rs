@@ -1,5 +1,0 @@
-//! `et-trace`; see the library.
-
-fn main() -> std::process::ExitCode {
-    et_trace_cli::cli::main()
-}

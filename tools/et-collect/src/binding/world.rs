@@ -1,0 +1,180 @@
+//! What the program and MMTk's callbacks share. There is one in a process, as there is one MMTk.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Mutex, MutexGuard, OnceLock};
+
+use et_replay::collect::Plan;
+use mmtk::{MMTK, Mutator};
+
+use super::Replay;
+use crate::check::Shadow;
+use crate::door::Door;
+use crate::error::{self, CollectError};
+use crate::log::Log;
+use crate::table::Table;
+
+/// What is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    pub plan: Plan,
+    pub heap: u64,
+    pub nursery: Option<u64>,
+    pub gc_threads: usize,
+    pub stress: Option<u64>,
+    pub is_checking: bool,
+    pub forgets_stores: bool,
+}
+
+/// All of it.
+pub struct World {
+    pub options: Options,
+    pub mmtk: &'static MMTK<Replay>,
+    pub table: Table,
+    pub door: Door,
+    log: Mutex<Log>,
+    mutators: OnceLock<Box<[MutatorPlace]>>,
+    /// What each slot is to hold, if that is checked.
+    shadow: Option<Mutex<Shadow>>,
+    /// Those of the collection under way that no root leads to.
+    rescued: Mutex<Vec<u32>>,
+    /// Of the object that is being allocated.
+    pub operation: AtomicU64,
+    pub wanted: AtomicU64,
+    pub allocated: AtomicU64,
+    /// What was allocated when the collections that are looked at for progress began.
+    progress: Mutex<Progress>,
+}
+
+/// Whether collections are good for anything.
+#[derive(Debug, Default)]
+struct Progress {
+    collections: u64,
+    allocated: u64,
+}
+
+/// So many collections must together make room for the whole heap, 1.6 % each: HotSpot, too, gives up where a collection frees less than 2 %
+/// (`GCHeapFreeLimit`) and it would do nothing else than collect.
+const COLLECTIONS: u64 = 64;
+
+#[derive(Clone, Copy)]
+pub struct MutatorPlace(pub *mut Mutator<Replay>);
+
+#[allow(unsafe_code, reason = "MMTk asks for mutators from its own threads")]
+// SAFETY: the program uses mutators while it runs, MMTk while the program waits.
+unsafe impl Send for MutatorPlace {}
+#[allow(unsafe_code, reason = "as above")]
+// SAFETY: as above.
+unsafe impl Sync for MutatorPlace {}
+
+static WORLD: OnceLock<World> = OnceLock::new();
+
+/// If there is one by now.
+pub fn get() -> Option<&'static World> {
+    WORLD.get()
+}
+
+/// The only one.
+pub fn world() -> &'static World {
+    match WORLD.get() {
+        Some(world) => world,
+        None => error::exit(1, "MMTk calls before there is anything to call"),
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+impl World {
+    /// Makes it, once.
+    pub fn set(options: Options, mmtk: &'static MMTK<Replay>, table: Table) -> &'static Self {
+        let shadow = options.is_checking.then(|| Mutex::new(Shadow::default()));
+        WORLD.get_or_init(|| Self {
+            options,
+            mmtk,
+            table,
+            door: Door::default(),
+            log: Mutex::default(),
+            mutators: OnceLock::new(),
+            shadow,
+            rescued: Mutex::default(),
+            operation: AtomicU64::new(0),
+            wanted: AtomicU64::new(0),
+            allocated: AtomicU64::new(0),
+            progress: Mutex::default(),
+        })
+    }
+
+    pub fn set_mutators(&self, mutators: Vec<MutatorPlace>) {
+        // Once: the program does it before its first operation.
+        _ = self.mutators.set(mutators.into_boxed_slice());
+    }
+
+    pub fn mutators(&self) -> &[MutatorPlace] {
+        self.mutators.get().map_or(&[], |mutators| &**mutators)
+    }
+
+    pub fn log(&self) -> MutexGuard<'_, Log> {
+        lock(&self.log)
+    }
+
+    pub fn rescued(&self) -> MutexGuard<'_, Vec<u32>> {
+        lock(&self.rescued)
+    }
+
+    pub fn shadow(&self) -> Option<MutexGuard<'_, Shadow>> {
+        self.shadow.as_ref().map(lock)
+    }
+
+    fn used(&self) -> u64 {
+        mmtk::memory_manager::used_bytes(self.mmtk) as u64
+    }
+
+    /// The program waits: a collection begins.
+    pub fn begin_collection(&self, since: std::time::Instant) {
+        let begun = std::time::Instant::now();
+        self.log().begin(since, self.operation.load(Relaxed), self.used());
+        self.rescued().clear();
+        self.table.purge_zero();
+        self.log().rescued(0, begun.elapsed());
+    }
+
+    /// It is over, and the program still waits.
+    pub fn end_collection(&self) {
+        self.log().end(self.used());
+        if let Some(shadow) = self.shadow()
+            && let Err(wrong) = shadow.check(&self.table)
+        {
+            let (count, operation) = (self.log().count, self.operation.load(Relaxed));
+            let plan = self.options.plan.name();
+            let said = format!("{plan}: collection {count}, during operation {operation}: {wrong}");
+            error::exit(et_replay::collect::CHECK_FAILED, &said);
+        }
+        let mut progress = lock(&self.progress);
+        progress.collections += 1;
+        if progress.collections == COLLECTIONS {
+            let allocated = self.allocated.load(Relaxed);
+            let made = allocated - progress.allocated;
+            *progress = Progress { collections: 0, allocated };
+            // Those of a nursery that the user made so small need not do more than to empty it.
+            let nurseries = self.options.nursery.map_or(u64::MAX, |nursery| nursery.saturating_mul(COLLECTIONS / 2));
+            // Where collections are forced they need not be good for anything.
+            if made < self.options.heap.min(nurseries) && self.options.stress.is_none() {
+                self.too_small();
+            }
+        }
+    }
+
+    /// There is no room for the object.
+    pub fn too_small(&self) -> ! {
+        let Options { plan, heap, nursery, .. } = self.options;
+        let error = CollectError::TooSmall {
+            plan,
+            heap,
+            nursery,
+            operation: self.operation.load(Relaxed),
+            wanted: self.wanted.load(Relaxed),
+        };
+        error::exit(et_replay::collect::TOO_SMALL, &error.to_string())
+    }
+}

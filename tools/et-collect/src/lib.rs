@@ -1,0 +1,98 @@
+//! `et-collect`: plays an operations file to one of MMTk's collectors, in one heap, and prints what it came to as JSON. `et-replay collect`
+//! starts it once for each plan and heap: MMTk's state is one for a process.
+
+mod binding;
+mod check;
+mod counters;
+mod door;
+mod error;
+mod log;
+mod object;
+mod program;
+mod table;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::Parser;
+use et_replay::collect::{CHECK_FAILED, MmtkOption, Plan, TOO_SMALL};
+use et_replay::ops::OpsReader;
+
+use error::CollectError;
+
+/// Plays the operations file on standard input to one of MMTk's collectors. Started by et-replay collect.
+#[derive(Debug, Parser)]
+#[command(name = "et-collect", version)]
+struct Cli {
+    /// The collector
+    #[arg(long)]
+    plan: Plan,
+    /// Bytes of the heap
+    #[arg(long)]
+    heap: u64,
+    /// Bytes for young objects, of generational plans
+    #[arg(long)]
+    nursery: Option<u64>,
+    /// Threads that collect
+    #[arg(long, default_value_t = 1)]
+    gc_threads: usize,
+    /// Collect each time that so many bytes were allocated
+    #[arg(long)]
+    stress: Option<u64>,
+    /// Check the whole heap after each collection
+    #[arg(long)]
+    check: bool,
+    /// Options of MMTk's
+    #[arg(long)]
+    mmtk: Vec<MmtkOption>,
+    /// Tell nothing of old objects that young ones are stored into
+    #[cfg(feature = "faults")]
+    #[arg(long)]
+    forget_stores: bool,
+}
+
+/// Runs the command; its exit code says whether the heap sufficed and whether all objects were found.
+pub fn main() -> ExitCode {
+    // A thread of MMTk that panics would leave the others waiting for it.
+    std::panic::set_hook(Box::new(|panic| {
+        // It has no other way to say that its heap is full.
+        if let Some(world) = binding::world::get().filter(|world| world.options.plan == Plan::NoGC) {
+            world.too_small();
+        }
+        error::exit(1, &format!("MMTk gave up: {}; another heap may do", error::of_panic(panic)));
+    }));
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return et_cli::refuse::<Cli>(error),
+    };
+    match run(&cli) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            let code = match error {
+                CollectError::TooSmall { .. } => TOO_SMALL,
+                CollectError::Lost(_) | CollectError::Final { .. } => CHECK_FAILED,
+                _ => 1,
+            };
+            error::exit(code, &error.to_string())
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), CollectError> {
+    let mut ops = OpsReader::open(Path::new("/dev/stdin"))?;
+    let options = binding::world::Options {
+        plan: cli.plan,
+        heap: cli.heap,
+        nursery: cli.nursery,
+        gc_threads: cli.gc_threads.max(1),
+        stress: cli.stress,
+        is_checking: cli.check,
+        #[cfg(feature = "faults")]
+        forgets_stores: cli.forget_stores,
+        #[cfg(not(feature = "faults"))]
+        forgets_stores: false,
+    };
+    let report = program::run(&mut ops, options, &cli.mmtk)?;
+    println!("{}", serde_json::to_string(&report).unwrap_or_default());
+    Ok(())
+}

@@ -1,0 +1,5 @@
+//! `et-collect`; see the library.
+
+fn main() -> std::process::ExitCode {
+    et_collect::main()
+}

@@ -1,0 +1,45 @@
+//! What a command is at, in lines for whoever waits for it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use et_cli::Heartbeat;
+use et_reader::watch::Watcher;
+
+use super::PROGRAM;
+
+/// As long as this lives.
+pub(super) struct Progress {
+    doing: Arc<Mutex<Doing>>,
+    _lines: Heartbeat,
+}
+
+enum Doing {
+    /// A trace is read.
+    Reading(Watcher),
+    Replaying(String),
+}
+
+impl Progress {
+    pub(super) fn new() -> Self {
+        let doing = Arc::new(Mutex::new(Doing::Reading(Watcher::watched())));
+        let told = Arc::clone(&doing);
+        let line = move || match &*told.lock().unwrap_or_else(PoisonError::into_inner) {
+            Doing::Reading(watcher) => watcher.line(),
+            Doing::Replaying(what) => what.clone(),
+        };
+        Self { doing, _lines: Heartbeat::new(PROGRAM, line) }
+    }
+
+    /// For what is read first.
+    pub(super) fn watcher(&self) -> Watcher {
+        match &*self.doing.lock().unwrap_or_else(PoisonError::into_inner) {
+            Doing::Reading(watcher) => watcher.clone(),
+            Doing::Replaying(_) => Watcher::default(),
+        }
+    }
+
+    /// A replay begins.
+    pub(super) fn begin(&self, what: String) {
+        *self.doing.lock().unwrap_or_else(PoisonError::into_inner) = Doing::Replaying(what);
+    }
+}

@@ -1,0 +1,216 @@
+//! The commands that say what became of objects: `escape`, `correlate`, `connectivity`, `pretenure`, `shape`.
+
+use std::sync::Arc;
+
+use clap::{Args, ValueEnum};
+use et_analysis::correlation::{self, By};
+use et_analysis::{Labels, connectivity as connecting, escape as escaping, pretenure as pretenuring, shape};
+use et_lives::{LifeTable, population};
+use et_names::size as names;
+use et_reader::population::Population;
+use et_reader::source::{Deaths, Reading, Source, deaths_unknown};
+use serde::Serialize;
+
+use super::{CliError, InputArgs, completeness, warn, warn_of_lives};
+use crate::bar::Bar;
+use et_cli::{print, print_json};
+
+/// A trace with a row for each of its objects.
+pub(crate) struct Opened {
+    pub source: Source,
+    pub population: Population,
+    lives: Option<Arc<LifeTable>>,
+}
+
+impl Opened {
+    /// Reads a trace, or its life table.
+    pub fn new(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
+        let (source, lives) = input.open(bar)?;
+        Self::of(input, source, lives)
+    }
+
+    /// The same for an analysis that says nothing without deaths.
+    fn with_deaths(input: &InputArgs, bar: &Bar) -> Result<Self, CliError> {
+        let lacks = |what| CliError::Lacks { path: input.trace.clone(), what };
+        if Deaths::from(input.deaths) == Deaths::None {
+            return Err(lacks("this command is about deaths: leave out --deaths none".to_owned()));
+        }
+        let (source, lives) = input.open(bar)?;
+        if source.deaths(Deaths::Trace) == Deaths::None {
+            let why = deaths_unknown(source.events()).unwrap_or_default();
+            return Err(lacks(format!("{why}; instrument with --events all to learn when objects die")));
+        }
+        Self::of(input, source, lives)
+    }
+
+    fn of(input: &InputArgs, source: Source, lives: Option<Arc<LifeTable>>) -> Result<Self, CliError> {
+        let reading = Reading { deaths: input.deaths.into(), ..Reading::default() };
+        let population = population(&source, lives.as_deref(), reading)?;
+        Ok(Self { source, population, lives })
+    }
+
+    pub fn labels(&self) -> Labels<'_> {
+        Labels::of(&self.source, &self.population)
+    }
+
+    /// Says what is missing; the exit code.
+    pub fn finish(&self) -> u8 {
+        warn_of_lives(self.lives.as_deref());
+        warn(&self.source, &self.population.warnings);
+        completeness(&self.source, self.population.lost)
+    }
+}
+
+/// How much is shown, and how.
+#[derive(Debug, Args)]
+struct ShowArgs {
+    /// How many rows to list
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    top: usize,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct EscapeArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// Opens a trace whose deaths are known, works something out of it, and prints that.
+fn answer<T: Serialize>(
+    input: &InputArgs,
+    json: bool,
+    find: impl FnOnce(&Opened) -> Result<T, CliError>,
+    render: impl FnOnce(&T) -> String,
+) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let opened = Opened::with_deaths(input, &bar)?;
+    let found = find(&opened)?;
+    drop(bar);
+    if json {
+        print_json(&found)?
+    } else {
+        print(&render(&found))?
+    }
+    Ok(opened.finish())
+}
+
+pub(crate) fn escape(args: &EscapeArgs) -> Result<u8, CliError> {
+    let find =
+        |opened: &Opened| escaping::escape(&opened.population, opened.labels(), args.show.top).map_err(CliError::Rows);
+    answer(&args.input, args.show.json, find, escaping::render)
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ByArg {
+    /// Allocation site and class
+    Site,
+    /// Class
+    Class,
+    /// Calling context of the allocation, with site and class
+    Context,
+}
+
+impl From<ByArg> for By {
+    fn from(arg: ByArg) -> Self {
+        match arg {
+            ByArg::Site => Self::Site,
+            ByArg::Class => Self::Class,
+            ByArg::Context => Self::Context,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CorrelateArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// What objects are taken together by
+    #[arg(long, value_enum, default_value = "site")]
+    by: ByArg,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn correlate(args: &CorrelateArgs) -> Result<u8, CliError> {
+    let find = |opened: &Opened| {
+        correlation::correlation(&opened.population, opened.labels(), args.by.into(), args.show.top)
+            .map_err(CliError::Rows)
+    };
+    answer(&args.input, args.show.json, find, correlation::render)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PretenureArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// Sizes of the nursery: 4M, 512k
+    #[arg(long, value_delimiter = ',', default_value = "1M,4M,16M,64M", value_name = "SIZE,…", value_parser = size)]
+    nursery: Vec<u64>,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+/// A size in bytes, and not nothing.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    names::size(text).filter(|&size| size > 0).ok_or_else(|| names::WRONG_SIZE.to_owned())
+}
+
+pub(crate) fn pretenure(args: &PretenureArgs) -> Result<u8, CliError> {
+    let find = |opened: &Opened| {
+        pretenuring::pretenuring(&opened.population, opened.labels(), args.nursery.clone(), args.show.top)
+            .map_err(CliError::Rows)
+    };
+    answer(&args.input, args.show.json, find, pretenuring::render)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConnectivityArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    #[command(flatten)]
+    show: ShowArgs,
+}
+
+pub(crate) fn connectivity(args: &ConnectivityArgs) -> Result<u8, CliError> {
+    let find = |opened: &Opened| Ok(connecting::connectivity(&opened.source, opened.labels(), args.show.top)?);
+    answer(&args.input, args.show.json, find, connecting::render)
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ShapeArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// At how many moments the heap is looked at
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    moments: u64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn shape(args: &ShapeArgs) -> Result<u8, CliError> {
+    let find = |opened: &Opened| Ok(shape::shapes(&opened.source, opened.population.end.bytes, args.moments)?);
+    answer(&args.input, args.json, find, |shapes| shape::render(shapes))
+}
+
+/// A profile of a trace for other tools says what it is of.
+pub(crate) fn program(source: &Source) -> String {
+    source.path().file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_those_of_all_tools() {
+        assert_eq!(["4M", "4MB", "4 MiB", "4096k"].map(size), [Ok(4 << 20), Ok(4 << 20), Ok(4 << 20), Ok(4 << 20)]);
+        assert_eq!(size("1.5g"), Ok(3 << 29));
+        assert!(["", "M", "-1M", "0", "0.1", "99999999999G"].iter().all(|bad| size(bad).is_err()));
+    }
+}

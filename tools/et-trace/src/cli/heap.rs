@@ -1,0 +1,166 @@
+//! `et-trace heap`: the heap as it was at a moment of the run.
+
+use std::num::ParseIntError;
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::{CliError, DeathsArg, InputArgs, LifeTable, PROGRAM, completeness, warn, warn_of_lives};
+use crate::bar::Bar;
+use crate::output::{Kind, Output};
+use et_analysis::heap::{self, HeapError, Moment, Request, Snapshot, Timeline, Watched};
+use et_cli::{print, print_json};
+use et_names::units::counted;
+use et_reader::record::ObjectId;
+use et_reader::source::{Deaths, Reading, Source};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  et-trace heap app.ettrace                                  classes of what is alive at the end
+  et-trace heap app.ettrace --at 40% --dominators            what holds the most when 40 % of all calls have happened
+  et-trace heap app.ettrace --at method:com.acme.Main.run#3  when the method is entered for the third time
+  et-trace heap app.ettrace --path-to 1f3a                   why that object is alive
+  et-trace heap app.ettrace --at 12.5s --hprof app.hprof     a heap dump for Eclipse MAT, VisualVM and others")]
+pub(super) struct HeapArgs {
+    /// The trace: a file written by the runtime, a text of dialect et or replayer, or - for standard input
+    trace: PathBuf,
+    /// Names file that says what the ids of a text mean (written by `text --names`)
+    #[arg(long, value_name = "FILE")]
+    with_names: Option<PathBuf>,
+    /// The moment: 40% (of calls and returns), 12.5s, tick:N, bytes:N (allocated), method:com.acme.Main.run#3 (third
+    /// entry), or end
+    #[arg(long, value_name = "MOMENT", default_value = "end")]
+    at: Moment,
+    /// Show objects, bytes and retained bytes by class (the default)
+    #[arg(long, group = "view")]
+    classes: bool,
+    /// Show the objects that hold the most: the top of the dominator tree, by object and by class
+    #[arg(long, group = "view")]
+    dominators: bool,
+    /// Show why this object is alive: the shortest paths from static fields, stacks and the VM. Its id is hexadecimal, as in
+    /// texts of the trace and in --dominators
+    #[arg(long, group = "view", value_name = "OBJECT", value_parser = object)]
+    path_to: Option<ObjectId>,
+    /// How many classes, objects or paths to list
+    #[arg(long, default_value_t = 20, value_name = "N")]
+    top: usize,
+    /// Write a heap dump (HPROF 1.0.2): references and array lengths are exact, contents of primitive fields and arrays
+    /// are zero
+    #[arg(long, value_name = "FILE")]
+    hprof: Option<PathBuf>,
+    /// Replace an output file of any kind, not only a heap dump
+    #[arg(long, requires = "hprof")]
+    force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+    /// Folder of the life table, which saves computed deaths for later commands [default: TRACE.lives]
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_lives")]
+    lives: Option<PathBuf>,
+    /// Neither use nor make a life table: compute deaths for this command only
+    #[arg(long)]
+    no_lives: bool,
+}
+
+fn object(text: &str) -> Result<ObjectId, ParseIntError> {
+    u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).map(ObjectId)
+}
+
+pub(super) fn run(args: &HeapArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let input = InputArgs {
+        trace: args.trace.clone(),
+        with_names: args.with_names.clone(),
+        deaths: DeathsArg::Trace,
+        lives: args.lives.clone(),
+        no_lives: args.no_lives,
+    };
+    let (source, lives) = input.open(&bar)?;
+    // Begun before the long work: a wrong path shows at once.
+    let begin = |path: &PathBuf| Output::create(path, Kind::HeapDump, args.force, &[&args.trace]);
+    let output = args.hprof.as_ref().map(begin).transpose()?;
+    let snapshot = take(&source, lives.as_deref(), args)?;
+    let dumped = output.map(|output| dump(&source, &snapshot, output)).transpose()?;
+    drop(bar);
+    warn_of_lives(lives.as_deref());
+    match (args.path_to, &args.hprof) {
+        (Some(id), _) => {
+            let Some(node) = snapshot.find(id) else { return Err(gone(id, &snapshot).into()) };
+            let paths = heap::paths_to(&snapshot, &heap::dominance(&snapshot), node, args.top);
+            if args.json { print_json(&paths)? } else { print(&heap::render_paths(&paths))? }
+        }
+        (None, _) if args.dominators => {
+            let dominators = heap::dominators_of(&snapshot, &heap::dominance(&snapshot), args.top);
+            if args.json { print_json(&dominators)? } else { print(&heap::render_dominators(&dominators))? }
+        }
+        (None, Some(_)) if !args.classes && !args.json => {}
+        (None, _) => {
+            let classes = heap::classes(&snapshot, &heap::dominance(&snapshot), args.top);
+            if args.json { print_json(&classes)? } else { print(&heap::render_classes(&classes))? }
+        }
+    }
+    if let (Some(dumped), Some(path)) = (dumped, &args.hprof) {
+        let (objects, classes) = (counted(dumped.objects, "object"), counted(dumped.classes, "class"));
+        let line =
+            format!("{}: {objects}, {classes}; contents of primitive fields and arrays are zero", path.display());
+        // Standard output is for what was asked for.
+        if args.json {
+            PROGRAM.say(format_args!("{line}"))
+        } else {
+            print(&format!("{line}\n"))?
+        }
+        if dumped.cut_arrays > 0 {
+            let arrays = counted(dumped.cut_arrays, "array");
+            PROGRAM.say(format_args!("note: {arrays} of more than 4 GiB cut short: the format allows no longer ones"));
+        }
+    }
+    let taken = snapshot.taken();
+    warn(&source, &taken.warnings);
+    Ok(completeness(&source, taken.lost))
+}
+
+/// Makes the life table on the way, if there is to be one: what follows is faster then.
+fn take<'a>(source: &'a Source, lives: Option<&LifeTable>, args: &HeapArgs) -> Result<Snapshot<'a>, CliError> {
+    let read_on = lives.is_some_and(|lives| lives.manifest().is_none() && lives.trouble().is_none());
+    let mut request = Request { moment: args.at.clone(), read_on, watch: args.path_to, ..Request::default() };
+    let needs_times = matches!(args.at, Moment::Percent(_) | Moment::Seconds(_));
+    if needs_times && et_reader::source::deaths_unknown(source.events()).is_none() {
+        let line = timeline(source, lives, if read_on { Deaths::Trace } else { Deaths::None })?;
+        request.read_on = false;
+        return Ok(heap::take_by(source, &request, &line)?);
+    }
+    Ok(heap::take(source, &request)?)
+}
+
+/// What is kept with the life table; the number is that of its form.
+const TIMELINE: &str = "timeline-1.json";
+
+/// The timeline that was kept with the life table, or a new one, which takes a reading of the whole trace.
+fn timeline(source: &Source, lives: Option<&LifeTable>, deaths: Deaths) -> Result<Timeline, CliError> {
+    let kept = lives.and_then(|lives| lives.kept(TIMELINE));
+    if let Some(line) = kept.and_then(|kept| serde_json::from_slice(&kept).ok()) {
+        return Ok(line);
+    }
+    let line = Timeline::of(source, Reading { deaths, ..Reading::default() })?;
+    if let Some(lives) = lives
+        && let Ok(kept) = serde_json::to_vec(&line)
+    {
+        lives.keep(TIMELINE, &kept);
+    }
+    Ok(line)
+}
+
+fn dump(source: &Source, snapshot: &Snapshot<'_>, mut output: Output) -> Result<heap::hprof::Dumped, CliError> {
+    let dumped = heap::hprof::write(source, snapshot, &mut output).map_err(|error| output.error(error))?;
+    output.finish()?;
+    Ok(dumped)
+}
+
+fn gone(object: ObjectId, snapshot: &Snapshot<'_>) -> HeapError {
+    let (object, moment) = (format!("{:x}", object.0), snapshot.taken().moment.clone());
+    match snapshot.taken().watched {
+        Watched::Dead { tick } => HeapError::Dead { object, moment, tick },
+        Watched::Alive | Watched::Unknown => HeapError::NoSuchObject { object, moment },
+    }
+}

@@ -1,0 +1,144 @@
+//! `et-trace report`: a page that shows what a trace tells, or one of its tables as text.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use et_analysis::heap::Moment;
+use et_analysis::report::{self, Report, ReportError};
+use et_lives::LifeTable;
+use et_reader::resolve::Lost;
+use et_reader::source::{Deaths, Source};
+use et_report::{Table, alive_at, page, tables};
+
+use super::{
+    CliError, ClockArg, InputArgs, KEPT_LINES, PROGRAM, completeness, keep_summary, kept_summary, warn, warn_of_lives,
+};
+use crate::bar::Bar;
+use crate::output::{Kind, Output};
+use et_cli::{print, print_json};
+
+/// Options of `et-trace report`.
+#[derive(Debug, Args)]
+pub struct ReportArgs {
+    #[command(flatten)]
+    input: InputArgs,
+    /// The page to write
+    #[arg(short, long, value_name = "FILE", required_unless_present_any = ["show", "json"])]
+    output: Option<PathBuf>,
+    /// Print a table of the report as text: a page (lifetimes), or one of its tables (lifetimes/classes)
+    #[arg(long, value_name = "TABLE")]
+    show: Option<String>,
+    /// Print only the rows in which TEXT stands
+    #[arg(long = "match", value_name = "TEXT", requires = "show")]
+    matching: Option<String>,
+    /// For the tables of what was alive at a moment (alive/classes, alive/sites, alive/contexts): 40% (of calls and returns),
+    /// 12.5s, tick:N, bytes:N (allocated) or end. The report knows 64 moments; the last one before it is shown
+    #[arg(long, value_name = "MOMENT", requires = "show", default_value_t = Moment::End)]
+    at: Moment,
+    /// Print all that the report shows as JSON
+    #[arg(long, conflicts_with = "show")]
+    json: bool,
+    /// Replace an output file of any kind, not only a report
+    #[arg(long)]
+    force: bool,
+}
+
+/// Why there is no report.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum NoReport {
+    #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
+    NoTable { path: PathBuf, wanted: String, there: String },
+    #[error("the report of {path} does not know when methods are entered: et-trace heap --at does", path = path.display())]
+    Entry { path: PathBuf },
+    #[error("{path}: {source}", path = path.display())]
+    Rows { path: PathBuf, source: ReportError },
+}
+
+/// Runs it; says the exit code.
+pub fn run(args: &ReportArgs) -> Result<u8, CliError> {
+    let bar = Bar::new(true);
+    let (source, lives) = args.input.open(&bar)?;
+    // Begun before the long work: a wrong path shows at once.
+    let create = |path: &PathBuf| Output::create(path, Kind::Report, args.force, &[source.path()]);
+    let output = args.output.as_ref().map(create).transpose()?;
+    let (report, lost) = report_of(&source, lives.as_deref(), args)?;
+    drop(bar);
+    if args.json {
+        print_json(&report)?;
+    } else if let Some(wanted) = &args.show {
+        print(&shown(&report, source.path(), wanted, args)?)?;
+    }
+    if let Some(output) = output {
+        output.write_whole(page(&report).as_bytes())?;
+    }
+    warn_of_lives(lives.as_deref());
+    warn(&source, &report.summary.warnings);
+    Ok(completeness(&source, lost))
+}
+
+/// The tables that were asked for, as text.
+fn shown(report: &Report, path: &Path, wanted: &str, args: &ReportArgs) -> Result<String, CliError> {
+    let mut all = tables(report);
+    if let Some(alive) = &report.alive {
+        let number = alive.number_of(&args.at).ok_or_else(|| NoReport::Entry { path: path.to_owned() })?;
+        all.extend(alive_at(report, number));
+    }
+    let is_wanted = |table: &&Table| table.id() == wanted || table.page == wanted;
+    let chosen: Vec<Table> = all.iter().filter(is_wanted).cloned().collect();
+    if chosen.is_empty() {
+        let there = all.iter().map(Table::id).collect::<Vec<_>>().join(", ");
+        return Err(NoReport::NoTable { path: path.to_owned(), wanted: wanted.to_owned(), there }.into());
+    }
+    let chosen: Vec<Table> = match args.matching.as_deref() {
+        None => chosen,
+        Some(text) => {
+            let matching: Vec<Table> = chosen.into_iter().map(|table| table.matching(text)).collect();
+            if matching.iter().all(|table| table.rows.is_empty()) {
+                PROGRAM.say(format_args!("note: --match '{text}': no row of {wanted} has it"));
+            }
+            matching
+        }
+    };
+    Ok(chosen.iter().map(Table::render).collect::<Vec<_>>().join("\n"))
+}
+
+/// What is kept with the life table; the number is that of the report's form.
+const KEPT: &str = "report-2.json";
+
+/// The report that was kept with the life table, or a new one.
+fn report_of(source: &Source, lives: Option<&LifeTable>, args: &ReportArgs) -> Result<(Report, Lost), CliError> {
+    let kept = lives.and_then(|lives| lives.kept(KEPT));
+    if let Some(mut report) = kept.and_then(|kept| serde_json::from_slice::<Report>(&kept).ok()) {
+        report.summary.trace = source.path().display().to_string();
+        let lost = report.summary.lost_details;
+        return Ok((report, lost));
+    }
+    let reading = args.input.reading(ClockArg::Et);
+    if source.deaths(reading.deaths) == Deaths::None {
+        PROGRAM.say(format_args!(
+            "{}: note: without deaths the report says nothing of lifetimes, leaks and what was alive",
+            source.path().display()
+        ));
+    }
+    // The records first: the life table is made on the way.
+    let known = kept_summary(source, lives, ClockArg::Et);
+    let is_known = known.is_some();
+    let records = report::records(source, reading, KEPT_LINES, known)?;
+    if let Some(lives) = lives.filter(|_| !is_known) {
+        keep_summary(lives, ClockArg::Et, &records.summary);
+    }
+    let population = et_lives::population(source, lives, reading)?;
+    let report = report::report(source, records, &population, reading).map_err(|error| match error {
+        ReportError::Read(error) => CliError::from(error),
+        source_error => NoReport::Rows { path: source.path().to_owned(), source: source_error }.into(),
+    })?;
+    let lost = report.summary.lost_details;
+    if let Some(lives) = lives
+        && report.summary.lost == 0
+        && let Ok(kept) = serde_json::to_vec(&report)
+    {
+        lives.keep(KEPT, &kept);
+    }
+    Ok((report, lost))
+}

@@ -1,0 +1,370 @@
+//! `et-trace sql`: asks tables, by DuckDB.
+
+use std::fmt::Write as _;
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use clap::Args;
+use et_names::escape::OneLine;
+use et_names::units::counted;
+use et_tables::{Query, SettingError, Tables, literal};
+
+use super::analyses::size;
+use super::spill::Spill;
+use super::{CliError, PROGRAM};
+use et_cli::code::OK;
+use et_cli::{Heartbeat, print, write_out};
+
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  et-trace sql app.tables 'select count(*) from calls'
+  et-trace sql app.tables --query top_sites
+  et-trace sql app.tables --query who_keeps --set class='com.acme.%' --csv
+  et-trace sql --list                                what queries there are
+  et-trace sql --query top_sites --print             one of them, to be changed, or for another engine
+  et-trace sql app.tables --check                    whether all files are as they were written
+
+Tables and columns are in docs/tables.md. DuckDB runs the SQL: the command duckdb if there is one, else the Python module
+(pip install duckdb). Nothing is installed.")]
+pub(super) struct SqlArgs {
+    /// A folder that et-trace tables has written
+    #[arg(required_unless_present_any = ["list", "print"])]
+    folder: Option<PathBuf>,
+    /// What to ask
+    #[arg(value_name = "SQL", required_unless_present_any = ["query", "list", "check"], conflicts_with = "query")]
+    sql: Option<String>,
+    /// Ask one of the queries that come with et-trace
+    #[arg(long, value_name = "NAME")]
+    query: Option<String>,
+    /// Set a value of the query: --list shows which it has
+    #[arg(long, value_name = "NAME=VALUE", requires = "query", value_parser = setting)]
+    set: Vec<(String, String)>,
+    /// Show the queries that come with et-trace
+    #[arg(long)]
+    list: bool,
+    /// Print the query instead of asking it
+    #[arg(long, requires = "query")]
+    print: bool,
+    /// Read all files of the folder and compare them with what was written
+    #[arg(long)]
+    check: bool,
+    /// Have DuckDB take no more memory than that: 4GB, 1.5g. It writes what has no room to the folder that TMPDIR names [default: 80 % of the machine's]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    memory: Option<u64>,
+    /// Print CSV
+    #[arg(long)]
+    csv: bool,
+    /// Print JSON
+    #[arg(long, conflicts_with = "csv")]
+    json: bool,
+}
+
+fn setting(text: &str) -> Result<(String, String), String> {
+    let pair = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let pair = pair.ok_or_else(|| "a setting is NAME=VALUE".to_owned())?;
+    Ok((pair.0.to_owned(), pair.1.to_owned()))
+}
+
+/// Why nothing was answered.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub(crate) enum SqlError {
+    #[error("there is no query {name}; there are: {there}")]
+    NoQuery { name: String, there: String },
+    #[error("the query {query} has no {setting} to set; it has: {there}")]
+    NoSetting { query: String, setting: String, there: String },
+    #[error("{setting} of the query {query} is a number, not {value}")]
+    NoNumber { query: String, setting: String, value: String },
+    #[error("DuckDB is not there: install the command duckdb, or its Python module (pip install duckdb)")]
+    NoEngine,
+    #[error("DuckDB: {0}")]
+    Engine(String),
+    #[error("cannot start DuckDB: {0}")]
+    Start(io::Error),
+    #[error("cannot make a folder for DuckDB in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
+    Spill(io::Error),
+}
+
+pub(super) fn run(args: &SqlArgs) -> Result<u8, CliError> {
+    if args.list {
+        print(&list())?;
+        return Ok(OK);
+    }
+    let statement = statement(args)?;
+    if let (true, Some(statement)) = (args.print, &statement) {
+        print(statement)?;
+        return Ok(OK);
+    }
+    let Some(folder) = &args.folder else { return Ok(OK) };
+    let tables = Tables::open(folder)?;
+    if args.check {
+        let _heartbeat = Heartbeat::new(PROGRAM, || "reading all files".to_owned());
+        tables.check()?;
+        print(&format!("{}: {}, nothing damaged\n", folder.display(), counted(tables.runs().len() as u64, "run")))?;
+    }
+    let Some(statement) = statement else { return Ok(OK) };
+    if let Some(query) = args.query.as_deref().and_then(Query::named).filter(Query::needs_deaths) {
+        warn_of_deaths(&tables, &query)?;
+    }
+    let format = if args.json { "json" } else { "csv" };
+    // By itself DuckDB writes what has no room in memory to the current folder.
+    let spill = Spill::new().map_err(SqlError::Spill)?;
+    let mut views = format!("{NO_BAR}\nset temp_directory = {};\n", literal(&spill.path().to_string_lossy()));
+    if let Some(memory) = args.memory {
+        let _ = writeln!(views, "set memory_limit = '{memory}B';");
+    }
+    views += &tables.views();
+    let answer = Engine::start(&views, &statement, format)?.answer(&spill);
+    // The end, if a signal has come.
+    drop(spill);
+    // A damaged file shows in what the engine says, but not always which one it is.
+    let text = match answer {
+        Err(error) => {
+            tables.check()?;
+            return Err(error.into());
+        }
+        Ok(text) => text,
+    };
+    if args.csv || args.json {
+        write_out(&text)?
+    } else {
+        print(&table(&text))?
+    }
+    Ok(OK)
+}
+
+/// Tells of runs that the query cannot answer for: it must not look as if all of their objects lived.
+fn warn_of_deaths(tables: &Tables, query: &Query) -> Result<(), CliError> {
+    let runs = tables.without_deaths()?;
+    if runs.is_empty() {
+        return Ok(());
+    }
+    let which = if runs.len() == 1 { "run" } else { "runs" };
+    let (runs, query) = (runs.join(", "), query.name);
+    PROGRAM.say(format_args!(
+        "note: deaths are not known in {which} {runs}: {query} leaves out what it would say of them"
+    ));
+    Ok(())
+}
+
+fn list() -> String {
+    Query::all().fold(String::new(), |mut text, query| {
+        let settings = query.settings();
+        let set = if settings.is_empty() { String::new() } else { format!(" (--set {}=…)", settings.join("=…, ")) };
+        let _ = writeln!(text, "{:<18} {}{set}", query.name, query.question());
+        text
+    })
+}
+
+/// What is asked, if anything.
+fn statement(args: &SqlArgs) -> Result<Option<String>, SqlError> {
+    let Some(name) = &args.query else { return Ok(args.sql.clone()) };
+    let there = || Query::all().map(|query| query.name).collect::<Vec<_>>().join(", ");
+    let query = Query::named(name).ok_or_else(|| SqlError::NoQuery { name: name.clone(), there: there() })?;
+    let text = query.with(&args.set).map_err(|error| match error {
+        SettingError::Unknown { setting } => {
+            SqlError::NoSetting { query: name.clone(), setting, there: query.settings().join(", ") }
+        }
+        SettingError::NoNumber { setting, value } => SqlError::NoNumber { query: name.clone(), setting, value },
+    })?;
+    Ok(Some(text))
+}
+
+/// DuckDB shows how far long queries are on standard output, among the answer.
+const NO_BAR: &str = "set enable_progress_bar = false;";
+
+/// Runs a statement with Python.
+const DRIVER: &str = include_str!("duckdb.py");
+/// What the driver says if there is no such module.
+const NO_MODULE: i32 = 97;
+const PYTHONS: [&str; 2] = ["python3", "python"];
+
+/// DuckDB at work.
+struct Engine {
+    child: Child,
+    said: JoinHandle<String>,
+    is_python: bool,
+}
+
+impl Engine {
+    /// By the command, if there is one, else by Python.
+    fn start(views: &str, statement: &str, format: &str) -> Result<Self, SqlError> {
+        let mut duckdb = Command::new("duckdb");
+        duckdb.args(["-batch", "-bail", "-nullvalue", ""]).arg(format!("-{format}"));
+        if let Some(engine) = Self::spawn(duckdb, false, format!("{views}\n{statement}\n;\n"))? {
+            let version = Command::new("duckdb").arg("--version").output();
+            let version = version.map(|said| String::from_utf8_lossy(&said.stdout).into_owned()).unwrap_or_default();
+            note(version.split_whitespace().next().unwrap_or_default(), "the command duckdb");
+            return Ok(engine);
+        }
+        for python in PYTHONS {
+            let mut driver = Command::new(python);
+            driver.args(["-c", DRIVER, format]);
+            if let Some(engine) = Self::spawn(driver, true, format!("{views}\0{statement}"))? {
+                return Ok(engine);
+            }
+        }
+        Err(SqlError::NoEngine)
+    }
+
+    /// `None`: there is no such program.
+    fn spawn(mut command: Command, is_python: bool, input: String) -> Result<Option<Self>, SqlError> {
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = match piped.spawn() {
+            Ok(child) => child,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(SqlError::Start(error)),
+        };
+        let stdin = child.stdin.take();
+        let fed = stdin.map(|stdin| et_threads::spawn(move || feed(stdin, &input))).transpose();
+        let stderr = child.stderr.take();
+        let listen = || {
+            et_threads::spawn(move || {
+                let mut text = Vec::new();
+                // What was read before an error is said.
+                let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
+                String::from_utf8_lossy(&text).into_owned()
+            })
+        };
+        match fed.and_then(|_| listen()) {
+            Ok(said) => Ok(Some(Self { child, said, is_python })),
+            Err(no_thread) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                Err(SqlError::Start(no_thread.into()))
+            }
+        }
+    }
+
+    /// All that it prints. With a signal it ends: what it writes to the folder is to go before we do.
+    fn answer(mut self, spill: &Spill) -> Result<String, SqlError> {
+        let _heartbeat = Heartbeat::new(PROGRAM, || "DuckDB is at work".to_owned());
+        let (done, answered) = channel();
+        let stdout = self.child.stdout.take();
+        let listening = et_threads::spawn(move || {
+            let mut text = Vec::new();
+            let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
+            // Whoever asked may be gone.
+            let _ = done.send(read.map(|_| text));
+        });
+        if let Err(no_thread) = listening {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            return Err(SqlError::Start(no_thread.into()));
+        }
+        let read = loop {
+            match answered.recv_timeout(BETWEEN) {
+                Ok(read) => break read,
+                Err(RecvTimeoutError::Disconnected) => break Err(io::ErrorKind::BrokenPipe.into()),
+                Err(RecvTimeoutError::Timeout) if spill.is_unwanted() => {
+                    // It may have ended by itself. What it has started in turn may hold its output open.
+                    let _ = self.child.kill();
+                    break Ok(Vec::new());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        };
+        let status = self.child.wait();
+        if spill.is_unwanted() {
+            return Ok(String::new());
+        }
+        let said = self.said.join().unwrap_or_default();
+        let (version, said) =
+            if self.is_python { said.split_once('\n').unwrap_or((&said, "")) } else { ("", said.as_str()) };
+        let text = read.map_err(SqlError::Start)?;
+        let status = status.map_err(SqlError::Start)?;
+        if self.is_python && status.code() == Some(NO_MODULE) {
+            return Err(SqlError::NoEngine);
+        }
+        if self.is_python && !version.is_empty() {
+            note(&format!("v{version}"), "the Python module");
+        }
+        if !status.success() {
+            let words: Vec<&str> = said.split_whitespace().collect();
+            let what = if words.is_empty() { format!("it failed ({status})") } else { words.join(" ") };
+            return Err(SqlError::Engine(what));
+        }
+        Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// How long a signal waits for us.
+const BETWEEN: Duration = Duration::from_millis(100);
+
+fn feed(mut stdin: ChildStdin, input: &str) {
+    // If it does not want all of it, it says why.
+    let _ = stdin.write_all(input.as_bytes());
+}
+
+fn note(version: &str, what: &str) {
+    PROGRAM.say(format_args!("note: DuckDB {version}, {what}"));
+}
+
+/// CSV as a table for a terminal; numbers are aligned to the right.
+fn table(csv: &str) -> String {
+    let rows = fields(csv);
+    let Some((head, rows)) = rows.split_first() else { return String::new() };
+    let shown = |text: &String| OneLine(text).to_string();
+    let head: Vec<String> = head.iter().map(shown).collect();
+    let rows: Vec<Vec<String>> = rows.iter().map(|row| row.iter().map(shown).collect()).collect();
+    let columns: Vec<(usize, bool)> = (0..head.len())
+        .map(|at| {
+            let cells = || rows.iter().filter_map(|row| row.get(at));
+            let width = cells().chain([&head[at]]).map(|cell| cell.chars().count()).max().unwrap_or_default();
+            let is_number = !rows.is_empty() && cells().all(|cell| cell.is_empty() || cell.parse::<f64>().is_ok());
+            (width, is_number)
+        })
+        .collect();
+    let line = |row: &Vec<String>| {
+        let cells = columns.iter().zip(row).map(|(&(width, is_number), cell)| {
+            let padding = " ".repeat(width.saturating_sub(cell.chars().count()));
+            if is_number { format!("{padding}{cell}") } else { format!("{cell}{padding}") }
+        });
+        format!("{}\n", cells.collect::<Vec<_>>().join("  ").trim_end())
+    };
+    let ruler = columns.iter().map(|(width, _)| "-".repeat(*width)).collect::<Vec<_>>().join("  ");
+    let count = counted(rows.len() as u64, "row");
+    format!("{}{ruler}\n{}({count})\n", line(&head), rows.iter().map(line).collect::<String>())
+}
+
+/// The fields of each line of CSV.
+fn fields(text: &str) -> Vec<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(text.as_bytes());
+    // It is text, and nothing else can be wrong with it.
+    let rows = reader.records().filter_map(Result::ok);
+    rows.map(|row| row.iter().map(str::to_owned).collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_a_name_and_a_value() {
+        assert_eq!(setting("class=a=b"), Ok(("class".to_owned(), "a=b".to_owned())));
+        assert!(["top", "top=", "=5", "="].iter().all(|text| setting(text).is_err()));
+    }
+
+    #[test]
+    fn csv_becomes_a_table() {
+        let csv = "name,bytes\n\"a, \"\"b\"\"\",7\n\"two\nlines\",\nc,1234\n";
+        assert_eq!(fields(csv)[1..3], [vec!["a, \"b\"", "7"], vec!["two\nlines", ""]]);
+        let table = table(csv);
+        let lines: Vec<&str> = table.lines().collect();
+        assert_eq!(lines[0], "name            bytes");
+        assert_eq!(lines[2], "a, \"b\"              7");
+        // What is not one line would spoil the columns, and terminals.
+        assert_eq!(lines[3], r"two\u000alines");
+        assert_eq!(lines[5], "(3 rows)");
+    }
+
+    #[test]
+    fn nothing_is_no_table() {
+        assert_eq!(table(""), "");
+    }
+}

@@ -1,0 +1,5 @@
+//! `et-trace`; see the library.
+
+fn main() -> std::process::ExitCode {
+    et_trace::cli::main()
+}
