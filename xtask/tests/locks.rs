@@ -31,7 +31,8 @@ fn needed(folder: &Path) -> BTreeSet<String> {
 
 /// Where each of our crates is that lies in a folder of its own.
 fn folders(repo: &Path) -> BTreeMap<String, PathBuf> {
-    let folders = fs::read_dir(repo).unwrap().map(|entry| entry.unwrap().path());
+    let parents = ["", "crates", "tools", "profilers", "tests", "fuzz"].map(|parent| repo.join(parent));
+    let folders = parents.iter().flat_map(|parent| fs::read_dir(parent).unwrap()).map(|entry| entry.unwrap().path());
     let name = |folder: &Path| {
         let text = fs::read_to_string(folder.join("Cargo.toml")).ok()?;
         Some(text.lines().find_map(|line| line.strip_prefix("name = "))?.trim_matches('"').to_owned())
@@ -44,7 +45,7 @@ fn lock_files_apart_follow_the_manifests() {
     let repo = env::var_os("CARGO_MANIFEST_DIR").unwrap();
     let repo = Path::new(&repo).parent().unwrap();
     let folders = folders(repo);
-    for apart in ["tools/et-collect", "tools/et-allocate"] {
+    for apart in ["tools/et-collect", "tools/et-allocate", "fuzz"] {
         let locked = ours(&fs::read_to_string(repo.join(apart).join("Cargo.lock")).unwrap());
         assert!(locked.len() >= 6, "{apart}: {:?}", locked.keys());
         for (name, needs) in &locked {
