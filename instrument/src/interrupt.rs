@@ -42,7 +42,7 @@ pub fn install() {
     let Ok(mut signals) = SignalsInfo::<WithOrigin>::new(caught) else { return };
     let _ = HANDLE.set(signals.handle());
     let without_thread = giving_up.clone();
-    let waiting = et_threads::spawn(move || {
+    let waiting = et_system::threads::spawn(move || {
         let mut requests = Requests::default();
         for origin in signals.forever() {
             match Pid::from_raw(CHILD.load(Ordering::SeqCst)) {

@@ -141,7 +141,7 @@ impl Progress {
 /// Shows that something is going on, as long as there is a bar. indicatif's own way needs a thread; if there is none the bar moves
 /// with the work only.
 fn turn(bar: WeakProgressBar) {
-    let _ = et_threads::spawn(move || {
+    let _ = et_system::threads::spawn(move || {
         while let Some(bar) = bar.upgrade().filter(|bar| !bar.is_finished()) {
             bar.tick();
             drop(bar);

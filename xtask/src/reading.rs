@@ -187,7 +187,7 @@ pub fn run(layout: &Layout, options: &Options) -> Result<()> {
 }
 
 fn read(tools: &Tools, trace: &Path, scale: u32, folder: &Path, steps: Steps) -> Result<Measured> {
-    let lives = et_files::lives_of(trace);
+    let lives = et_system::files::lives_of(trace);
     let _ = fs::remove_dir_all(&lives);
     steps.remove_made();
     let measured = read_all(tools, trace, scale, folder, &steps);

@@ -3,7 +3,7 @@
 use std::io;
 
 use et_reader::population::{Columns, Population, Rows};
-use et_threads::Pool;
+use et_system::threads::Pool;
 use rayon::prelude::*;
 
 /// Takes each group of rows into something begun by `new`, on several threads, and merges what they came to. The order in which

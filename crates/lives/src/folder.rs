@@ -6,9 +6,9 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use et_files::{nameless, parent};
 use et_reader::TraceFile;
 use et_reader::population::Moment;
+use et_system::files::{nameless, parent};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 

@@ -72,7 +72,7 @@ pub fn attach(trace: &mut TraceSource, folder: Option<&Path>) -> Option<Arc<Life
     if trace.file.end().is_none() || lacks_events || !path.is_file() {
         return None;
     }
-    let folder = folder.map_or_else(|| et_files::lives_of(path), Path::to_owned);
+    let folder = folder.map_or_else(|| et_system::files::lives_of(path), Path::to_owned);
     let (mut manifest, mut trouble) = (None, None);
     let stamp = Stamp::of(path);
     match folder::look(&folder, &trace.file) {

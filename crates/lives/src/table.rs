@@ -8,8 +8,8 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
 use bytes::Bytes;
-use et_files::Hashed;
-use et_threads::{NoThread, spawn};
+use et_system::files::Hashed;
+use et_system::threads::{NoThread, spawn};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::reader::get_typed_column_reader;
 pub use parquet::data_type::ByteArray;

@@ -2,13 +2,13 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
-use et_files::lives_of;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
 use et_reader::record::Clock;
 use et_reader::source::{Deaths, Reading, Source, TraceSource};
 use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
+use et_system::files::lives_of;
 
 use super::*;
 use crate::table::TableReader;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 
-use et_threads::{NoThread, spawn_scoped};
+use et_system::threads::{NoThread, spawn_scoped};
 
 use crate::place::Place;
 use crate::record::{Clock, Record, Tick, Totals};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::thread::JoinHandle;
 
-use et_threads::{NoThread, spawn};
+use et_system::threads::{NoThread, spawn};
 
 use crate::batch::{Batch, Batches, batches};
 use crate::source::{Ending, Reading, Source, SourceError, ending_of_stopped};

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use et_format::FILE_MAGIC;
 use et_names::EventSet;
-use et_threads::NoThread;
+use et_system::threads::NoThread;
 use thiserror::Error;
 
 use crate::batch::{self, Filler};

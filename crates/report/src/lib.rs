@@ -1,9 +1,11 @@
-//! A report as one page that needs nothing else, and its tables as text.
+//! What a trace shows: the report as one page that needs nothing else, its tables as text, and allocation profiles in the formats of other
+//! tools.
 
 mod alive;
 mod data;
 mod diff;
 mod document;
+pub mod export;
 mod page;
 mod parts;
 mod table;

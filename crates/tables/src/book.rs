@@ -6,7 +6,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use et_threads::{NoThread, spawn};
+use et_system::threads::{NoThread, spawn};
 
 use crate::row::{Rows, Values};
 use crate::sheet::{Part, Sheet};

@@ -9,7 +9,7 @@ use et_reader::model::Contexts;
 use et_reader::population::{Moment, Population};
 use et_reader::resolve::Lost;
 use et_reader::source::{Deaths, Reading, Source, SourceError, deaths_unknown};
-use et_threads::NoThread;
+use et_system::threads::NoThread;
 use rustc_hash::FxHashSet;
 use thiserror::Error;
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgMatches, Args};
 use et_rewriter::filter::{self, Filter};
 use et_rewriter::rewrite::{EventSet, Witness};
-use et_threads::Pool;
+use et_system::threads::Pool;
 
 use super::error::Error;
 use crate::artifact::Settings;

@@ -12,7 +12,7 @@ pub async fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static)
     let take = |work: &Mutex<Option<_>>| work.lock().unwrap_or_else(PoisonError::into_inner).take();
     let (done, result) = oneshot::channel();
     let theirs = work.clone();
-    let started = et_threads::spawn(move || {
+    let started = et_system::threads::spawn(move || {
         if let Some(work) = take(&theirs) {
             // Nobody may want it any more.
             let _ = done.send(work());

@@ -39,7 +39,7 @@ pub async fn serve(listener: TcpListener, target: Arc<impl Target>) {
 async fn session(stream: TcpStream, peer: SocketAddr, target: Arc<impl Target>) {
     // A debugger can run any code in the VM, and JDWP has no passwords: other users of the machine are turned away.
     let Ok(here) = stream.local_addr() else { return };
-    if !aside(move || et_peers::is_trusted(peer, here)).await.unwrap_or(false) {
+    if !aside(move || et_system::peers::is_trusted(peer, here)).await.unwrap_or(false) {
         return;
     }
     let _ = stream.set_nodelay(true);

@@ -10,7 +10,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use et_peers::Socket;
+use et_system::peers::Socket;
 use rustix::process::geteuid;
 
 /// Where clients of DDM listen.

@@ -4,14 +4,14 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use et_files::output;
+use et_system::files::output;
 
 use et_lives::table::TableReader;
 
 use crate::events::{CSV_HEADER, PARQUET_NAME};
 use crate::ops;
 
-pub use et_files::output::{Output, OutputError};
+pub use et_system::files::output::{Output, OutputError};
 
 /// So many bytes tell what a file is.
 const START: usize = 32;

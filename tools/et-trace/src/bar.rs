@@ -37,7 +37,7 @@ impl Bar {
             return Self { watcher, drawn: None, _lines: Some(Heartbeat::new(PROGRAM, move || watched.line())) };
         }
         let (stop, stopped) = channel();
-        let thread = et_threads::spawn(move || draw(&watched, &stopped));
+        let thread = et_system::threads::spawn(move || draw(&watched, &stopped));
         // A bar that nobody draws is no reason to fail.
         Self { watcher, drawn: thread.ok().map(|thread| (stop, thread)), _lines: None }
     }

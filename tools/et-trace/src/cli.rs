@@ -28,7 +28,6 @@ use et_analysis::compare::{self, CompareError};
 use et_analysis::heap::HeapError;
 use et_analysis::summary::Summary;
 use et_analysis::{summary, validate};
-use et_files::output::Kind as _;
 use et_names::units::counted;
 use et_reader::file::TraceFile;
 use et_reader::lifetimes::Limits;
@@ -38,6 +37,7 @@ use et_reader::resolve::Lost;
 use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
 use et_reader::text::{self, Dialect, Holders};
 use et_reader::text_writer::{self, TextError};
+use et_system::files::output::Kind as _;
 
 /// Reads traces of Elephant Tracks.
 #[derive(Debug, Parser)]

@@ -4,11 +4,11 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
 
-use et_files::output;
 use et_reader::TraceFile;
 use et_reader::text::starts;
+use et_system::files::output;
 
-pub use et_files::output::{Output, OutputError};
+pub use et_system::files::output::{Output, OutputError};
 
 /// What is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use et_files::Whole;
+use et_system::files::Whole;
 use serde_json::{Map, Value, json};
 
 /// What a slice, or all slices of a target, did.

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::mpsc::sync_channel;
 
-use et_threads::spawn_scoped;
+use et_system::threads::spawn_scoped;
 use rustc_hash::FxHashSet;
 
 use super::spool::Spool;

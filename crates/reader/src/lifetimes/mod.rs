@@ -26,7 +26,7 @@ mod weak;
 
 use std::io;
 
-use et_threads::NoThread;
+use et_system::threads::NoThread;
 use thiserror::Error;
 
 pub use graph::HeldByStack;

@@ -15,7 +15,7 @@ use crate::place::Place;
 use crate::record::{ObjectId, Record};
 use crate::watch::{Unit, Watcher};
 use et_format::Nanos;
-use et_threads::spawn_scoped;
+use et_system::threads::spawn_scoped;
 
 /// A trace taken down.
 #[derive(Debug)]

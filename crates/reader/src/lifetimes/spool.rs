@@ -5,7 +5,7 @@ use std::io;
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::JoinHandle;
 
-use et_threads::{NoThread, spawn};
+use et_system::threads::{NoThread, spawn};
 
 use super::places::{self, PlaceList};
 use super::step::{Damaged, Step, StepEncoder, decode};

@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use et_format::event::{self, Event, ObjectHash, Ticket};
-use et_threads::spawn_scoped;
+use et_system::threads::spawn_scoped;
 
 use super::bits::IdSet;
 use super::unpacking::PieceOf;

@@ -4,7 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
 use std::thread::Scope;
 
 use et_format::FormatError;
-use et_threads::spawn_scoped;
+use et_system::threads::spawn_scoped;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::file::{ThreadEvents, TraceFile};

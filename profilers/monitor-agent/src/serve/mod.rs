@@ -213,7 +213,7 @@ impl Server {
     fn standing(&self, stream: &TcpStream, peer: SocketAddr) -> Standing {
         match stream.local_addr() {
             _ if self.monitor.options.trusts_all => Standing::Trusted,
-            Ok(here) if et_peers::is_trusted(peer, here) => Standing::Owner,
+            Ok(here) if et_system::peers::is_trusted(peer, here) => Standing::Owner,
             _ => Standing::Stranger,
         }
     }

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use et_analysis::profile::profile;
-use et_export::{About, Format, Tree, Weight};
 use et_names::EventSet;
+use et_report::export::{About, Format, Tree, Weight};
 
 use super::analyses::{Opened, program, size};
 use super::{CliError, InputArgs, PROGRAM};
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &ExportArgs) -> Result<u8, CliError> {
     let about = about(&opened);
     let write = |out: &mut dyn Write| {
         let mut out = BufWriter::new(out);
-        et_export::write(&tree, args.to.into(), args.weight.into(), &about, &mut out)?;
+        et_report::export::write(&tree, args.to.into(), args.weight.into(), &about, &mut out)?;
         out.flush()
     };
     match &mut output {

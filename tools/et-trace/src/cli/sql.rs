@@ -221,10 +221,10 @@ impl Engine {
             Err(error) => return Err(SqlError::Start(error)),
         };
         let stdin = child.stdin.take();
-        let fed = stdin.map(|stdin| et_threads::spawn(move || feed(stdin, &input))).transpose();
+        let fed = stdin.map(|stdin| et_system::threads::spawn(move || feed(stdin, &input))).transpose();
         let stderr = child.stderr.take();
         let listen = || {
-            et_threads::spawn(move || {
+            et_system::threads::spawn(move || {
                 let mut text = Vec::new();
                 // What was read before an error is said.
                 let _ = stderr.map(|mut stderr| stderr.read_to_end(&mut text));
@@ -246,7 +246,7 @@ impl Engine {
         let _heartbeat = Heartbeat::new(PROGRAM, || "DuckDB is at work".to_owned());
         let (done, answered) = channel();
         let stdout = self.child.stdout.take();
-        let listening = et_threads::spawn(move || {
+        let listening = et_system::threads::spawn(move || {
             let mut text = Vec::new();
             let read = stdout.map_or(Ok(0), |mut stdout| stdout.read_to_end(&mut text));
             // Whoever asked may be gone.

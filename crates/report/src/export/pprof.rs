@@ -8,9 +8,9 @@ use flate2::write::GzEncoder;
 use prost::Message;
 use rustc_hash::FxHashMap;
 
-use crate::About;
-use crate::tree::{Frame, Tree};
-use crate::weight::{Unit, Weight};
+use super::About;
+use super::tree::{Frame, Tree};
+use super::weight::{Unit, Weight};
 
 // What is used of https://github.com/google/pprof/blob/main/proto/profile.proto, with its names and numbers.
 

@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use crate::tree::{Frame, Tree};
-use crate::weight::Weight;
+use super::tree::{Frame, Tree};
+use super::weight::Weight;
 
 /// A frame's name with its line. Semicolons part frames and line ends stacks, and names of classes may hold either.
 fn label(frame: &Frame) -> String {

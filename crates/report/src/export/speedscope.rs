@@ -4,9 +4,9 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::About;
-use crate::tree::Tree;
-use crate::weight::{Unit, Weight};
+use super::About;
+use super::tree::Tree;
+use super::weight::{Unit, Weight};
 
 const SCHEMA: &str = "https://www.speedscope.app/file-format-schema.json";
 

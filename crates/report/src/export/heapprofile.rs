@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::tree::{Frame, Tree};
-use crate::weight::Weight;
+use super::tree::{Frame, Tree};
+use super::weight::Weight;
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]

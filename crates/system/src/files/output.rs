@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use thiserror::Error;
 
-use crate::Whole;
+use super::Whole;
 
 /// What a command writes.
 pub trait Kind: Copy + Debug {

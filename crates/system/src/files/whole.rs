@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::nameless::{self, parent};
+use super::nameless::{self, parent};
 
 /// Such a file. Until [`finish`](Self::finish) its place is as it was.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use fxprof_processed_profile::{
     WeightType,
 };
 
-use crate::About;
-use crate::tree::{Frame, Tree};
-use crate::weight::{Unit, Weight};
+use super::About;
+use super::tree::{Frame, Tree};
+use super::weight::{Unit, Weight};
 
 /// The library's weights have 32 bits: heavier stacks are several samples, and if these became too many, all weights are
 /// told in thousands, or more.
