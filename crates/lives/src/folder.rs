@@ -6,19 +6,21 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 
+use et_columns::Written;
 use et_reader::TraceFile;
 use et_reader::population::Moment;
 use et_system::files::{nameless, parent};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
-use crate::table::Written;
+use crate::tables;
 
 /// Says what is in the folder.
 pub const MANIFEST: &str = "lives.json";
 /// What the folder is, for whoever finds it.
 const FORMAT: &str = "Elephant Tracks life table";
-/// Of the tables' columns and what they mean.
+/// Version of what the folder holds and of what columns mean. Raise it when a column comes to mean something else; other columns make tables unfit by
+/// themselves ([`Manifest::columns`]).
 const VERSION: u32 = 2;
 /// How the names of folders begin that are not in their place.
 const PREFIX: &str = ".et-lives-";
@@ -44,6 +46,9 @@ pub struct Manifest {
     pub version: u32,
     /// Version of et-trace: what another works out may differ.
     pub tool: String,
+    /// XXH3 of the schemas of all tables, in hexadecimal.
+    #[serde(default)]
+    pub columns: String,
     /// The run that the trace is of.
     pub run: String,
     /// Length of the trace.
@@ -71,6 +76,7 @@ impl Manifest {
             format: FORMAT.to_owned(),
             version: VERSION,
             tool: env!("CARGO_PKG_VERSION").to_owned(),
+            columns: format!("{:016x}", tables::schemas()),
             run: trace.run().to_string(),
             trace_bytes: trace.size(),
             trace_headers: format!("{:016x}", headers(trace)),

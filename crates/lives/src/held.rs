@@ -3,29 +3,27 @@
 use std::fs::File;
 use std::io;
 
+use et_columns::{TableReader, TableWriter, Written};
 use et_names::MethodId;
 use et_reader::lifetimes::HeldByStack;
 use et_reader::model::OnStack;
 use et_reader::record::{ObjectId, ThreadId};
 
 use crate::known::{number32, unsigned};
-use crate::table::{TableReader, TableWriter, Values, Written};
+use crate::tables::held;
 
-/// `object`: held by `holder`, which is on the stack of `thread`, of `method`, as its receiver or, if `is_in_flight`, as an
-/// exception that may leave it. Each object once, a holder's together.
+/// Writes each object once, a holder's together.
 pub fn write(file: File, all: &[HeldByStack]) -> io::Result<Written> {
-    let rows = || all.iter().flat_map(|held| held.objects.iter().map(move |object| (held.by, object)));
-    let number =
-        |of: &dyn Fn(OnStack, &ObjectId) -> i64| Values::Number(rows().map(|(by, object)| of(by, object)).collect());
-    let columns = vec![
-        ("object", number(&|_, object| object.0.cast_signed())),
-        ("holder", number(&|by, _| by.object.0.cast_signed())),
-        ("thread", number(&|by, _| by.thread.0.into())),
-        ("method", number(&|by, _| by.method.0.into())),
-        ("is_in_flight", Values::Flag(rows().map(|(by, _)| by.is_in_flight).collect())),
-    ];
-    let writer = TableWriter::new("held", file, &columns);
-    writer.push(columns);
+    let mut writer = TableWriter::<held::Rows>::new(file);
+    for (by, object) in all.iter().flat_map(|held| held.objects.iter().map(move |object| (held.by, object))) {
+        writer.push(held::Row {
+            object: object.0.cast_signed(),
+            holder: by.object.0.cast_signed(),
+            thread: by.thread.0.into(),
+            method: by.method.0.into(),
+            is_in_flight: by.is_in_flight,
+        });
+    }
     writer.finish()
 }
 

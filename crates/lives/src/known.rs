@@ -3,11 +3,10 @@
 use std::fs::File;
 use std::io;
 
+use et_columns::TableReader;
 use et_names::FieldId;
 use et_reader::lifetimes::Known;
 use et_reader::record::{ObjectId, Record, Slot, ThreadId};
-
-use crate::table::TableReader;
 
 fn invalid(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what.to_owned())

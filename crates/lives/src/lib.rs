@@ -17,7 +17,7 @@ mod maker;
 mod names;
 mod population;
 mod stamp;
-pub mod table;
+pub mod tables;
 #[cfg(test)]
 mod tests;
 
@@ -26,6 +26,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use et_columns::Written;
 use et_reader::Trace;
 use et_reader::lifetimes::{Earlier, HeldByStack, Keeper, Lives, Played};
 use et_reader::resolve::Outcome;
@@ -215,7 +216,7 @@ fn publish(
         (THREADS, names::threads(file()?, trace, &made.used)?),
         (HELD, held::write(file()?, held_by_stacks)?),
     ];
-    let all: Vec<(&str, &table::Written)> = [(OBJECTS, &made.lives), (CLEARINGS, &made.clearings)]
+    let all: Vec<(&str, &Written)> = [(OBJECTS, &made.lives), (CLEARINGS, &made.clearings)]
         .into_iter()
         .chain(tables.iter().map(|(name, table)| (*name, table)))
         .collect();

@@ -3,22 +3,19 @@
 use std::fs::File;
 use std::io;
 
+use et_columns::{TableWriter, Word, Written};
 use et_format::Nanos;
 use et_names::{MethodId, SiteId};
 use et_reader::batch::At;
 use et_reader::lifetimes::{Known, Played, Step};
 use et_reader::model::{ContextId, Contexts, FrameRef, Objects, Stacks};
 use et_reader::population::Moment;
-use et_reader::record::{Alloc, AllocKind, ObjectId, Record, ThreadId};
+use et_reader::record::{Alloc, AllocKind, ObjectId, Record, RecordKind, ThreadId};
 use et_reader::told::{Hold, Told};
 use et_reader::types::TypeId;
-use parquet::data_type::ByteArray;
 use rustc_hash::FxHashSet;
 
-use crate::table::{Column, TableWriter, Values, Written};
-
-/// Rows of a group. A reader decides by the statistics of a group whether to look into it.
-const GROUP: usize = 1 << 17;
+use crate::tables::{clearings, objects};
 
 /// An object that is alive.
 #[derive(Clone, Copy, Debug)]
@@ -41,7 +38,7 @@ struct Last {
     /// Number of the step.
     step: u64,
     /// `None`: it was no record.
-    letter: Option<char>,
+    kind: Option<RecordKind>,
     /// Number of the record, from 1.
     record: u64,
     place: Place,
@@ -73,150 +70,52 @@ struct Death {
     by: Last,
 }
 
-/// What an object's row says.
-#[derive(Debug, Default)]
-struct Rows {
-    number: Vec<i64>,
-    object: Vec<i64>,
-    class: Vec<i64>,
-    kind: Vec<ByteArray>,
-    size: Vec<i64>,
-    length: Vec<i64>,
-    site: Vec<i64>,
-    context: Vec<i64>,
-    thread: Vec<i64>,
-    birth_tick: Vec<i64>,
-    birth_bytes: Vec<i64>,
-    birth_nanos: Vec<Option<i64>>,
-    last_use_tick: Vec<i64>,
-    death_tick: Vec<Option<i64>>,
-    death_bytes: Vec<Option<i64>>,
-    death_nanos: Vec<Option<i64>>,
-    death_step: Vec<Option<i64>>,
-    death_thread: Vec<Option<i64>>,
-    death_context: Vec<Option<i64>>,
-    death_record: Vec<Option<i64>>,
-    death_kind: Vec<Option<ByteArray>>,
-    escaped_thread: Vec<Option<bool>>,
-    escaped_frame: Vec<Option<bool>>,
-}
-
 fn nanos(time: Option<Nanos>) -> Option<i64> {
     time.map(|time| time.0.cast_signed())
 }
 
-impl Rows {
-    fn push(&mut self, life: &Life, death: Option<Death>, escaped_frame: Option<bool>, letters: &Letters) {
-        let Alloc { kind, object, size, ty, site, length, thread } = life.alloc;
-        self.number.push(life.number.cast_signed());
-        self.object.push(object.0.cast_signed());
-        self.class.push(ty.0.into());
-        self.kind.push(letters.of(kind.letter()));
-        self.size.push(size.cast_signed());
-        self.length.push(length.into());
-        self.site.push(site.0.into());
-        self.context.push(life.context.0.into());
-        self.thread.push(thread.0.into());
-        self.birth_tick.push(life.tick.cast_signed());
-        self.birth_bytes.push(life.made_bytes.cast_signed());
-        self.birth_nanos.push(nanos(life.time));
-        self.last_use_tick.push(life.last_use.cast_signed());
-        self.death_tick.push(death.map(|death| death.tick.cast_signed()));
-        self.death_bytes.push(death.map(|death| death.made_bytes.cast_signed()));
-        self.death_nanos.push(death.and_then(|death| nanos(death.time)));
-        self.death_step.push(death.map(|death| death.by.step.cast_signed()));
-        self.death_thread.push(death.map(|death| death.thread.0.into()));
-        self.death_context.push(death.map(|death| death.context.0.into()));
-        let by_record = death.filter(|death| death.by.letter.is_some());
-        self.death_record.push(by_record.map(|death| death.by.record.cast_signed()));
-        self.death_kind.push(death.and_then(|death| death.by.letter).map(|letter| letters.of(letter)));
-        // Who made what was there when tracing began is not known.
-        self.escaped_thread.push((thread.0 != 0).then_some(life.escaped_thread));
-        self.escaped_frame.push(escaped_frame);
-    }
-
-    fn columns(self) -> Vec<Column> {
-        vec![
-            ("number", Values::Number(self.number)),
-            ("object", Values::Number(self.object)),
-            ("class", Values::Number(self.class)),
-            ("kind", Values::Text(self.kind)),
-            ("size", Values::Number(self.size)),
-            ("length", Values::Number(self.length)),
-            ("site", Values::Number(self.site)),
-            ("context", Values::Number(self.context)),
-            ("thread", Values::Number(self.thread)),
-            ("birth_tick", Values::Number(self.birth_tick)),
-            ("birth_bytes", Values::Number(self.birth_bytes)),
-            ("birth_nanos", Values::Maybe(self.birth_nanos)),
-            ("last_use_tick", Values::Number(self.last_use_tick)),
-            ("death_tick", Values::Maybe(self.death_tick)),
-            ("death_bytes", Values::Maybe(self.death_bytes)),
-            ("death_nanos", Values::Maybe(self.death_nanos)),
-            ("death_step", Values::Maybe(self.death_step)),
-            ("death_thread", Values::Maybe(self.death_thread)),
-            ("death_context", Values::Maybe(self.death_context)),
-            ("death_record", Values::Maybe(self.death_record)),
-            ("death_kind", Values::MaybeText(self.death_kind)),
-            ("escaped_thread", Values::MaybeFlag(self.escaped_thread)),
-            ("escaped_frame", Values::MaybeFlag(self.escaped_frame)),
-        ]
+fn object_row(life: &Life, death: Option<Death>, escaped_frame: Option<bool>) -> objects::Row {
+    let Alloc { kind, object, size, ty, site, length, thread } = life.alloc;
+    let by_record = death.filter(|death| death.by.kind.is_some());
+    objects::Row {
+        number: life.number.cast_signed(),
+        object: object.0.cast_signed(),
+        class: ty.0.into(),
+        kind: Word(kind.record_kind().text()),
+        size: size.cast_signed(),
+        length: length.into(),
+        site: site.0.into(),
+        context: life.context.0.into(),
+        thread: thread.0.into(),
+        birth_tick: life.tick.cast_signed(),
+        birth_bytes: life.made_bytes.cast_signed(),
+        birth_nanos: nanos(life.time),
+        last_use_tick: life.last_use.cast_signed(),
+        death_tick: death.map(|death| death.tick.cast_signed()),
+        death_bytes: death.map(|death| death.made_bytes.cast_signed()),
+        death_nanos: death.and_then(|death| nanos(death.time)),
+        death_step: death.map(|death| death.by.step.cast_signed()),
+        death_thread: death.map(|death| death.thread.0.into()),
+        death_context: death.map(|death| death.context.0.into()),
+        death_record: by_record.map(|death| death.by.record.cast_signed()),
+        death_kind: death.and_then(|death| death.by.kind).map(|kind| Word(kind.text())),
+        // Which thread made what was there when tracing began is not known.
+        escaped_thread: (thread.0 != 0).then_some(life.escaped_thread),
+        escaped_frame,
     }
 }
 
-/// The letters of records, made once.
-#[derive(Debug)]
-struct Letters(Vec<(char, ByteArray)>);
-
-impl Letters {
-    fn new() -> Self {
-        Self(et_reader::record::LETTERS.iter().map(|&letter| (letter, letter.to_string().as_str().into())).collect())
-    }
-
-    fn of(&self, letter: char) -> ByteArray {
-        self.0.iter().find(|(known, _)| *known == letter).map(|(_, text)| text.clone()).unwrap_or_default()
-    }
-}
-
-/// What else was found about weak references: in the order of its steps.
-#[derive(Debug, Default)]
-struct Clearings {
-    step: Vec<i64>,
-    /// Whether the step itself stores into a slot that held null by then; else a record stands behind the step.
-    is_step: Vec<bool>,
-    old: Vec<i64>,
-    origin: Vec<i64>,
-    slot: Vec<i64>,
-    thread: Vec<i64>,
-}
-
-impl Clearings {
-    fn push(&mut self, known: &Known) {
-        let (step, is_step, ids, slot, thread) = match *known {
-            Known::Cleared { at } => (at, true, [ObjectId::NULL; 2], 0, 0),
-            Known::Found { after, record: Record::Update { old, origin, slot, thread, .. } } => {
-                (after, false, [old, origin], slot.number(), thread.0)
-            }
-            Known::Found { .. } => return,
-        };
-        self.step.push(step.cast_signed());
-        self.is_step.push(is_step);
-        self.old.push(ids[0].0.cast_signed());
-        self.origin.push(ids[1].0.cast_signed());
-        self.slot.push(slot.into());
-        self.thread.push(thread.into());
-    }
-
-    fn columns(self) -> Vec<Column> {
-        vec![
-            ("step", Values::Number(self.step)),
-            ("is_step", Values::Flag(self.is_step)),
-            ("old", Values::Number(self.old)),
-            ("origin", Values::Number(self.origin)),
-            ("slot", Values::Number(self.slot)),
-            ("thread", Values::Number(self.thread)),
-        ]
-    }
+/// `None`: it is no clearing.
+fn clearing_row(known: &Known) -> Option<clearings::Row> {
+    let (step, is_step, ids, slot, thread) = match *known {
+        Known::Cleared { at } => (at, true, [ObjectId::NULL; 2], 0, 0),
+        Known::Found { after, record: Record::Update { old, origin, slot, thread, .. } } => {
+            (after, false, [old, origin], slot.number(), thread.0)
+        }
+        Known::Found { .. } => return None,
+    };
+    let [old, origin] = ids.map(|id| id.0.cast_signed());
+    Some(clearings::Row { step: step.cast_signed(), is_step, old, origin, slot: slot.into(), thread: thread.into() })
 }
 
 /// Tables that are being written.
@@ -225,20 +124,15 @@ pub struct Maker {
     objects: Objects<Option<Life>>,
     stacks: Stacks<Option<ContextId>>,
     contexts: Contexts,
-    letters: Letters,
-    rows: Rows,
     used: Named,
-    clearings: Clearings,
-    lives: TableWriter,
-    cleared: TableWriter,
+    lives: TableWriter<objects::Rows>,
+    cleared: TableWriter<clearings::Rows>,
     born: u64,
     made_bytes: u64,
     tick: u64,
     records: u64,
     time: Option<Nanos>,
     last: Last,
-    /// The disk takes no more: the rest is not looked at.
-    failed: bool,
 }
 
 /// What was made.
@@ -276,26 +170,22 @@ impl Maker {
             objects: Objects::default(),
             stacks: Stacks::default(),
             contexts: Contexts::default(),
-            letters: Letters::new(),
-            rows: Rows::default(),
             used: Named::default(),
-            clearings: Clearings::default(),
-            lives: TableWriter::new("lives", lives, &Rows::default().columns()),
-            cleared: TableWriter::new("clearings", clearings, &Clearings::default().columns()),
+            lives: TableWriter::new(lives),
+            cleared: TableWriter::new(clearings),
             born: 0,
             made_bytes: 0,
             tick: 0,
             records: 0,
             time: None,
-            last: Last { step: 0, letter: None, record: 0, place: Place::Nowhere, left: 0 },
-            failed: false,
+            last: Last { step: 0, kind: None, record: 0, place: Place::Nowhere, left: 0 },
         }
     }
 
     /// What comes next.
     #[inline]
     pub fn played(&mut self, played: &Played<'_>) {
-        if self.failed {
+        if self.failed() {
             return;
         }
         match played {
@@ -328,7 +218,7 @@ impl Maker {
         let Some(record) = step.record() else {
             // What the VM holds no longer: no method did it.
             let place = Place::Nowhere;
-            self.last = Last { step: number, letter: None, record: self.records, place, left: 0 };
+            self.last = Last { step: number, kind: None, record: self.records, place, left: 0 };
             return;
         };
         if let Step::WeakUpdate { old: ObjectId::NULL, .. } = step {
@@ -345,7 +235,7 @@ impl Maker {
         } else {
             self.stacks.record(&record);
         }
-        self.last = Last { step: number, letter: Some(record.letter()), record: self.records, place, left };
+        self.last = Last { step: number, kind: Some(record.kind()), record: self.records, place, left };
         match record {
             Record::Alloc(alloc) => self.born(&alloc),
             // What an update stores, and what the slot held, it does not use.
@@ -430,22 +320,18 @@ impl Maker {
         let escaped_frame = life.frame.map(|frame| {
             self.stacks.running(frame).is_none() && death.is_none_or(|death| death.by.left != frame.serial)
         });
-        self.rows.push(life, death, escaped_frame, &self.letters);
-        if self.rows.number.len() >= GROUP {
-            self.failed |= !self.lives.push(std::mem::take(&mut self.rows).columns());
-        }
+        self.lives.push(object_row(life, death, escaped_frame));
     }
 
     fn clear(&mut self, known: &Known) {
-        self.clearings.push(known);
-        if self.clearings.step.len() >= GROUP {
-            self.failed |= !self.cleared.push(std::mem::take(&mut self.clearings).columns());
+        if let Some(row) = clearing_row(known) {
+            self.cleared.push(row);
         }
     }
 
     /// Whether the disk takes no more; [`finish`](Self::finish) says why.
     pub fn failed(&self) -> bool {
-        self.failed
+        self.lives.has_failed() || self.cleared.has_failed()
     }
 
     /// The trace has ended: those alive get their rows, in the order of their births.
@@ -454,12 +340,6 @@ impl Maker {
         alive.sort_unstable_by_key(|life| life.number);
         for life in &alive {
             self.row(life, None);
-        }
-        if !self.rows.number.is_empty() {
-            self.lives.push(self.rows.columns());
-        }
-        if !self.clearings.step.is_empty() {
-            self.cleared.push(self.clearings.columns());
         }
         let (lives, clearings) = (self.lives.finish()?, self.cleared.finish()?);
         let end = Moment { tick: self.tick, bytes: self.made_bytes, nanos: self.time.map(|time| time.0) };

@@ -5,6 +5,7 @@ use std::io;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use et_columns::TableReader;
 use et_names::{MethodId, SiteId};
 use et_reader::model::{ContextId, Contexts};
 use et_reader::population::{Columns, Groups, Population, Rows};
@@ -16,7 +17,6 @@ use thiserror::Error;
 
 use crate::known::{number32, unsigned};
 use crate::maker::Maker;
-use crate::table::TableReader;
 use crate::{CONTEXTS, LifeTable, Manifest, OBJECTS};
 
 /// Why a trace has no rows.

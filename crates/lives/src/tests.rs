@@ -2,6 +2,7 @@ use std::fs;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
 
+use et_columns::TableReader;
 use et_format::ClassRecord;
 use et_format::event::{Event, ObjectHash};
 use et_names::{MethodId, SiteId};
@@ -11,7 +12,6 @@ use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_system::files::lives_of;
 
 use super::*;
-use crate::table::TableReader;
 
 /// A run of a real program, without the names of the JDK.
 const REAL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reader/tests/traces/version-1.trace");
@@ -108,6 +108,23 @@ fn a_table_that_is_damaged_or_of_another_trace_is_made_anew() {
     let (made, table) = told(&trace, Some(&lives));
     assert!(made == plain);
     assert_eq!(table.unwrap().manifest().unwrap().objects, 6);
+}
+
+#[test]
+fn a_table_with_other_columns_is_made_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, lives) = (folder.path().join("a.ettrace"), folder.path().join("lives"));
+    fs::copy(REAL, &trace).unwrap();
+    told(&trace, Some(&lives));
+    let manifest = fs::read_to_string(lives.join(MANIFEST)).unwrap();
+    let columns = format!("\"columns\":\"{:016x}\"", tables::schemas());
+    for other in ["\"columns\":\"0123456789abcdef\"", "\"before\":\"there was such a hash\""] {
+        let older = manifest.replace(": ", ":").replace(&columns, other);
+        assert!(older.contains(other), "{older}");
+        fs::write(lives.join(MANIFEST), older).unwrap();
+        told(&trace, Some(&lives));
+        assert_eq!(fs::read_to_string(lives.join(MANIFEST)).unwrap(), manifest);
+    }
 }
 
 #[test]

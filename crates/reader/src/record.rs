@@ -143,6 +143,9 @@ macro_rules! kinds {
         /// The letters of all kinds of records, each at its kind's number.
         pub const LETTERS: [char; { const NAMES: &[&str] = &[$(stringify!($name)),*]; NAMES.len() }] = [$($letter),*];
 
+        /// The letters as texts.
+        const TEXTS: [&str; LETTERS.len()] = [$(concat!($letter)),*];
+
         impl Record {
             /// Its kind.
             #[inline]
@@ -189,6 +192,12 @@ impl RecordKind {
     #[inline]
     pub fn letter(self) -> char {
         LETTERS[self as usize]
+    }
+
+    /// Its letter, as text.
+    #[inline]
+    pub fn text(self) -> &'static str {
+        TEXTS[self as usize]
     }
 }
 

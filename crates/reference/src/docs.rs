@@ -22,7 +22,7 @@ pub fn write(repo: &Path) -> Result<()> {
 }
 
 /// Each page by its path in the repository, as it should be.
-fn pages(repo: &Path) -> Result<[(&'static str, String); 4]> {
+fn pages(repo: &Path) -> Result<[(&'static str, String); 5]> {
     let between = |name: &'static str, table: &str| -> Result<(&'static str, String)> {
         let path = repo.join(name);
         let old = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -31,7 +31,8 @@ fn pages(repo: &Path) -> Result<[(&'static str, String); 4]> {
     let runtime_options = between("docs/runtime-options.md", &runtime::table())?;
     let tables = between("docs/tables.md", &et_tables::docs::markdown())?;
     let events = between("docs/inside/events.md", &events::table())?;
-    Ok([("docs/options.md", options(repo)?), runtime_options, tables, events])
+    let lives = between("docs/inside/lives.md", &et_lives::tables::objects::TABLE.markdown())?;
+    Ok([("docs/options.md", options(repo)?), runtime_options, tables, events, lives])
 }
 
 fn with_table(text: &str, table: &str) -> Option<String> {

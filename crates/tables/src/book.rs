@@ -8,11 +8,8 @@ use std::thread::JoinHandle;
 
 use et_system::threads::{NoThread, spawn};
 
-use crate::row::{Rows, Values};
 use crate::sheet::{Part, Sheet};
-
-/// Rows of a group: an engine decides by its statistics whether to look into it, and gives groups to its threads.
-pub const GROUP: usize = 1 << 17;
+use et_columns::{GROUP, Rows, Values};
 
 /// Rows to be encoded.
 struct Job {

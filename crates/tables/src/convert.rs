@@ -18,9 +18,9 @@ use crate::folder::{Conversion, FolderError};
 use crate::meanings;
 use crate::object_pass::{self, Met};
 use crate::record_pass::{Fill, Named, Pass};
-use crate::row::Rows;
 use crate::tables::{self, trace};
 use crate::wanted::Wanted;
+use et_columns::Rows;
 
 /// Why a trace cannot be converted.
 #[derive(Debug, Error)]

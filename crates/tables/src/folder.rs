@@ -7,9 +7,8 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
+use et_columns::TableReader;
 use et_system::files::Whole;
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
 use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 use thiserror::Error;
@@ -355,10 +354,8 @@ impl Tables {
 
 /// What a row of table `trace` says.
 fn has_deaths(path: &Path) -> io::Result<bool> {
-    let reader = SerializedFileReader::new(File::open(path)?).map_err(io::Error::other)?;
-    let row = reader.get_row_iter(None).map_err(io::Error::other)?.next().transpose().map_err(io::Error::other)?;
-    let mut columns = row.into_iter().flat_map(Row::into_columns);
-    Ok(columns.any(|(name, value)| name == "has_deaths" && value == Field::Bool(true)))
+    let table = TableReader::open(File::open(path)?)?;
+    Ok(table.groups() > 0 && table.flags(0, "has_deaths")?.first() == Some(&Some(true)))
 }
 
 fn hash_of(path: &Path) -> io::Result<u64> {

@@ -9,8 +9,6 @@ mod meanings;
 mod object_pass;
 mod queries;
 mod record_pass;
-mod row;
-pub mod schema;
 mod sheet;
 mod sql;
 pub mod tables;

@@ -14,8 +14,8 @@ use et_reader::types::{TypeId, Types, for_people};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::{Book, TableWriter};
-use crate::row::Word;
 use crate::tables::{classes, collections, contexts, fields, methods, monitors, sites, threads};
+use et_columns::Word;
 
 /// Threads from here up are stacks of virtual threads.
 const FIRST_VIRTUAL: u32 = 1 << 31;

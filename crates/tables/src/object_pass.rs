@@ -13,8 +13,8 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::TableWriter;
 use crate::meanings::Amount;
-use crate::row::Word;
 use crate::tables::{allocations_by_second, objects};
+use et_columns::Word;
 
 /// What the rows are about.
 #[derive(Debug, Default)]
@@ -55,16 +55,6 @@ fn signed(value: Option<u64>) -> Option<i64> {
     value.map(u64::cast_signed)
 }
 
-fn letter(kind: AllocKind) -> Word {
-    Word(match kind {
-        AllocKind::Array => "A",
-        AllocKind::Initial => "I",
-        AllocKind::New => "N",
-        AllocKind::Found => "P",
-        AllocKind::Vm => "V",
-    })
-}
-
 /// Goes through all objects; fills the table of them if there is one to fill.
 pub fn over(
     source: &Source,
@@ -97,7 +87,7 @@ pub fn over(
                 number: rows.number[at].cast_signed(),
                 object: rows.object[at].0.cast_signed(),
                 class: rows.class[at].0.into(),
-                kind: letter(rows.kind[at]),
+                kind: Word(rows.kind[at].record_kind().text()),
                 size,
                 length: rows.length[at].into(),
                 site: Some(site),

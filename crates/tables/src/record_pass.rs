@@ -10,8 +10,8 @@ use et_reader::source::{At, Ending, Reading, Source, SourceError};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::book::TableWriter;
-use crate::row::Word;
 use crate::tables::{calls, exceptions, updates};
+use et_columns::Word;
 
 /// What is to be known of a call when it is left.
 #[derive(Clone, Copy, Debug)]

@@ -419,7 +419,9 @@ proptest! {
 
 #[test]
 fn groups_come_in_order_however_they_are_encoded() {
-    use crate::book::{Book, GROUP, TableWriter};
+    use et_columns::GROUP;
+
+    use crate::book::{Book, TableWriter};
     use crate::tables::contexts;
     let folder = tempfile::tempdir().unwrap();
     let mut book = Book::new(folder.path()).unwrap();

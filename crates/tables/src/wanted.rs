@@ -2,8 +2,8 @@
 
 use std::str::FromStr;
 
-use crate::schema::Table;
 use crate::tables::{self, ALL};
+use et_columns::Table;
 
 /// Some of the tables. `trace` is always among them.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use et_cli::{Heartbeat, Program, code};
 use et_jvmpi_interface::library;
 use et_reader::source::Source;
 use et_reader::watch::Watcher;
-use et_replay::simulate::{Collector, HeapSize};
+use et_simulate::collectors::{Collector, HeapSize};
 
 use crate::catalogue::Catalogue;
 use crate::collected::{self, Wish};

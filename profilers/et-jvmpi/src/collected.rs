@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use et_reader::record::Record;
 use et_reader::source::{Ending, Source};
-use et_replay::events::Event;
-use et_replay::ops::{Amount, OpsReader, Tables};
-use et_replay::prepare::{Prepared, Wanted, prepare};
-use et_replay::simulate::{Config, HeapSize, Observer, SimulateError, simulate, smallest_heap};
+use et_simulate::collectors::{Config, HeapSize, Observer, SimulateError, simulate, smallest_heap};
+use et_simulate::events::Event;
+use et_simulate::ops::{Amount, OpsReader, Tables};
+use et_simulate::prepare::{Prepared, Wanted, prepare};
 use jni_sys::jint;
 
 use crate::cursor::{Cursor, Step};
@@ -22,7 +22,7 @@ use crate::teller::Teller;
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct Wish {
-    pub collector: et_replay::simulate::Collector,
+    pub collector: et_simulate::collectors::Collector,
     pub heap: HeapSize,
     pub nursery: Option<HeapSize>,
     pub backup_trace: bool,
@@ -95,7 +95,7 @@ struct Beside<'a> {
     failed: Option<ReplayError>,
 }
 
-fn arena(arena: et_replay::events::ArenaId) -> jint {
+fn arena(arena: et_simulate::events::ArenaId) -> jint {
     jint::try_from(arena.0).unwrap_or(jint::MAX)
 }
 

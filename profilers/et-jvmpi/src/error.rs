@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use et_reader::source::SourceError;
-use et_replay::ops::OpsError;
-use et_replay::prepare::PrepareError;
-use et_replay::simulate::SimulateError;
+use et_simulate::collectors::SimulateError;
+use et_simulate::ops::OpsError;
+use et_simulate::prepare::PrepareError;
 use thiserror::Error;
 
 #[derive(Debug, Error)]

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use et_cli::Program;
-use et_replay::allocate::{AllocateError, Allocator, allocate};
-use et_replay::cache::{CacheSpec, under};
-use et_replay::ops::OpsReader;
+use et_simulate::allocate::{AllocateError, Allocator, allocate};
+use et_simulate::cache::{CacheSpec, under};
+use et_simulate::ops::OpsReader;
 use raw::{Jemalloc, Linked, Mimalloc, Snmalloc};
 use serde_json::Value;
 

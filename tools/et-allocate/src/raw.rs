@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use et_replay::allocate::Allocator;
+use et_simulate::allocate::Allocator;
 
 /// What allocators are aligned to.
 const ALIGN: usize = 16;

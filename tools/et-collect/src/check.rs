@@ -86,8 +86,8 @@ fn leads_to(table: &Table, held: u32, target: u32) -> Result<(), String> {
 }
 
 /// What is alive, and whether it is where its handles say: what can be told without a shadow.
-pub fn living(table: &Table) -> Result<et_replay::ops::Amount, String> {
-    let mut alive = et_replay::ops::Amount::default();
+pub fn living(table: &Table) -> Result<et_simulate::ops::Amount, String> {
+    let mut alive = et_simulate::ops::Amount::default();
     for (handle, object) in table.living() {
         if object.handle() != handle || !table.is_known(object) {
             return Err(format!("object {handle} is not where it was left"));

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use et_replay::ops::Amount;
+use et_simulate::ops::Amount;
 
 #[derive(Debug, Default)]
 struct Counters {

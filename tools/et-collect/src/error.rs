@@ -4,8 +4,8 @@ use std::panic::PanicHookInfo;
 use std::path::Path;
 
 use et_cli::Program;
-use et_replay::collect::Plan;
-use et_replay::ops::OpsError;
+use et_simulate::mmtk::Plan;
+use et_simulate::ops::OpsError;
 use thiserror::Error;
 
 const PROGRAM: Program = Program("et-collect");
@@ -37,7 +37,7 @@ fn with_nursery(nursery: Option<u64>) -> String {
 }
 
 fn bytes(number: u64) -> String {
-    et_replay::collect::bytes(number)
+    et_names::units::bytes(number)
 }
 
 /// What a panic says, and where, without the folders of whoever built this.

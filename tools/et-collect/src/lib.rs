@@ -15,8 +15,8 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use et_replay::collect::{CHECK_FAILED, MmtkOption, Plan, TOO_SMALL};
-use et_replay::ops::OpsReader;
+use et_simulate::mmtk::{CHECK_FAILED, MmtkOption, Plan, TOO_SMALL};
+use et_simulate::ops::OpsReader;
 
 use error::CollectError;
 

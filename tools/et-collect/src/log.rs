@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use et_replay::collect::Pause;
-use et_replay::ops::Amount;
+use et_simulate::mmtk::Pause;
+use et_simulate::ops::Amount;
 
 use crate::counters;
 

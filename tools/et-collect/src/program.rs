@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
 
-use et_replay::collect::{CollectReport, Final, Lengths, MmtkOption, Plan};
-use et_replay::ops::{Amount, ClassKind, Op, OpsReader};
+use et_simulate::mmtk::{CollectReport, Final, Lengths, MmtkOption, Plan};
+use et_simulate::ops::{Amount, ClassKind, Op, OpsReader};
 use mmtk::plan::BarrierSelector;
 use mmtk::util::VMMutatorThread;
 use mmtk::{AllocationSemantics, MMTK, Mutator, memory_manager};

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use et_replay::collect::{CollectReport, Plan, TOO_SMALL};
-use et_replay::ops::Op;
-use et_replay::testing::{bytes_of, death, random_program};
+use et_simulate::mmtk::{CollectReport, Plan, TOO_SMALL};
+use et_simulate::ops::Op;
+use et_simulate::testing::{bytes_of, death, random_program};
 
 /// Collections come after so many bytes.
 const BYTES: &str = "102400";
@@ -128,7 +128,7 @@ fn stores_that_are_forgotten_are_found() {
         report(&collect(&ops, plan, &args));
         let output = collect(&ops, plan, &[&args[..], &["--forget-stores"]].concat());
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(et_replay::collect::CHECK_FAILED.into()), "{plan:?}: {said}");
+        assert_eq!(output.status.code(), Some(et_simulate::mmtk::CHECK_FAILED.into()), "{plan:?}: {said}");
         assert!(said.contains("slot") && said.contains("leads to"), "{said}");
     }
 }

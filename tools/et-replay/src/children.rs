@@ -7,7 +7,7 @@ use std::process::{Command, Output, Stdio};
 use rustix::io::Errno;
 use rustix::process::{Signal, getpid, getppid, set_parent_process_death_signal};
 
-use crate::ops::OpsReader;
+use et_simulate::ops::OpsReader;
 
 /// Runs a child on the operations, as its standard input, to its end. It ends with the thread that calls this, whatever ends us: nobody would read
 /// what it has to say.

@@ -19,10 +19,10 @@ use et_cli::{Program, Unwritten};
 use et_reader::source::Source;
 
 use crate::collect::ChildError;
-use crate::ops::{OpsError, OpsReader};
 use crate::output::OutputError;
-use crate::prepare::{Input, PrepareError, Prepared, Wanted};
-use crate::simulate::{self as simulator, Config, HeapSize, SimulateError};
+use et_simulate::collectors::{self as simulator, Config, HeapSize, SimulateError};
+use et_simulate::ops::{OpsError, OpsReader};
+use et_simulate::prepare::{Input, PrepareError, Prepared, Wanted};
 use progress::Progress;
 
 /// What messages begin with.
@@ -122,15 +122,15 @@ enum CliError {
     #[error("{library} changes nothing: malloc is still that of the C library", library = library.display())]
     NoMalloc { library: PathBuf },
     #[error(transparent)]
-    Allocate(#[from] crate::allocate::AllocateError),
+    Allocate(#[from] et_simulate::allocate::AllocateError),
     #[error(transparent)]
-    Cache(#[from] crate::cache::CacheError),
+    Cache(#[from] et_simulate::cache::CacheError),
     #[error("operations have no room in a temporary file in {folder} (TMPDIR names another folder): {0}", folder = std::env::temp_dir().display())]
     Temporary(io::Error),
     #[error("{0}")]
     Stdout(#[from] Unwritten),
     #[error("{path}: the events contradict each other: {wrong}", path = path.display())]
-    Events { path: PathBuf, wrong: crate::events::Violation },
+    Events { path: PathBuf, wrong: et_simulate::events::Violation },
 }
 
 impl CliError {
@@ -195,12 +195,12 @@ fn take(input: Input, args: &InputArgs, progress: &Progress, file: std::fs::File
             {
                 _ = et_lives::attach(trace, None);
             }
-            let prepared = crate::prepare::prepare(&source, wanted, file)?;
+            let prepared = et_simulate::prepare::prepare(&source, wanted, file)?;
             // What it lacks is among the notes.
             let code = code::of_trace(source.cut_off().is_some(), prepared.ending.outcome.lost.total());
             (prepared, code)
         }
-        Input::Oracle(path, text) => (crate::prepare::prepare_oracle(&path, text, file)?, OK),
+        Input::Oracle(path, text) => (et_simulate::prepare::prepare_oracle(&path, text, file)?, OK),
         Input::Ops(ops) => return Err(CliError::Prepared { path: ops.path().to_owned() }),
     };
     for note in &prepared.tables.notes {

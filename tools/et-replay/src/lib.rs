@@ -1,19 +1,9 @@
-//! Traces replayed: what would this program cost under another collector, another allocator, another cache?
-//!
-//! A trace is boiled down once to an operations file ([`prepare`], [`ops`]), which [`simulate`] plays to simulated collectors, [`collect`] to
-//! real ones, and [`allocate`] to a real allocator. What collectors report, [`events`] checks and writes; what they and the program touch, [`cache`] has
-//! looked up in simulated caches.
+//! The command `et-replay`: a trace as the program that simulated collectors, allocators and caches run. The simulators are `et_simulate`; here are the
+//! command line, processes that replay for it, charts and pages.
 
-pub mod allocate;
-pub mod cache;
 mod chart;
 mod children;
 pub mod cli;
-pub mod collect;
-pub mod events;
-pub mod ops;
+mod collect;
+mod memory_curve;
 mod output;
-pub mod prepare;
-pub mod simulate;
-#[cfg(any(test, feature = "testing"))]
-pub mod testing;

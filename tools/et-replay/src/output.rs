@@ -6,10 +6,10 @@ use std::path::Path;
 
 use et_system::files::output;
 
-use et_lives::table::TableReader;
+use et_columns::TableReader;
 
-use crate::events::{CSV_HEADER, PARQUET_NAME};
-use crate::ops;
+use et_simulate::events::{CSV_HEADER, PARQUET_NAME};
+use et_simulate::ops;
 
 pub use et_system::files::output::{Output, OutputError};
 

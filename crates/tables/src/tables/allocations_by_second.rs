@@ -1,6 +1,6 @@
 //! What each thread allocated in each second.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per second and thread that allocated in it. What was there when tracing began does not count.

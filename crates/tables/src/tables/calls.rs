@@ -1,6 +1,6 @@
 //! Calls of methods.
 
-use crate::row::{Word, table};
+use et_columns::{Word, table};
 
 table! {
     /// One row per `M` record: a method was entered, and left by an `E` or an `X`, or was still running at the end.

@@ -1,6 +1,6 @@
 //! Classes.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per class of an object, or class that the run prepared. Classes of the same name by several class loaders are one row.

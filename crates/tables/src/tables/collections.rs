@@ -1,6 +1,6 @@
 //! Collections.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per garbage collection.

@@ -1,6 +1,6 @@
 //! Calling contexts.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per calling context: a tree with a node for each chain of callers that rows of other tables name. Context 0 is the empty stack.

@@ -1,6 +1,6 @@
 //! Exceptions, from where they are thrown to where they are caught.
 
-use crate::row::{Word, table};
+use et_columns::{Word, table};
 
 table! {
     /// One row per `T` record: an exception was thrown, and caught, or not. One that is thrown again has another row.

@@ -1,6 +1,6 @@
 //! Fields.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per field that was stored into.

@@ -1,6 +1,6 @@
 //! Methods.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per method of a context, a site or an exception.

@@ -15,7 +15,7 @@ pub mod threads;
 pub mod trace;
 pub mod updates;
 
-use crate::schema::Table;
+use et_columns::Table;
 
 /// All of them: first what happened, then what its numbers mean.
 pub const ALL: [&Table; 14] = [

@@ -1,6 +1,6 @@
 //! Contention for monitors, and waits.
 
-use crate::row::{Word, table};
+use et_columns::{Word, table};
 
 table! {
     /// One row per time that a thread had to wait for a monitor, or called `wait`, of runs with `-Det.monitors=on`.

@@ -1,6 +1,6 @@
 //! Objects: the life table.
 
-use crate::row::{Word, table};
+use et_columns::{Word, table};
 
 table! {
     /// One row per object, with its birth, its last use and its death.

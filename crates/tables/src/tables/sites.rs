@@ -1,6 +1,6 @@
 //! Sites.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per place where objects were allocated: a site or, for those that have none, the method that ran and by what means.

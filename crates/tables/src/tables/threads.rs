@@ -1,6 +1,6 @@
 //! Threads.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per thread of the run; of virtual threads only those that allocated, ran a method, or made an object unreachable.

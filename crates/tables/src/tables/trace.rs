@@ -1,6 +1,6 @@
 //! The runs.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per run: the program, the JVM, and what is missing. A run is complete if it has a row here.

@@ -1,6 +1,6 @@
 //! Stores into reference slots.
 
-use crate::row::table;
+use et_columns::table;
 
 table! {
     /// One row per `U` record: a reference was stored into a field or an array element. A weak reference that is cleared because its referent dies has a row as well, without a thread.

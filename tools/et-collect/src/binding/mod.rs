@@ -11,7 +11,7 @@ use mmtk::vm::slot::UnimplementedMemorySlice;
 use mmtk::vm::{ActivePlan, ReferenceGlue, VMBinding};
 use mmtk::{MMTK, MMTKBuilder, Mutator, memory_manager};
 
-use et_replay::collect::{MmtkOption, Plan};
+use et_simulate::mmtk::{MmtkOption, Plan};
 
 use crate::error::CollectError;
 use crate::object::CompressedSlot;

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use et_replay::collect::Plan;
+use et_simulate::mmtk::Plan;
 use mmtk::{MMTK, Mutator};
 
 use super::Replay;
@@ -148,7 +148,7 @@ impl World {
             let (count, operation) = (self.log().count, self.operation.load(Relaxed));
             let plan = self.options.plan.name();
             let said = format!("{plan}: collection {count}, during operation {operation}: {wrong}");
-            error::exit(et_replay::collect::CHECK_FAILED, &said);
+            error::exit(et_simulate::mmtk::CHECK_FAILED, &said);
         }
         let mut progress = lock(&self.progress);
         progress.collections += 1;
@@ -175,6 +175,6 @@ impl World {
             operation: self.operation.load(Relaxed),
             wanted: self.wanted.load(Relaxed),
         };
-        error::exit(et_replay::collect::TOO_SMALL, &error.to_string())
+        error::exit(et_simulate::mmtk::TOO_SMALL, &error.to_string())
     }
 }

@@ -8,9 +8,10 @@ use super::children::{self, HereArgs, Linked, Task};
 use super::head::Head;
 use super::progress::Progress;
 use super::{CliError, InputArgs, open};
-use crate::allocate::{self, AllocateReport, System};
+use crate::memory_curve;
 use crate::output::{Kind, Output};
 use et_cli::{print, print_json};
+use et_simulate::allocate::{self, AllocateReport, System};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -73,7 +74,7 @@ pub(super) fn run(args: &AllocateArgs) -> Result<u8, CliError> {
         }
     }
     if let Some(output) = output {
-        output.write_whole(allocate::draw(ops.tables().trace_name(), &reports).as_bytes())?;
+        output.write_whole(memory_curve::draw(ops.tables().trace_name(), &reports).as_bytes())?;
     }
     if args.json {
         print_json(&reports)?

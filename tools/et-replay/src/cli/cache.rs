@@ -9,11 +9,11 @@ use super::children::{self, HereArgs, Linked, Task};
 use super::head::Head;
 use super::progress::Progress;
 use super::{CliError, InputArgs, open, too_small};
-use crate::allocate::System;
-use crate::cache::{self, CacheReport, CacheSpec, Caches};
-use crate::ops::OpsReader;
-use crate::simulate::{self, Collector, Config, HeapSize};
 use et_cli::{print, print_json};
+use et_simulate::allocate::System;
+use et_simulate::cache::{self, CacheReport, CacheSpec, Caches};
+use et_simulate::collectors::{self, Collector, Config, HeapSize};
+use et_simulate::ops::OpsReader;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -121,7 +121,7 @@ fn simulated(ops: &mut OpsReader, args: &CacheArgs) -> Result<CacheReport, CliEr
     let peak = &tables.totals.peak;
     let (heap, nursery) = (args.heap.bytes(peak), args.nursery.map(|size| size.bytes(peak)));
     let config = Config { collector: args.collector, heap, nursery, backup_trace: args.backup_trace };
-    if let Err(error) = simulate::simulate(ops, &config, &mut caches) {
+    if let Err(error) = collectors::simulate(ops, &config, &mut caches) {
         return Err(too_small(error, ops, &config));
     }
     Ok(caches.report(format!("{}, heap {}", args.collector.name(), bytes(heap)), &tables, args.top))

@@ -9,8 +9,9 @@ use clap::Args;
 use serde::de::DeserializeOwned;
 
 use super::CliError;
-use crate::ops::OpsReader;
-use crate::{allocate, children};
+use crate::children;
+use et_simulate::allocate;
+use et_simulate::ops::OpsReader;
 
 /// An allocator that one of our programs has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use serde::Serialize;
 use super::head::Head;
 use super::progress::Progress;
 use super::{CliError, InputArgs, PROGRAM, open};
-use crate::collect::{self, ChildError, CollectReport, Curve, MmtkOption, Plan, Point, Replay, Request};
-use crate::ops::{OpsReader, Tables};
+use crate::collect::{self, ChildError, Curve, Point, Replay, Request};
 use crate::output::{Kind, Output};
-use crate::simulate::HeapSize;
 use et_cli::code::{FAILED, OK};
 use et_cli::{print, print_json};
+use et_simulate::collectors::HeapSize;
+use et_simulate::mmtk::{CollectReport, MmtkOption, Plan};
+use et_simulate::ops::{OpsReader, Tables};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\

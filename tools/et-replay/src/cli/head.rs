@@ -3,7 +3,7 @@
 use et_names::units::{bytes, counted};
 use serde::Serialize;
 
-use crate::ops::{Amount, Tables};
+use et_simulate::ops::{Amount, Tables};
 
 /// Of the program that was replayed.
 #[derive(Debug, Serialize)]

@@ -8,9 +8,9 @@ use et_names::units::{bytes, counted, number};
 use super::progress::Progress;
 use super::{CliError, InputArgs, take};
 use crate::output::{Kind, Output};
-use crate::prepare::Input;
 use et_cli::code::OK;
 use et_cli::{print, print_json};
+use et_simulate::prepare::Input;
 
 #[derive(Debug, Args)]
 pub(super) struct PrepareArgs {

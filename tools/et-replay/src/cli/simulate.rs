@@ -11,12 +11,12 @@ use serde::Serialize;
 use super::head::Head;
 use super::progress::Progress;
 use super::{CliError, InputArgs, PROGRAM, open, too_small};
-use crate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
-use crate::ops::{OpsReader, Tables};
 use crate::output::{Kind, Output};
-use crate::simulate::{self, Collector, Config, HeapSize, Observer, Report, SimulateError};
 use et_cli::code::FAILED;
 use et_cli::{Unwritten, print, print_json};
+use et_simulate::collectors::{self, Collector, Config, HeapSize, Observer, Report, SimulateError};
+use et_simulate::events::{Checker, CsvWriter, Event, ParquetWriter, Sink, Violation};
+use et_simulate::ops::{OpsReader, Tables};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -112,7 +112,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
     if args.min_heap {
         for &collector in args.collectors() {
             progress.begin(format!("searching the smallest heap for {}", collector.name()));
-            let heap = simulate::smallest_heap(&mut ops, &args.config(collector, 0, &tables))?;
+            let heap = collectors::smallest_heap(&mut ops, &args.config(collector, 0, &tables))?;
             let of_peak = heap as f64 / tables.totals.peak.bytes.max(1) as f64;
             shown.smallest_heaps.push(Smallest { collector: collector.name(), heap, of_peak });
         }
@@ -156,7 +156,7 @@ pub(super) fn run(args: &SimulateArgs) -> Result<u8, CliError> {
 fn text(shown: &Shown<'_>, backup_trace: bool) -> String {
     let mut text = shown.head.text();
     if shown.smallest_heaps.is_empty() {
-        text += &simulate::render(&shown.simulations);
+        text += &collectors::render(&shown.simulations);
         for row in &shown.too_small {
             let (heap, smallest) = (bytes(row.heap), HeapSize::Bytes(row.smallest_heap).typed());
             let is_counting = row.collector == Collector::ReferenceCounting.name();
@@ -272,7 +272,7 @@ fn watched<'a>(
     is_checked: bool,
 ) -> Result<Report, CliError> {
     let mut watch = Watch { sink, checker: is_checked.then(Checker::default), wrong: None };
-    let simulated = simulate::simulate(ops, config, &mut watch);
+    let simulated = collectors::simulate(ops, config, &mut watch);
     if let Some(wrong) = watch.wrong {
         return Err(CliError::Events { path: ops.path().to_owned(), wrong });
     }
@@ -287,8 +287,8 @@ fn watched<'a>(
 mod tests {
     use super::super::{Cli, Command};
     use super::*;
-    use crate::testing::{bytes_of, death, node, put};
     use clap::Parser;
+    use et_simulate::testing::{bytes_of, death, node, put};
 
     fn simulate(path: &Path, more: &[&str]) -> Result<u8, String> {
         let words = ["et-replay", "simulate", path.to_str().unwrap(), "--collector", "copying", "--heap", "64k"];

@@ -5,18 +5,14 @@ use std::process::Command;
 
 use thiserror::Error;
 
-use super::{CollectReport, MmtkOption, Plan};
+use et_simulate::collectors::NurseryTooLarge;
+use et_simulate::mmtk::{CHECK_FAILED, CollectReport, MmtkOption, Plan, TOO_SMALL};
+use et_simulate::ops::OpsReader;
+
 use crate::children;
-use crate::ops::OpsReader;
-use crate::simulate::NurseryTooLarge;
 
 /// What the program is called.
 const PROGRAM: &str = "et-collect";
-/// It ends with this if the heap is too small.
-pub const TOO_SMALL: u8 = 5;
-/// It ends with this if a collection lost something, or kept what is dead.
-pub const CHECK_FAILED: u8 = 6;
-
 /// What to replay on.
 #[derive(Clone, Debug)]
 pub struct Request {

@@ -3,7 +3,9 @@
 use et_names::units::bytes;
 use serde::Serialize;
 
-use super::{CollectReport, Plan, Range, Spread};
+use et_simulate::mmtk::{CollectReport, Plan};
+
+use super::{Range, Spread};
 use crate::chart::{Chart, Series, side_by_side};
 
 /// Heaps as multiples of the smallest.

@@ -6,7 +6,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use super::curve::{Curve, Point, charts};
 use super::repeat::Range;
 use crate::chart::side_by_side;
-use crate::ops::Tables;
+use et_simulate::ops::Tables;
 
 /// As reports look, on paper, in the dark and on small screens as well.
 const STYLE: &str = include_str!("../../../../crates/report/assets/report.css");
@@ -134,16 +134,16 @@ fn cell<T: Copy>(value: T, range: Option<Range<T>>, shown: impl Fn(T) -> String)
 
 #[cfg(test)]
 mod tests {
-    use super::super::Plan;
     use super::super::repeat::tests::replay_of;
     use super::*;
-    use crate::testing::{bytes_of, node};
+    use et_simulate::mmtk::Plan;
+    use et_simulate::testing::{bytes_of, node};
 
     fn page_of(seconds: &[u64]) -> String {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.ops");
         std::fs::write(&path, bytes_of(&[node(1)])).unwrap();
-        let ops = crate::ops::OpsReader::open(&path).unwrap();
+        let ops = et_simulate::ops::OpsReader::open(&path).unwrap();
         let replay = replay_of(seconds);
         let point = |times| Point { times, report: replay.report.clone(), spread: replay.spread };
         let curve = Curve { plan: Plan::GenImmix, smallest: 1 << 20, points: vec![point(1.25), point(2.0)] };

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::CollectReport;
+use et_simulate::mmtk::CollectReport;
 
 /// From the least of several runs to the most.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -95,8 +95,8 @@ impl Spread {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use super::super::report::tests::report;
     use super::*;
+    use et_simulate::testing::mmtk_report as report;
 
     /// Runs that took so many seconds, with a pause of as many milliseconds.
     pub(in crate::collect) fn replay_of(seconds: &[u64]) -> Replay {

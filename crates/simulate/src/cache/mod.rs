@@ -14,9 +14,9 @@ use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::allocate::{AllocateError, Allocator, watched};
+use crate::collectors::{Access, Observer, Phase};
 use crate::events::Event;
 use crate::ops::{OpsReader, Tables};
-use crate::simulate::{Access, Observer, Phase};
 use level::Level;
 pub use report::{CacheReport, LevelReport, Line, render};
 

@@ -1,4 +1,6 @@
-//! What a table is: its columns with their types and meanings. `docs/tables.md` is generated from this.
+//! What a table is: its columns with their types and meanings. Documents are generated from this.
+
+use std::fmt::Write as _;
 
 /// What the values of a column are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,6 +23,14 @@ impl Type {
             Self::Double => "double",
             Self::Flag => "boolean",
             Self::Text => "varchar",
+        }
+    }
+
+    /// As documents call it.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Text => "text",
+            other => other.sql(),
         }
     }
 }
@@ -67,6 +77,17 @@ impl Table {
     pub fn message(&self) -> String {
         let columns: String = self.columns.iter().map(Column::declaration).collect();
         format!("message {} {{ {columns} }}", self.name)
+    }
+
+    /// Its columns as a table of Markdown.
+    pub fn markdown(&self) -> String {
+        let mut out = "| column | type | |\n|---|---|---|\n".to_owned();
+        for column in self.columns {
+            let nullable = if column.is_nullable { ", or null" } else { "" };
+            // Writing into a string does not fail.
+            let _ = writeln!(out, "| `{}` | {}{nullable} | {} |", column.name, column.ty.word(), column.about.trim());
+        }
+        out
     }
 }
 

@@ -212,7 +212,7 @@ impl Program {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulate::{Collector, Config, simulate, smallest_heap};
+    use crate::collectors::{Collector, Config, simulate, smallest_heap};
 
     /// They are programs: every simulated collector runs them, and finds at the end what is alive.
     #[test]

@@ -1,6 +1,7 @@
 //! What is alive and what is in memory, over time.
 
-use super::AllocateReport;
+use et_simulate::allocate::AllocateReport;
+
 use crate::chart::{Chart, Series, side_by_side};
 
 /// Two charts beside each other, as SVG: bytes, and their ratio.
@@ -28,4 +29,18 @@ pub fn draw(trace: &str, reports: &[AllocateReport]) -> String {
         chart(format!("{trace}: memory"), "MiB", sizes, false),
         chart(format!("{trace}: memory by what is alive"), "ratio", ratios, true),
     ])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use et_simulate::allocate::{System, allocate};
+    use et_simulate::testing::{death, node, reader_of};
+
+    #[test]
+    fn each_allocator_has_its_curve() {
+        let report = allocate::<System>(&mut reader_of(&[node(1), node(2), death(1)]), "system").unwrap();
+        let svg = draw("t", std::slice::from_ref(&report));
+        assert!(svg.starts_with("<svg") && svg.contains("system"), "{svg}");
+    }
 }

@@ -2,7 +2,6 @@
 //! that is depends on the process: the system's, one that `LD_PRELOAD` put in its place, or one that is linked into `et-allocate`.
 
 mod counters;
-mod curve;
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -15,8 +14,8 @@ use std::time::Instant;
 use et_names::units::{bytes, number, seconds};
 use serde::{Deserialize, Serialize};
 
+use crate::collectors::{Access, Observer, Phase};
 use crate::ops::{Amount, ClassKind, Op, OpsError, OpsReader};
-use crate::simulate::{Access, Observer, Phase};
 pub use counters::Counter;
 use counters::Counters;
 
@@ -81,8 +80,6 @@ pub extern "C" fn et_replay_region_begin() {
 pub extern "C" fn et_replay_region_end() {
     black_box(());
 }
-
-pub use curve::draw;
 
 /// Gives out memory.
 pub trait Allocator {
@@ -334,8 +331,6 @@ mod tests {
         assert_eq!((report.operations, report.calls), (29, 16 + 1 + 8));
         let end = report.at_end.unwrap();
         assert_eq!((end.live_bytes, end.operation), (8 * (16 + 64 * 1024) + 16, 28));
-        let svg = draw("t", std::slice::from_ref(&report));
-        assert!(svg.starts_with("<svg") && svg.contains("system"), "{svg}");
         assert!(report.seconds > 0.0 && render(&[report]).contains("system"));
     }
 

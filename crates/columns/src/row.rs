@@ -114,6 +114,7 @@ cell!(i64, i64, Long, std::convert::identity);
 cell!(f64, f64, Double, std::convert::identity);
 cell!(bool, bool, Flag, std::convert::identity);
 cell!(String, ByteArray, Text, |text: String| ByteArray::from(text.into_bytes()));
+cell!(ByteArray, ByteArray, Text, std::convert::identity);
 cell!(Word, ByteArray, Text, |word: Word| ByteArray::from(Bytes::from_static(word.0.as_bytes())));
 
 /// Rows that wait to be written.
@@ -136,7 +137,22 @@ pub trait Rows: Default + Debug {
     fn reuse(values: Vec<Values>) -> Self;
 }
 
-/// Declares a table: `TABLE`, a `Row` and `Rows` of it.
+/// Declares a table: `TABLE`, a `Row` and the `Rows` that wait to be written. From this one declaration come the schema of the file, the order of
+/// its columns, how each is encoded, and the documentation.
+///
+/// ```
+/// et_columns::table! {
+///     /// One row per class.
+///     "classes", "by number", Some("class"), {
+///         /// Its number.
+///         class: i64 as Delta,
+///         /// Its name; null if it has none.
+///         name: Option<String> as Dictionary,
+///     }
+/// }
+/// assert_eq!(TABLE.columns[1].name, "name");
+/// ```
+#[macro_export]
 macro_rules! table {
     (
         $(#[doc = $doc:literal])+
@@ -144,18 +160,18 @@ macro_rules! table {
             $($(#[doc = $about:literal])+ $column:ident: $ty:ty as $packing:ident,)+
         }
     ) => {
-        /// The table.
-        pub const TABLE: crate::schema::Table = crate::schema::Table {
+        /// The table's columns and what they mean.
+        pub const TABLE: $crate::Table = $crate::Table {
             name: $name,
             about: concat!($($doc),+),
             order: $order,
             sorted_by: $sorted_by,
             columns: &[
-                $(crate::schema::Column {
+                $($crate::Column {
                     name: stringify!($column),
-                    ty: <$ty as crate::row::Cell>::TYPE,
-                    is_nullable: <$ty as crate::row::Cell>::IS_NULLABLE,
-                    packing: crate::schema::Packing::$packing,
+                    ty: <$ty as $crate::Cell>::TYPE,
+                    is_nullable: <$ty as $crate::Cell>::IS_NULLABLE,
+                    packing: $crate::Packing::$packing,
                     about: concat!($($about),+),
                 },)+
             ],
@@ -171,33 +187,31 @@ macro_rules! table {
         #[derive(Debug, Default)]
         pub struct Rows {
             len: usize,
-            $($column: <$ty as crate::row::Cell>::Kept,)+
+            $($column: <$ty as $crate::Cell>::Kept,)+
         }
 
-        impl crate::row::Rows for Rows {
+        impl $crate::Rows for Rows {
             type Row = Row;
-            const TABLE: &'static crate::schema::Table = &TABLE;
+            const TABLE: &'static $crate::Table = &TABLE;
 
             #[inline]
             fn push(&mut self, row: Row) {
                 self.len += 1;
-                $(<$ty as crate::row::Cell>::put(row.$column, &mut self.$column);)+
+                $(<$ty as $crate::Cell>::put(row.$column, &mut self.$column);)+
             }
 
             fn len(&self) -> usize {
                 self.len
             }
 
-            fn values(self) -> Vec<crate::row::Values> {
-                vec![$(<$ty as crate::row::Cell>::values(self.$column)),+]
+            fn values(self) -> Vec<$crate::Values> {
+                vec![$(<$ty as $crate::Cell>::values(self.$column)),+]
             }
 
-            fn reuse(values: Vec<crate::row::Values>) -> Self {
+            fn reuse(values: Vec<$crate::Values>) -> Self {
                 let mut values = values.into_iter();
-                Self { len: 0, $($column: <$ty as crate::row::Cell>::reuse(values.next()),)+ }
+                Self { len: 0, $($column: <$ty as $crate::Cell>::reuse(values.next()),)+ }
             }
         }
     };
 }
-
-pub(crate) use table;

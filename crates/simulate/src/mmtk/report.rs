@@ -126,37 +126,8 @@ impl CollectReport {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use super::*;
-
-    /// Of a run that took so long, with one pause.
-    pub(in crate::collect) fn report(seconds: f64, pause: u64) -> CollectReport {
-        CollectReport {
-            plan: Plan::GenImmix,
-            heap: 1 << 20,
-            heap_of_peak: 3.0,
-            nursery: None,
-            gc_threads: 1,
-            mmtk: Vec::new(),
-            operations: 10,
-            records: 20,
-            seconds,
-            mutator_seconds: seconds / 2.0,
-            own_seconds: 0.0,
-            collections: 1,
-            pauses: Lengths::of(vec![pause]),
-            scanned: Amount::default(),
-            copied: Amount::default(),
-            peak_used: 1 << 19,
-            roots: 1,
-            rescued: 0,
-            allocated: Amount::default(),
-            grown: Amount::default(),
-            is_checked: false,
-            at_end: Final::default(),
-            each: Vec::new(),
-        }
-    }
 
     #[test]
     fn percentiles_are_lengths_that_there_are() {

@@ -3,39 +3,48 @@
 use std::fs::File;
 use std::io;
 
-use et_lives::table::{ByteArray, Column, TableWriter, Values};
+use et_columns::{ByteArray, TableWriter, Word};
 
 use super::{ArenaId, Event, Sink, array_kind};
 use crate::ops::Tables;
 
-/// What the table is called.
-pub const PARQUET_NAME: &str = "events";
+mod table {
+    use et_columns::{ByteArray, Word};
 
-/// So many rows are kept until they are written together.
-const GROUP: usize = 1 << 17;
+    et_columns::table! {
+        /// One row per event.
+        "events", "as they happen", Some("operation"), {
+            /// The operation during which it happens.
+            operation: i64 as Dictionary,
+            /// What happens.
+            event: Word as Dictionary,
+            /// The arena.
+            arena: i64 as Dictionary,
+            /// The object's address.
+            object: Option<i64> as Dictionary,
+            /// Name of the arena, or of the object's class.
+            name: Option<ByteArray> as Dictionary,
+            /// JVMPI's kind of array.
+            array: Option<i64> as Dictionary,
+            /// Bytes.
+            size: Option<i64> as Dictionary,
+            /// The arena that it moves to.
+            new_arena: Option<i64> as Dictionary,
+            /// Its new address.
+            new_object: Option<i64> as Dictionary,
+        }
+    }
+}
+
+/// What the table is called.
+pub const PARQUET_NAME: &str = table::TABLE.name;
 
 /// Writes a row for each event, on a thread of its own.
 #[derive(Debug)]
 pub struct ParquetWriter {
     /// By class: its name, and which array it is.
     classes: Vec<(ByteArray, u8)>,
-    rows: Rows,
-    writer: TableWriter,
-    is_well: bool,
-}
-
-/// Rows that are not written yet.
-#[derive(Debug, Default)]
-struct Rows {
-    operation: Vec<i64>,
-    event: Vec<ByteArray>,
-    arena: Vec<i64>,
-    object: Vec<Option<i64>>,
-    name: Vec<Option<ByteArray>>,
-    array: Vec<Option<i64>>,
-    size: Vec<Option<i64>>,
-    new_arena: Vec<Option<i64>>,
-    new_object: Vec<Option<i64>>,
+    writer: TableWriter<table::Rows>,
 }
 
 /// What only some events have.
@@ -53,46 +62,12 @@ fn signed(number: u64) -> i64 {
     number as i64
 }
 
-impl Rows {
-    fn push(&mut self, operation: u64, event: &'static str, arena: ArenaId, more: More) {
-        self.operation.push(signed(operation));
-        self.event.push(event.into());
-        self.arena.push(arena.0.into());
-        self.object.push(more.object.map(signed));
-        self.name.push(more.name);
-        self.array.push(more.array.map(i64::from));
-        self.size.push(more.size.map(signed));
-        self.new_arena.push(more.new.map(|(arena, _)| arena.0.into()));
-        self.new_object.push(more.new.map(|(_, object)| signed(object)));
-    }
-
-    fn columns(self) -> Vec<Column> {
-        vec![
-            ("operation", Values::Number(self.operation)),
-            ("event", Values::Text(self.event)),
-            ("arena", Values::Number(self.arena)),
-            ("object", Values::Maybe(self.object)),
-            ("name", Values::MaybeText(self.name)),
-            ("array", Values::Maybe(self.array)),
-            ("size", Values::Maybe(self.size)),
-            ("new_arena", Values::Maybe(self.new_arena)),
-            ("new_object", Values::Maybe(self.new_object)),
-        ]
-    }
-}
-
 impl ParquetWriter {
     /// Begins the table.
     pub fn new(file: File, tables: &Tables) -> Self {
         let name = |descriptor: &str| ByteArray::from(et_reader::types::for_people(descriptor).as_str());
         let classes = tables.classes.iter().map(|class| (name(&class.descriptor), array_kind(class))).collect();
-        let writer = TableWriter::new(PARQUET_NAME, file, &Rows::default().columns());
-        Self { classes, rows: Rows::default(), writer, is_well: true }
-    }
-
-    fn write(&mut self) {
-        let rows = std::mem::take(&mut self.rows);
-        self.is_well = self.is_well && self.writer.push(rows.columns());
+        Self { classes, writer: TableWriter::new(file) }
     }
 }
 
@@ -117,20 +92,24 @@ impl Sink for ParquetWriter {
                 ("move_object", arena, More { object: Some(object), new, ..More::default() })
             }
         };
-        self.rows.push(operation, kind, arena, more);
-        if self.rows.operation.len() == GROUP {
-            self.write();
-        }
+        self.writer.push(table::Row {
+            operation: signed(operation),
+            event: Word(kind),
+            arena: arena.0.into(),
+            object: more.object.map(signed),
+            name: more.name,
+            array: more.array.map(i64::from),
+            size: more.size.map(signed),
+            new_arena: more.new.map(|(arena, _)| arena.0.into()),
+            new_object: more.new.map(|(_, object)| signed(object)),
+        });
     }
 
     fn is_well(&self) -> bool {
-        self.is_well
+        !self.writer.has_failed()
     }
 
-    fn finish(mut self: Box<Self>) -> io::Result<()> {
-        if !self.rows.operation.is_empty() {
-            self.write();
-        }
+    fn finish(self: Box<Self>) -> io::Result<()> {
         self.writer.finish().map(drop)
     }
 }
@@ -141,7 +120,7 @@ mod tests {
     use super::super::CsvWriter;
     use super::*;
     use crate::testing::classes;
-    use et_lives::table::TableReader;
+    use et_columns::{GROUP, TableReader};
 
     #[test]
     fn rows_are_those_of_the_text() {
@@ -161,7 +140,7 @@ mod tests {
         writer.finish().unwrap();
         let reader = TableReader::open(file).unwrap();
         assert_eq!((reader.name(), reader.groups(), reader.rows()), (PARQUET_NAME, 2, GROUP as i64 + 4));
-        let columns: Vec<&str> = Rows::default().columns().iter().map(|(name, _)| *name).collect();
+        let columns: Vec<&str> = table::TABLE.columns.iter().map(|column| column.name).collect();
         assert_eq!(columns.join(","), CSV_HEADER);
         let texts = |group, column| -> Vec<Option<String>> { reader.texts(group, column).unwrap() };
         let first = (&texts(0, "event")[..2], &texts(0, "name")[..2]);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::simulate::{Collector, Config, simulate};
+use crate::collectors::{Collector, Config, simulate};
 use crate::testing::{death, node, nodes, put, reader_of};
 use proptest::prelude::*;
 use std::collections::VecDeque;

@@ -9,6 +9,7 @@ use std::path::Path;
 use et_reader::source::Source;
 use proptest::prelude::*;
 
+use crate::mmtk::{CollectReport, Final, Lengths, Plan};
 use crate::ops::{Amount, Class, ClassKind, Layout, Op, OpsReader, OpsWriter, Peak, Tables};
 use crate::prepare::{Wanted, prepare};
 pub use random::random_program;
@@ -164,5 +165,34 @@ impl Maker {
     fn put(&mut self, origin: usize, slot: u32, target: usize, thread: u8) {
         let old = self.slots.insert((origin, slot), target).unwrap_or(0);
         self.text += &format!("U {old:x} {origin:x} {target:x} {slot:x} {thread}\n");
+    }
+}
+
+/// The report of a run on MMTk that took that long, with one pause of that many nanoseconds.
+pub fn mmtk_report(seconds: f64, pause: u64) -> CollectReport {
+    CollectReport {
+        plan: Plan::GenImmix,
+        heap: 1 << 20,
+        heap_of_peak: 3.0,
+        nursery: None,
+        gc_threads: 1,
+        mmtk: Vec::new(),
+        operations: 10,
+        records: 20,
+        seconds,
+        mutator_seconds: seconds / 2.0,
+        own_seconds: 0.0,
+        collections: 1,
+        pauses: Lengths::of(vec![pause]),
+        scanned: Amount::default(),
+        copied: Amount::default(),
+        peak_used: 1 << 19,
+        roots: 1,
+        rescued: 0,
+        allocated: Amount::default(),
+        grown: Amount::default(),
+        is_checked: false,
+        at_end: Final::default(),
+        each: Vec::new(),
     }
 }

@@ -1,0 +1,142 @@
+//! Reading columns of a Parquet file.
+
+use std::fs::File;
+use std::io::{self, BufReader, Read};
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parquet::column::reader::get_typed_column_reader;
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, Int64Type};
+use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReader};
+
+use crate::encode::io_error;
+
+/// A file that several threads read: each read says where it begins, so that none moves another's.
+struct Shared {
+    file: Arc<File>,
+    bytes: u64,
+}
+
+/// Reads on from a place.
+struct From {
+    file: Arc<File>,
+    at: u64,
+}
+
+impl Read for From {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(buffer, self.at)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Length for Shared {
+    fn len(&self) -> u64 {
+        self.bytes
+    }
+}
+
+impl ChunkReader for Shared {
+    type T = BufReader<From>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        Ok(BufReader::new(From { file: Arc::clone(&self.file), at: start }))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
+        // Lengths of a damaged file may be anything.
+        if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
+            return Err(parquet::errors::ParquetError::EOF("a column leads beyond the file".to_owned()));
+        }
+        let mut bytes = vec![0; length];
+        self.file.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
+    }
+}
+
+/// Reads columns of a table, also on several threads.
+pub struct TableReader {
+    reader: SerializedFileReader<Shared>,
+}
+
+impl std::fmt::Debug for TableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TableReader").field("groups", &self.groups()).finish()
+    }
+}
+
+impl TableReader {
+    /// Opens a table.
+    pub fn open(file: File) -> io::Result<Self> {
+        let bytes = file.metadata()?.len();
+        let shared = Shared { file: Arc::new(file), bytes };
+        Ok(Self { reader: SerializedFileReader::new(shared).map_err(io_error)? })
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        self.reader.metadata().file_metadata().schema().name()
+    }
+
+    /// How many groups of rows it has.
+    pub fn groups(&self) -> usize {
+        self.reader.num_row_groups()
+    }
+
+    /// How many rows it has.
+    pub fn rows(&self) -> i64 {
+        self.reader.metadata().file_metadata().num_rows()
+    }
+
+    /// How many rows a group has.
+    pub fn rows_of(&self, group: usize) -> usize {
+        let groups = self.reader.metadata().row_groups();
+        groups.get(group).and_then(|group| usize::try_from(group.num_rows()).ok()).unwrap_or(0)
+    }
+
+    /// Numbers of a column in a group of rows, null where there is none.
+    pub fn numbers(&self, group: usize, column: &str) -> io::Result<Vec<Option<i64>>> {
+        self.read::<Int64Type>(group, column)
+    }
+
+    /// Texts of a column in a group of rows, null where there is none.
+    pub fn texts(&self, group: usize, column: &str) -> io::Result<Vec<Option<String>>> {
+        let texts = self.read::<ByteArrayType>(group, column)?;
+        let text = |text: ByteArray| String::from_utf8_lossy(text.data()).into_owned();
+        Ok(texts.into_iter().map(|value| value.map(text)).collect())
+    }
+
+    /// Flags of a column in a group of rows, null where there is none.
+    pub fn flags(&self, group: usize, column: &str) -> io::Result<Vec<Option<bool>>> {
+        self.read::<BoolType>(group, column)
+    }
+
+    fn read<T: DataType>(&self, group: usize, column: &str) -> io::Result<Vec<Option<T::T>>> {
+        let group = self.reader.get_row_group(group).map_err(io_error)?;
+        let rows = usize::try_from(group.metadata().num_rows()).map_err(io::Error::other)?;
+        let schema = group.metadata().schema_descr();
+        let at = schema.columns().iter().position(|described| described.name() == column).ok_or_else(|| {
+            let table = self.name();
+            io::Error::new(io::ErrorKind::InvalidData, format!("the table {table} has no column {column}"))
+        })?;
+        let is_optional = schema.column(at).max_def_level() > 0;
+        let mut reader = get_typed_column_reader::<T>(group.get_column_reader(at).map_err(io_error)?);
+        let (mut values, mut levels) = (Vec::with_capacity(rows), Vec::new());
+        let mut read = 0;
+        while read < rows {
+            let wanted = is_optional.then_some(&mut levels);
+            let (records, ..) = reader.read_records(rows - read, wanted, None, &mut values).map_err(io_error)?;
+            if records == 0 {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, format!("column {column} is cut short")));
+            }
+            read += records;
+        }
+        if !is_optional {
+            return Ok(values.into_iter().map(Some).collect());
+        }
+        let mut values = values.into_iter();
+        Ok(levels.into_iter().map(|level| if level > 0 { values.next() } else { None }).collect())
+    }
+}

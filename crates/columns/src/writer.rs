@@ -1,0 +1,145 @@
+//! Writing a table into one file.
+
+use std::fs::File;
+use std::io;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::JoinHandle;
+
+use et_system::threads::{NoThread, spawn};
+
+use crate::encode::{Encoder, Written};
+use crate::row::{Rows, Values};
+
+/// Rows of a group. A reader decides by the statistics of a group whether to look into it, and gives groups to its threads.
+pub const GROUP: usize = 1 << 17;
+
+/// Writes a table into a file, row by row; a thread of its own encodes one group of rows after the other.
+#[derive(Debug)]
+pub struct TableWriter<R: Rows> {
+    rows: R,
+    /// `None`: there is no thread, or it has failed.
+    groups: Option<SyncSender<Vec<Values>>>,
+    thread: Result<JoinHandle<io::Result<Written>>, NoThread>,
+}
+
+impl<R: Rows> TableWriter<R> {
+    /// Begins a table in an empty file.
+    pub fn new(file: File) -> Self {
+        // The program waits when the thread does not keep up: memory is bounded.
+        let (groups, receiver) = sync_channel::<Vec<Values>>(1);
+        let thread = spawn(move || {
+            let encoder = Encoder::new(R::TABLE)?;
+            let mut writer = encoder.begin(file)?;
+            for values in &receiver {
+                writer.append(encoder.encode(&values)?)?;
+            }
+            writer.finish()
+        });
+        Self { rows: R::default(), groups: thread.is_ok().then_some(groups), thread }
+    }
+
+    /// Adds a row.
+    #[inline]
+    pub fn push(&mut self, row: R::Row) {
+        self.rows.push(row);
+        if self.rows.len() >= GROUP {
+            self.hand_over();
+        }
+    }
+
+    #[cold]
+    fn hand_over(&mut self) {
+        let values = std::mem::take(&mut self.rows).values();
+        self.groups.take_if(|groups| groups.send(values).is_err());
+    }
+
+    /// Whether rows are no longer written: the disk takes no more, or there is no thread. [`finish`](Self::finish) says why.
+    pub fn has_failed(&self) -> bool {
+        self.groups.is_none()
+    }
+
+    /// Writes the rest.
+    ///
+    /// # Errors
+    ///
+    /// Something could not be written, or there was no thread to write it.
+    pub fn finish(mut self) -> io::Result<Written> {
+        if !self.rows.is_empty() {
+            self.hand_over();
+        }
+        drop(self.groups);
+        match self.thread?.join() {
+            Ok(written) => written,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TableReader;
+
+    crate::table! {
+        /// Things.
+        "things", "as they come", None, {
+            /// A number.
+            number: i64 as Delta,
+            /// Perhaps one.
+            maybe: Option<i64> as Plain,
+            /// A word of few.
+            kind: crate::Word as Dictionary,
+            /// Yes or no.
+            flag: bool as Dictionary,
+            /// Perhaps yes.
+            whether: Option<bool> as Dictionary,
+            /// Perhaps a text.
+            word: Option<String> as Dictionary,
+        }
+    }
+
+    fn rows(at: i64) -> [Row; 3] {
+        let row = |number, maybe, kind, flag, whether, word: Option<&str>| Row {
+            number,
+            maybe,
+            kind: crate::Word(kind),
+            flag,
+            whether,
+            word: word.map(str::to_owned),
+        };
+        [
+            row(at, None, "A", true, None, Some("ü")),
+            row(i64::MAX, Some(at), "N", false, Some(true), None),
+            row(-1, None, "A", true, Some(false), None),
+        ]
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let file = tempfile::tempfile().unwrap();
+        let mut writer = TableWriter::<Rows>::new(file.try_clone().unwrap());
+        rows(7).into_iter().for_each(|row| writer.push(row));
+        writer.hand_over();
+        rows(8).into_iter().for_each(|row| writer.push(row));
+        assert!(!writer.has_failed());
+        let written = writer.finish().unwrap();
+        assert_eq!(written.bytes, file.metadata().unwrap().len());
+        let reader = TableReader::open(file).unwrap();
+        assert_eq!((reader.name(), reader.groups(), reader.rows()), ("things", 2, 6));
+        assert_eq!(reader.numbers(1, "number").unwrap(), [Some(8), Some(i64::MAX), Some(-1)]);
+        assert_eq!(reader.numbers(0, "maybe").unwrap(), [None, Some(7), None]);
+        assert_eq!(reader.texts(0, "kind").unwrap()[1].as_deref(), Some("N"));
+        assert_eq!(reader.texts(0, "word").unwrap(), [Some("ü".to_owned()), None, None]);
+        assert_eq!(reader.flags(0, "flag").unwrap(), [Some(true), Some(false), Some(true)]);
+        assert_eq!(reader.flags(0, "whether").unwrap(), [None, Some(true), Some(false)]);
+        assert!(reader.numbers(0, "nothing").is_err());
+    }
+
+    #[test]
+    fn a_table_without_rows_has_its_columns() {
+        let file = tempfile::tempfile().unwrap();
+        TableWriter::<Rows>::new(file.try_clone().unwrap()).finish().unwrap();
+        let reader = TableReader::open(file).unwrap();
+        assert_eq!((reader.name(), reader.groups(), reader.rows()), ("things", 0, 0));
+    }
+}

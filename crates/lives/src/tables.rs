@@ -1,0 +1,196 @@
+//! The tables of a life table. Ids that have 64 bits are unsigned, and stand in columns as signed numbers of the same bits.
+
+use et_columns::Table;
+use xxhash_rust::xxh3::Xxh3;
+
+/// All of them.
+pub const ALL: [&Table; 8] = [
+    &objects::TABLE,
+    &clearings::TABLE,
+    &held::TABLE,
+    &classes::TABLE,
+    &sites::TABLE,
+    &contexts::TABLE,
+    &methods::TABLE,
+    &threads::TABLE,
+];
+
+/// XXH3 of all schemas: it changes with each column that is added, removed or renamed.
+pub(crate) fn schemas() -> u64 {
+    let mut hash = Xxh3::new();
+    ALL.iter().for_each(|table| hash.update(table.message().as_bytes()));
+    hash.digest()
+}
+
+/// Objects.
+pub mod objects {
+    use et_columns::Word;
+
+    et_columns::table! {
+        /// One row per object.
+        "lives",
+        "those that died, in the order of their deaths; then those alive at the end, in the order of their births",
+        Some("death_tick"),
+        {
+            /// Objects in the order of their births, from 0.
+            number: i64 as Delta,
+            /// Object id.
+            object: i64 as Plain,
+            /// Its class.
+            class: i64 as Dictionary,
+            /// Letter of its record: `A I N P V`.
+            kind: Word as Dictionary,
+            /// Bytes.
+            size: i64 as Dictionary,
+            /// Elements of an array.
+            length: i64 as Dictionary,
+            /// Allocation site; 0: not known.
+            site: i64 as Dictionary,
+            /// Methods on the stack at its allocation.
+            context: i64 as Dictionary,
+            /// The allocating thread; 0: not known.
+            thread: i64 as Dictionary,
+            /// The clock when it was allocated.
+            birth_tick: i64 as Delta,
+            /// Bytes allocated so far, this object included.
+            birth_bytes: i64 as Delta,
+            /// Wall time when it was allocated.
+            birth_nanos: Option<i64> as Delta,
+            /// The clock at the last record that used it: as receiver, exception, or owner of a slot that changed, or an `R`. Being stored somewhere is no use.
+            last_use_tick: i64 as Delta,
+            /// The clock when it died; null: alive at the end.
+            death_tick: Option<i64> as Delta,
+            /// Bytes allocated before its death.
+            death_bytes: Option<i64> as Delta,
+            /// Wall time when it died.
+            death_nanos: Option<i64> as Delta,
+            /// Number of the step that made it unreachable, counting what the VM holds. Needed to replay deaths.
+            death_step: Option<i64> as Delta,
+            /// The thread whose action made it unreachable.
+            death_thread: Option<i64> as Dictionary,
+            /// Methods on the stack of that thread then.
+            death_context: Option<i64> as Dictionary,
+            /// Number of the record that made it unreachable, from 1, without computed records (deaths and clearings); null: the VM released it.
+            death_record: Option<i64> as Delta,
+            /// Letter of that record.
+            death_kind: Option<Word> as Dictionary,
+            /// Whether a record of another thread mentioned it; null: the allocating thread is not known.
+            escaped_thread: Option<bool> as Dictionary,
+            /// Whether it outlived the method that allocated it; null: no method was running.
+            escaped_frame: Option<bool> as Dictionary,
+        }
+    }
+}
+
+/// Weak references.
+pub mod clearings {
+    et_columns::table! {
+        /// One row per weak reference that was cleared, and per store into a weak slot that held null by then. Needed to replay deaths.
+        "clearings", "by step", None, {
+            /// Number of the step.
+            step: i64 as Delta,
+            /// Whether the step itself stores into a slot that held null by then; else a record stands behind the step.
+            is_step: bool as Dictionary,
+            /// The referent.
+            old: i64 as Plain,
+            /// The reference.
+            origin: i64 as Plain,
+            /// The field.
+            slot: i64 as Dictionary,
+            /// The thread of the record.
+            thread: i64 as Dictionary,
+        }
+    }
+}
+
+/// What is alive at the end only because methods that have not returned hold it.
+pub mod held {
+    et_columns::table! {
+        /// One row per object that is alive at the end only because a method that has not returned holds it.
+        "held", "a holder's objects together", None, {
+            /// The object.
+            object: i64 as Plain,
+            /// What the method holds it by: its receiver, or an exception in flight.
+            holder: i64 as Dictionary,
+            /// The thread whose stack has the method.
+            thread: i64 as Dictionary,
+            /// The method.
+            method: i64 as Dictionary,
+            /// Whether `holder` is an exception that may leave the method.
+            is_in_flight: bool as Dictionary,
+        }
+    }
+}
+
+/// Names of classes.
+pub mod classes {
+    et_columns::table! {
+        /// One row per class.
+        "classes", "by number", Some("class"), {
+            /// Its number in this table.
+            class: i64 as Delta,
+            /// Its name.
+            name: String as Dictionary,
+        }
+    }
+}
+
+/// Names of sites.
+pub mod sites {
+    et_columns::table! {
+        /// One row per site that allocated an object.
+        "sites", "by id", Some("site"), {
+            /// Its id.
+            site: i64 as Delta,
+            /// Its method; null if no names table has it.
+            method: Option<i64> as Dictionary,
+            /// Its method, line and class.
+            name: String as Dictionary,
+        }
+    }
+}
+
+/// The tree of calling contexts.
+pub mod contexts {
+    et_columns::table! {
+        /// One row per calling context; 0 is the empty stack.
+        "contexts", "callers before those they call", Some("context"), {
+            /// Its number.
+            context: i64 as Delta,
+            /// The context without the innermost method.
+            caller: i64 as Delta,
+            /// The innermost method.
+            method: i64 as Dictionary,
+            /// Methods on the stack.
+            depth: i64 as Dictionary,
+        }
+    }
+}
+
+/// Names of methods.
+pub mod methods {
+    et_columns::table! {
+        /// One row per method of a site or a context.
+        "methods", "by id", Some("method"), {
+            /// Its id.
+            method: i64 as Delta,
+            /// Its class, name and descriptor.
+            name: String as Dictionary,
+        }
+    }
+}
+
+/// Names of threads.
+pub mod threads {
+    et_columns::table! {
+        /// One row per thread. From 2^31 up these are virtual threads, of which only those are listed that allocated an object or made one unreachable.
+        "threads", "by number", Some("thread"), {
+            /// Its number.
+            thread: i64 as Delta,
+            /// Its name; virtual threads have none.
+            name: String as Dictionary,
+            /// Whether it is a daemon.
+            is_daemon: bool as Dictionary,
+        }
+    }
+}
