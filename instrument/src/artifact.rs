@@ -7,7 +7,7 @@ use std::borrow::Cow;
 
 use et_names::{
     Artifact, ArtifactKind, ClassFlags, ClassNames, DYNAMIC_BASE, FieldNames, FieldRefNames, ID_LIMIT, IdBlock,
-    JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, block_base,
+    JDK_BASE, JDK_LIMIT, MethodNames, NamesTable, SiteNames, block_base, releases,
 };
 use et_rewriter::filter::Filter;
 use et_rewriter::rewrite::{ClassError, EventSet, FirstIds, HookCounts, IdCounts, Options, Plan};
@@ -254,6 +254,9 @@ fn put_together<T>(
             Some(reason) => report.skipped.push(Skip { entry: class.label.clone(), reason }),
             None => {
                 report.classes += 1;
+                let release = class.bytes.as_ref().ok().and_then(|bytes| release_of(bytes));
+                let newer = release.filter(|release| *release > releases::newest_tested());
+                report.newer_than_tested = report.newer_than_tested.max(newer);
                 report.excluded += u64::from(matches!(planned, Planned::Ready { hooked: false, .. }));
             }
         }
@@ -266,6 +269,11 @@ fn put_together<T>(
     }
     report.shortfalls = names.shortfalls.iter().map(|short| shortfall(&names, short)).collect();
     Instrumented { outcomes, names, report }
+}
+
+/// The feature release that a class file is of.
+fn release_of(class: &[u8]) -> Option<u16> {
+    releases::of_class_file(u16::from_be_bytes(class.get(6..8)?.try_into().ok()?))
 }
 
 /// The hash covers the classes, in order, and all that changes what is made of them.

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use et_names::releases;
 use et_names::units::{self, number};
 use et_rewriter::rewrite::HookCounts;
 use serde::{Deserialize, Serialize};
@@ -47,6 +48,9 @@ pub struct ArtifactReport {
     pub methods: u64,
     /// HookCounts inserted.
     pub hooks: HookCounts,
+    /// The newest feature release that classes were compiled for, if it is newer than all tested ones.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub newer_than_tested: Option<u16>,
     /// Copied unchanged although they look like classes or archives.
     pub skipped: Vec<Skip>,
     /// Not in the output at all: what is neither a file nor a folder.
@@ -147,7 +151,7 @@ impl Report {
         for list in self.without_hooks().into_iter().chain([self.signatures()]) {
             list.write(&mut out, LISTED);
         }
-        for line in self.notes.iter().chain(&self.warnings) {
+        for line in self.notes.iter().cloned().chain(self.cautions()) {
             let _ = writeln!(out, "{line}");
         }
         out
@@ -156,7 +160,13 @@ impl Report {
     /// What is said with `--quiet`: in one line each, what a run will not show.
     pub fn quiet_text(&self) -> Vec<String> {
         let lists = self.without_hooks();
-        lists.iter().filter_map(List::line).chain(self.warnings.iter().cloned()).collect()
+        lists.iter().filter_map(List::line).chain(self.cautions()).collect()
+    }
+
+    /// The warnings, and those about classes of releases that were not tested.
+    pub fn cautions(&self) -> impl Iterator<Item = String> {
+        let newest = self.artifacts.iter().filter_map(|artifact| artifact.newer_than_tested).max();
+        self.warnings.iter().cloned().chain(newest.and_then(releases::caution))
     }
 
     fn without_hooks(&self) -> [List; 3] {

@@ -246,3 +246,18 @@ fn an_existing_folder_takes_a_single_file() {
     report(folder.path(), &["in.jar", "-o", "out"]);
     assert!(folder.path().join("out/in.jar").is_file());
 }
+
+/// JDK 26 and 27 are out, and were not tested: their classes are rewritten all the same.
+#[test]
+fn classes_of_releases_that_were_not_tested_are_rewritten_with_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    for (major, caution) in [(69, None), (70, Some("JDK 26 is newer than")), (71, Some("JDK 27 is newer than"))] {
+        fs::write(folder.path().join("A.class"), class_of_version("a/A", major)).unwrap();
+        let output = run(folder.path(), &["A.class", "-o", "B.class", "--force", "--quiet"]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        assert_eq!(said.contains("newer than"), caution.is_some(), "{said}");
+        assert!(said.contains(caution.unwrap_or_default()), "{said}");
+        assert_ne!(fs::read(folder.path().join("B.class")).unwrap(), class_of_version("a/A", major));
+    }
+}

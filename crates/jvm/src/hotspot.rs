@@ -7,6 +7,8 @@ use std::ptr;
 
 use jni_sys::{JNIEnv, jint, jlong, jobject};
 
+use et_names::releases;
+
 use crate::env::{Env, Object};
 use crate::handles::Handles;
 use crate::memory;
@@ -63,10 +65,6 @@ struct ResolvedReferences {
     array: u64,
 }
 
-/// Releases on which the way to resolved references was tried. What the types of the table do not say, such as what an `OopHandle`
-/// is, may be another thing in others.
-const TRIED: [&str; 4] = ["11", "17", "21", "25"];
-
 /// An entry of `gHotSpotVMStructs` (vmStructs.hpp; the same from 8 on).
 #[repr(C)]
 pub(crate) struct VmStruct {
@@ -96,7 +94,8 @@ impl HotSpot {
                     .map(|function| std::mem::transmute::<*mut c_void, Memory>(function)),
                 halt: library.symbol(c"JVM_Halt").map(|function| std::mem::transmute::<*mut c_void, Halt>(function)),
                 handles: library.symbol(c"JVM_SetArrayElement").map(|function| Handles::new(function)),
-                layout: Layout::find(&library, TRIED.contains(&release)),
+                // What the table of types does not say, such as what an `OopHandle` is, may be another thing in releases that were not tested.
+                layout: Layout::find(&library, release.parse().is_ok_and(releases::is_tested)),
                 heap_place: table(&library).and_then(HeapPlace::read),
             })
         }
@@ -269,12 +268,12 @@ impl HeapPlace {
 }
 
 impl Layout {
-    fn find(library: &Library, is_tried: bool) -> Option<Self> {
-        Self::read(table(library)?, is_tried)
+    fn find(library: &Library, is_tested: bool) -> Option<Self> {
+        Self::read(table(library)?, is_tested)
     }
 
     /// Reads the table. An entry counts only if it has the type that is expected.
-    fn read(table: *const VmStruct, is_tried: bool) -> Option<Self> {
+    fn read(table: *const VmStruct, is_tested: bool) -> Option<Self> {
         let (mut klass_offset, mut layout_helper_offset) = (None, None);
         let (mut pool, mut cache, mut array, mut static_count_offset) = (None, None, None, None);
         // SAFETY: the caller's array; names are C strings, the address of a static entry that of its value, which is of the type
@@ -296,7 +295,7 @@ impl Layout {
                 }
             }
         }
-        let resolved = pool.zip(cache).zip(array).filter(|_| is_tried);
+        let resolved = pool.zip(cache).zip(array).filter(|_| is_tested);
         Some(Self {
             klass_offset: klass_offset.and_then(|offset| u64::try_from(offset).ok()).filter(|offset| *offset > 0)?,
             layout_helper_offset: layout_helper_offset?,
@@ -371,7 +370,7 @@ mod tests {
     const COUNT_OFFSET: i32 = 40;
 
     /// The table as 11 to 25 have it, but for the type of one field.
-    fn layout(odd: &str, odd_type: &CStr, is_tried: bool) -> Option<Layout> {
+    fn layout(odd: &str, odd_type: &CStr, is_tested: bool) -> Option<Layout> {
         let value = |value: &i32| std::ptr::from_ref(value).cast::<c_void>();
         let rows: [(&CStr, &CStr, &CStr, u64, *const c_void); 7] = [
             (c"Klass", c"_name", c"Symbol*", 24, ptr::null()),
@@ -396,7 +395,7 @@ mod tests {
         let (nothing, end) = (ptr::null(), ptr::null());
         let (type_name, field_name, type_string) = (nothing, nothing, nothing);
         table.push(VmStruct { type_name, field_name, type_string, is_static: 0, offset: 0, address: end });
-        Layout::read(table.as_ptr(), is_tried)
+        Layout::read(table.as_ptr(), is_tested)
     }
 
     #[test]

@@ -12,6 +12,7 @@ pub mod hashes;
 mod ids;
 mod join;
 pub mod mutf8;
+pub mod releases;
 pub mod shell;
 pub mod size;
 mod strings;

@@ -17,6 +17,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use et_names::releases::since;
+
 use super::args_file;
 use super::error::JdkError;
 use super::seed::MovedSeed;
@@ -49,9 +51,6 @@ const LOADED_AT_START: [&str; 9] = [
     "sun/reflect/generics/repository/ClassRepository",
     "sun/reflect/generics/repository/GenericDeclRepository",
 ];
-
-/// From here on a walk of the heap comes to all archived objects: the VM holds them by a root.
-const OBJECTS_FROM: u16 = 21;
 
 /// What a JVM is started with to dump its archive. It ends before it would run anything, so that any launcher will do.
 #[derive(Debug)]
@@ -93,14 +92,16 @@ impl Starter {
 pub fn dump(home: &Path, starter: &Starter, feature: u16, proxies: &[String]) -> Result<Option<Archive>, JdkError> {
     let start = Instant::now();
     edit_class_list(home, proxies)?;
-    if let Some(_until_dumped) = (feature >= OBJECTS_FROM).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten() {
+    if let Some(_until_dumped) =
+        (feature >= since::ARCHIVED_OBJECTS_ARE_ROOTS).then(|| MovedSeed::in_jdk(home)).transpose()?.flatten()
+    {
         run(starter, feature, "G1")?;
         if let Some(path) = dumped(home) {
             return Ok(Some(Archive { path, for_default_collector: true, time: start.elapsed() }));
         }
     }
     // For 25 the first is known to be in vain.
-    let collectors: &[&str] = if feature >= 25 { &["Z"] } else { &["Parallel", "Z"] };
+    let collectors: &[&str] = if feature >= since::ARCHIVES_ARE_AOT { &["Z"] } else { &["Parallel", "Z"] };
     for (attempt, collector) in collectors.iter().enumerate() {
         let log = match run(starter, feature, collector) {
             Ok(log) => log,
@@ -149,7 +150,7 @@ fn run(starter: &Starter, feature: u16, collector: &str) -> Result<String, JdkEr
     let fail = |why: String| JdkError::Cds { why };
     let mut options: Vec<String> = args_file::flags(feature).map(str::to_owned).collect();
     options.extend([format!("-XX:+Use{collector}GC"), "-Xshare:dump".into(), "-Xlog:cds*".into()]);
-    if feature >= 25 {
+    if feature >= since::ARCHIVES_ARE_AOT {
         // The tag that the messages move to, bit by bit; older releases refuse unknown tags.
         options.push("-Xlog:aot*".into());
     }

@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use et_names::releases;
+
 use super::error::JdkError;
 use crate::container::class_file;
 
@@ -51,7 +53,7 @@ impl JdkHome {
 pub fn feature_release(object_class: &[u8]) -> Option<u16> {
     match object_class {
         [a, b, c, d, _, _, major_high, major_low, ..] if class_file::is_class(&[*a, *b, *c, *d]) => {
-            u16::from_be_bytes([*major_high, *major_low]).checked_sub(44).filter(|feature| *feature >= 8)
+            releases::of_class_file(u16::from_be_bytes([*major_high, *major_low])).filter(|feature| *feature >= 8)
         }
         _ => None,
     }

@@ -152,7 +152,9 @@ fn prepare(
                 cds: true,
             };
             // The JDK is hooked as a whole: what a program's objects are can be told by nothing less.
-            job.copy(&Settings { filter: Filter::default(), progress: settings.progress.clone(), ..*settings })?;
+            let report =
+                job.copy(&Settings { filter: Filter::default(), progress: settings.progress.clone(), ..*settings })?;
+            report.cautions().for_each(|line| say(&line));
             Seals::note(&folder)?;
         }
     }

@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use et_jvm::env::Env;
 use et_jvm::hotspot::exported_name;
+use et_names::releases::since;
 use jni_sys::{JNIEnv, jclass, jlong};
 
 use crate::abi::{Details, MonitorWait, event};
@@ -32,9 +33,9 @@ pub fn bound(address: *const c_void) -> Option<*const c_void> {
     Some(sleep as *const c_void)
 }
 
-/// The VM is up, and is of this release: from 21 on it takes nanoseconds.
+/// The VM is up, and is of this release.
 pub fn vm_is_of(release: &str) {
-    let takes_nanoseconds = release.parse::<u32>().is_ok_and(|release| release >= 21);
+    let takes_nanoseconds = release.parse().is_ok_and(|release: u16| release >= since::SLEEP_TAKES_NANOSECONDS);
     UNITS.store(if takes_nanoseconds { 1_000_000 } else { 1 }, Ordering::Relaxed);
 }
 

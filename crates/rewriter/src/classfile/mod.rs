@@ -10,13 +10,14 @@ pub(crate) use annotations::{annotation_types, skip_annotation};
 pub use attribute::{Attribute, write as write_attribute};
 pub use error::Malformed;
 pub use et_names::mutf8::decode as to_string;
+use et_names::releases;
 pub use pool::{Constant, ConstantPool, MemberRef, PoolBuilder, PoolFull};
 pub use reader::Reader;
 
 /// `CAFEBABE`.
 pub const MAGIC: u32 = 0xCAFE_BABE;
-/// The newest class file version this rewriter knows: JDK 25 (JVMS table 4.1-A).
-pub const NEWEST_MAJOR: u16 = 69;
+/// The newest class file version that is rewritten.
+pub const NEWEST_MAJOR: u16 = releases::class_file_version(releases::NEWEST_REWRITTEN);
 /// JDK 1.0.2 and 1.1.
 pub const OLDEST_MAJOR: u16 = 45;
 
@@ -98,7 +99,7 @@ impl<'a> ClassFile<'a> {
                 6,
                 format!(
                     "class file version {major}.{minor} is newer than {NEWEST_MAJOR} (JDK {}), the newest this tool knows",
-                    NEWEST_MAJOR - 44
+                    releases::NEWEST_REWRITTEN
                 ),
             ));
         }
