@@ -1,4 +1,4 @@
-//! What is alive at the end only because methods that have not returned hold it.
+//! The table of what is alive at the end only because methods that have not returned hold it.
 
 use std::fs::File;
 use std::io;
@@ -11,8 +11,8 @@ use et_reader::record::{ObjectId, ThreadId};
 use crate::known::{number32, unsigned};
 use crate::table::{TableReader, TableWriter, Values, Written};
 
-/// `object`: held by `holder`, which is on the stack of `thread`, of `method`, as its receiver or, if `is_in_flight`, as an
-/// exception that may leave it. Each object once, a holder's together.
+/// Writes the table: `object` is held by `holder`, which is on the stack of `thread` in `method`, as its receiver or,
+/// if `is_in_flight`, as an exception that may leave it. Each object has one row; the rows of a holder are adjacent.
 pub fn write(file: File, all: &[HeldByStack]) -> io::Result<Written> {
     let rows = || all.iter().flat_map(|held| held.objects.iter().map(move |object| (held.by, object)));
     let number =
@@ -29,7 +29,7 @@ pub fn write(file: File, all: &[HeldByStack]) -> io::Result<Written> {
     writer.finish()
 }
 
-/// What was written.
+/// Reads what [`write()`] wrote.
 pub fn read(file: File) -> io::Result<Vec<HeldByStack>> {
     let table = TableReader::open(file)?;
     let mut all: Vec<HeldByStack> = Vec::new();

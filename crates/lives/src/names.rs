@@ -1,4 +1,4 @@
-//! What the numbers in a life table mean, as tables beside it.
+//! The tables that explain the numbers in a life table.
 
 use std::fs::File;
 use std::io;
@@ -12,7 +12,7 @@ use parquet::data_type::ByteArray;
 use crate::maker::Named;
 use crate::table::{Column, TableWriter, Values, Written};
 
-/// Rows of a group of contexts, of which there can be millions.
+/// Rows per group of contexts, of which there may be millions.
 const GROUP: usize = 1 << 20;
 
 fn text(text: &str) -> ByteArray {
@@ -25,7 +25,7 @@ fn write(name: &'static str, file: File, columns: Vec<Column>) -> io::Result<Wri
     writer.finish()
 }
 
-/// `class`, `name`: classes by their numbers in this table.
+/// Writes `class`, `name`: classes by their numbers in this life table.
 pub fn classes(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut classes: Vec<TypeId> = used.classes.iter().copied().collect();
     classes.sort_unstable_by_key(|class| class.0);
@@ -37,7 +37,7 @@ pub fn classes(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     write("classes", file, columns)
 }
 
-/// `site`, `method`, `name`: sites by their ids.
+/// Writes `site`, `method`, `name`: sites by their ids.
 pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let mut sites: Vec<SiteId> = used.sites.iter().copied().collect();
     sites.sort_unstable_by_key(|site| site.0);
@@ -50,14 +50,15 @@ pub fn sites(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     write("sites", file, columns)
 }
 
-/// `context`, `caller`, `method`, `depth`: the tree of calling contexts, callers before those they call; 0 is the empty one.
+/// Writes `context`, `caller`, `method`, `depth`: the tree of calling contexts, callers before callees; 0 is the empty
+/// one.
 pub fn contexts(file: File, contexts: &Contexts) -> io::Result<Written> {
     let all: Vec<(ContextId, &Context)> = contexts.iter().take(1).collect();
     let writer = TableWriter::new("contexts", file, &context_columns(&all));
     let mut rows = contexts.iter();
     loop {
         let group: Vec<(ContextId, &Context)> = rows.by_ref().take(GROUP).collect();
-        // A writer that has failed says why when it is finished.
+        // A writer that has failed returns the error from `finish`.
         if group.is_empty() || !writer.push(context_columns(&group)) {
             return writer.finish();
         }
@@ -75,7 +76,7 @@ fn context_columns(rows: &[(ContextId, &Context)]) -> Vec<Column> {
     ]
 }
 
-/// `method`, `name`: the methods of contexts and sites by their ids.
+/// Writes `method`, `name`: the methods of contexts and sites by their ids.
 pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Named) -> io::Result<Written> {
     let of_sites =
         used.sites.iter().filter_map(|site| trace.names.site(*site).map(|(table, site)| table.method_id(site.method)));
@@ -90,7 +91,8 @@ pub fn methods(file: File, trace: &Trace, contexts: &Contexts, used: &Named) -> 
     write("methods", file, columns)
 }
 
-/// `thread`, `name`, `is_daemon`: the threads of the run, virtual ones included that made an object or let one die.
+/// Writes `thread`, `name`, `is_daemon`: the threads of the run, including virtual ones that allocated an object or
+/// made one unreachable.
 pub fn threads(file: File, trace: &Trace, used: &Named) -> io::Result<Written> {
     let virtual_ones = used.threads.iter().map(|thread| thread.0).filter(|&id| id != 0 && trace.thread(id).is_none());
     let mut threads: Vec<u32> = trace.threads.iter().map(|thread| thread.index).chain(virtual_ones).collect();

@@ -1,4 +1,4 @@
-//! Tables of columns, as Parquet files.
+//! Parquet tables.
 
 use std::fs::File;
 use std::io::{self, BufReader, Read};
@@ -19,24 +19,24 @@ use parquet::file::reader::{ChunkReader, FileReader, Length, SerializedFileReade
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-/// The values of a column, one for each row.
+/// Values of a column, one per row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Values {
-    /// Numbers; ids that have 32 bits or more are unsigned.
+    /// Numbers; ids with 32 bits or more are unsigned.
     Number(Vec<i64>),
-    /// Numbers, null where there is none.
+    /// Numbers or null.
     Maybe(Vec<Option<i64>>),
-    /// Yes or no.
+    /// Booleans.
     Flag(Vec<bool>),
-    /// Yes or no, null where that is not known.
+    /// Booleans or null.
     MaybeFlag(Vec<Option<bool>>),
-    /// Text.
+    /// Strings.
     Text(Vec<ByteArray>),
-    /// Text, null where there is none.
+    /// Strings or null.
     MaybeText(Vec<Option<ByteArray>>),
 }
 
-/// A column of a table.
+/// Name and values of a column.
 pub type Column = (&'static str, Values);
 
 impl Values {
@@ -52,18 +52,18 @@ impl Values {
     }
 }
 
-/// A table that is written.
+/// A completed table.
 #[derive(Debug)]
 pub struct Written {
-    /// Its file, without a name yet.
+    /// Its file, which has no name yet.
     pub file: File,
-    /// Length of the file.
+    /// Length of the file in bytes.
     pub bytes: u64,
     /// XXH3 of the file.
     pub hash: u64,
 }
 
-/// Writes a table on a thread of its own, one group of rows after the other.
+/// Writes a table on a separate thread, one row group at a time.
 #[derive(Debug)]
 pub struct TableWriter {
     groups: Option<SyncSender<Vec<Column>>>,
@@ -71,7 +71,7 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Begins a table in `file`. All groups have the columns that `first` has.
+    /// Starts a table in `file`. All groups have the columns of `first`.
     pub fn new(name: &'static str, file: File, first: &[Column]) -> Self {
         let columns: String = first.iter().map(|(name, values)| values.declaration(name)).collect();
         let schema = format!("message {name} {{ {columns} }}");
@@ -98,16 +98,17 @@ impl TableWriter {
             let (file, bytes, hash) = writer.into_inner().map_err(other)?.finish()?;
             Ok(Written { file, bytes, hash })
         });
-        // Without the thread nothing is taken.
+        // Without the thread, rows are refused.
         Self { groups: thread.is_ok().then_some(groups), thread }
     }
 
-    /// The next rows. `false`: the disk takes no more, or there is no thread, and [`finish`](Self::finish) says why.
+    /// Writes the next group. Returns false if the disk is full or there is no thread; then [`finish`](Self::finish)
+    /// returns the error.
     pub fn push(&self, columns: Vec<Column>) -> bool {
         self.groups.as_ref().is_some_and(|groups| groups.send(columns).is_ok())
     }
 
-    /// That was all.
+    /// Completes the table.
     pub fn finish(mut self) -> io::Result<Written> {
         self.groups = None;
         match self.thread?.join() {
@@ -117,7 +118,7 @@ impl TableWriter {
     }
 }
 
-/// What Parquet says of the system's errors is only that they are external.
+/// Restores the system's error: Parquet only says that it is external.
 fn other(error: parquet::errors::ParquetError) -> io::Error {
     match error {
         parquet::errors::ParquetError::External(error) => match error.downcast::<io::Error>() {
@@ -155,13 +156,13 @@ fn write_column(
     Ok(())
 }
 
-/// A file that several threads read: each read says where it begins, so that none moves another's.
+/// A file that several threads read. Reads have explicit offsets, since the threads share the file position.
 struct Shared {
     file: Arc<File>,
     bytes: u64,
 }
 
-/// Reads on from a place.
+/// Reads sequentially from an offset.
 struct From {
     file: Arc<File>,
     at: u64,
@@ -189,7 +190,7 @@ impl ChunkReader for Shared {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<Bytes> {
-        // Lengths of a damaged file may be anything.
+        // Lengths in a corrupt file may be anything.
         if start.checked_add(length as u64).is_none_or(|end| end > self.bytes) {
             return Err(parquet::errors::ParquetError::EOF("a column leads beyond the file".to_owned()));
         }
@@ -199,7 +200,7 @@ impl ChunkReader for Shared {
     }
 }
 
-/// Reads columns of a table, also on several threads.
+/// Reads columns of a table; can be shared between threads.
 pub struct TableReader {
     reader: SerializedFileReader<Shared>,
 }
@@ -211,47 +212,47 @@ impl std::fmt::Debug for TableReader {
 }
 
 impl TableReader {
-    /// Opens a table.
+    /// Opens a table. Fails if it is not a valid Parquet file.
     pub fn open(file: File) -> io::Result<Self> {
         let bytes = file.metadata()?.len();
         let shared = Shared { file: Arc::new(file), bytes };
         Ok(Self { reader: SerializedFileReader::new(shared).map_err(other)? })
     }
 
-    /// What it is called.
+    /// Name of the table.
     pub fn name(&self) -> &str {
         self.reader.metadata().file_metadata().schema().name()
     }
 
-    /// How many groups of rows it has.
+    /// Number of row groups.
     pub fn groups(&self) -> usize {
         self.reader.num_row_groups()
     }
 
-    /// How many rows it has.
+    /// Number of rows.
     pub fn rows(&self) -> i64 {
         self.reader.metadata().file_metadata().num_rows()
     }
 
-    /// How many rows a group has.
+    /// Number of rows in a group.
     pub fn rows_of(&self, group: usize) -> usize {
         let groups = self.reader.metadata().row_groups();
         groups.get(group).and_then(|group| usize::try_from(group.num_rows()).ok()).unwrap_or(0)
     }
 
-    /// Numbers of a column in a group of rows, null where there is none.
+    /// Reads numbers of a column in a row group; `None` for null.
     pub fn numbers(&self, group: usize, column: &str) -> io::Result<Vec<Option<i64>>> {
         self.read::<Int64Type>(group, column)
     }
 
-    /// Texts of a column in a group of rows, null where there is none.
+    /// Reads strings of a column in a row group; `None` for null.
     pub fn texts(&self, group: usize, column: &str) -> io::Result<Vec<Option<String>>> {
         let texts = self.read::<ByteArrayType>(group, column)?;
         let text = |text: ByteArray| String::from_utf8_lossy(text.data()).into_owned();
         Ok(texts.into_iter().map(|value| value.map(text)).collect())
     }
 
-    /// Flags of a column in a group of rows, null where there is none.
+    /// Reads booleans of a column in a row group; `None` for null.
     pub fn flags(&self, group: usize, column: &str) -> io::Result<Vec<Option<bool>>> {
         self.read::<BoolType>(group, column)
     }
