@@ -1,4 +1,4 @@
-//! A report as one page that needs nothing else, and its tables as text.
+//! A report as one self-contained page, and its tables as text.
 
 mod alive;
 mod data;
