@@ -1,4 +1,4 @@
-//! Which monitors threads had to wait for, where, and who had them (`-Det.monitors=on`).
+//! Which monitors threads had to wait for, where, and which threads owned them (`-Det.monitors=on`).
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -56,18 +56,18 @@ pub struct ClassLine {
     pub times: Times,
 }
 
-/// A place in the code.
+/// Blocked time by place in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct SiteLine {
-    /// `com.acme.Shop.sell:12`
+    /// Display name: `com.acme.Shop.sell:12`.
     pub site: String,
     pub class: String,
     #[serde(flatten)]
     pub times: Times,
 }
 
-/// A thread.
+/// Blocked time by thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -76,7 +76,7 @@ pub struct ThreadLine {
     pub name: String,
     #[serde(flatten)]
     pub times: Times,
-    /// What others waited for monitors that it had.
+    /// How long others waited for monitors that it owned.
     pub held_up: Stops,
 }
 
@@ -90,12 +90,12 @@ pub struct OwnerLine {
     pub contended: Stops,
 }
 
-/// One of the longest.
+/// One of the longest intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct LongLine {
-    /// Since the trace began.
+    /// Seconds since the trace began.
     pub begin: f64,
     pub seconds: f64,
     /// In `wait`, not at a monitor that another thread had.
@@ -105,15 +105,15 @@ pub struct LongLine {
     pub object: u32,
     pub site: String,
     pub thread: String,
-    /// Who had it, if that is known.
+    /// The owner of the monitor, if known.
     pub owner: Option<String>,
-    /// Nobody ended it.
+    /// The wait ended because of its timeout.
     pub is_timed_out: bool,
     /// It did not go on before the trace ended.
     pub is_open: bool,
 }
 
-/// All of it.
+/// All results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -132,13 +132,13 @@ pub struct Contention {
     pub longest: Vec<LongLine>,
 }
 
-/// What a trace says; none if nobody asked for it.
+/// Analyses a trace; `None` if monitors were not recorded.
 pub fn contention(trace: &Trace, top: usize) -> Option<Contention> {
     let is_asked_for = trace.file.meta().options.get("monitors").is_some_and(|value| value == "on");
     (is_asked_for || !trace.monitors.is_empty()).then(|| of(trace, top))
 }
 
-/// What a thread is called.
+/// Display name of a thread.
 pub fn thread(trace: &Trace, index: u32) -> String {
     match trace.thread_name(index) {
         Some(name) if !name.is_empty() => name.to_owned(),
@@ -216,7 +216,7 @@ fn largest<T>(lines: impl Iterator<Item = T>, key: impl Fn(&T) -> (f64, f64), to
 
 fn longest(trace: &Trace, all: &[Blocked], end: u64, top: usize) -> Vec<LongLine> {
     let mut order: Vec<&Blocked> = all.iter().collect();
-    // Whoever waits for work does so for long: what others did to a thread comes first.
+    // Idle threads wait for a long time, so contention comes first.
     order.sort_by_key(|it| (matches!(it.cause, Cause::Wait { .. }), Reverse(it.nanos(end)), it.begin));
     let contended = order.iter().take_while(|it| matches!(it.cause, Cause::Contention { .. })).count();
     let waits = order[contended..].iter().take(top);
@@ -241,7 +241,7 @@ fn longest(trace: &Trace, all: &[Blocked], end: u64, top: usize) -> Vec<LongLine
 }
 
 impl Contention {
-    /// Lists of at most so many.
+    /// Truncates all lists to `top` entries.
     pub fn cut(&mut self, top: usize) {
         self.classes.truncate(top);
         self.sites.truncate(top);
@@ -253,7 +253,7 @@ impl Contention {
         self.longest = contended;
     }
 
-    /// One line.
+    /// Summary in one line.
     pub fn line(&self) -> String {
         let Times { contended, waits } = self.times;
         let mut line = format!(
@@ -273,7 +273,7 @@ impl Contention {
         line
     }
 
-    /// With tables.
+    /// Renders the results as tables.
     pub fn render(&self, out: &mut String) {
         let _ = writeln!(out, "\n{}", self.line());
         let row = |times: Times, rest: Vec<String>| {

@@ -86,7 +86,7 @@ fn compared(bytes: Vec<u8>) -> Report {
     compare(&trace, Limits::default(), 5).unwrap().0
 }
 
-/// What the last collection held: the mirrors of all classes, and these.
+/// Adds what the last collection held: the mirrors of all classes, and these.
 fn hold(builder: &mut TraceBuilder, by: u64, objects: &[u32]) {
     let held: Vec<u32> = (0x10..=BOX).chain(objects.iter().copied()).collect();
     builder.collected(Fate::Held, by, &held);
@@ -100,7 +100,7 @@ fn causes(groups: &[super::Group]) -> Vec<String> {
     causes
 }
 
-/// One object for each case.
+/// A trace with one object for each case.
 fn cases() -> TraceBuilder {
     let mut builder = boxes();
     let mut first = vec![Event::Entry { method: MAIN }];
@@ -112,11 +112,11 @@ fn cases() -> TraceBuilder {
     // Mentioned again.
     first.push(new(0xc3, BOX));
     first.push(made_by_vm(0xd1, STRING));
-    // Held by the collector: nobody knows why, and another by it; softly.
+    // Held by the collector for an unknown reason, another held by it, and one softly.
     first.extend([new(0xe1, BOX), new(0xe2, BOX), put(NEXT, 0xe1, 0xe2)]);
     first.extend([new(0xe3, SOFT), new(0xe4, BOX), put(REFERENT, 0xe3, 0xe4), put(NEXT, 0xb1, 0xe3)]);
     first.extend([put(NEXT, 0xe3, 0xc1)]);
-    // Nothing is said of it.
+    // Not reported.
     first.push(new(0xf1, BOX));
     // The receiver of a method that has not returned.
     first.push(new(0xd2, BOX));

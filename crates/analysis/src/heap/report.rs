@@ -1,4 +1,4 @@
-//! What is said of a snapshot; `--json` prints this.
+//! Results about a snapshot; `--json` prints them.
 
 use std::cmp::Reverse;
 
@@ -11,7 +11,7 @@ use et_names::SiteId;
 use et_reader::model::Node;
 use et_reader::types::for_people;
 
-/// The heap as a whole.
+/// Totals of the heap.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -32,11 +32,10 @@ pub struct ClassLine {
     pub class: String,
     pub objects: u64,
     pub bytes: u64,
-    /// What would go with them, at the least.
+    /// Lower bound of what would be freed with them, in bytes.
     pub retained_bytes: u64,
 }
 
-/// All classes.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -61,7 +60,7 @@ pub struct DominatorLine {
     pub site: Option<String>,
     pub bytes: u64,
     pub retained_bytes: u64,
-    /// What holds it from outside. None: several hold it together, or the one above does.
+    /// The root that holds it; `None` if several hold it together, or the one above does.
     pub held_by: Option<String>,
     /// The objects that it dominates immediately.
     pub dominates: u64,
@@ -97,7 +96,7 @@ pub struct Paths {
 }
 
 impl HeapLine {
-    /// Of a snapshot.
+    /// Computes the totals of a snapshot.
     pub fn of(snapshot: &Snapshot<'_>) -> Self {
         Self {
             taken: snapshot.taken().clone(),
@@ -108,7 +107,7 @@ impl HeapLine {
     }
 }
 
-/// What each object of a snapshot dominates and retains.
+/// Computes what each object of a snapshot dominates and retains.
 pub fn dominance(snapshot: &Snapshot<'_>) -> Dominance {
     Dominance::of(snapshot.graph(), |node| snapshot.object(Node(node)).size)
 }
@@ -145,7 +144,7 @@ fn sort(lines: &mut [ClassLine]) {
     });
 }
 
-/// How far down the tree is told of, and how much of an object must be below one for it to count.
+/// Depth of the tree that is displayed, and the minimum share of an object's retained size for a child to be displayed.
 const LEVELS: usize = 4;
 const LARGEST: usize = 3;
 const PART: u64 = 10;

@@ -100,7 +100,7 @@ pub(super) fn at<'a>(source: &'a Source, moment: &str) -> Result<Snapshot<'a>, H
     take(source, &Request { moment: moment.parse().unwrap(), ..Request::default() })
 }
 
-/// Ids of all but mirrors.
+/// Ids of all objects except mirrors.
 fn ids(snapshot: &Snapshot<'_>) -> Vec<u64> {
     let mut ids: Vec<u64> = snapshot
         .nodes()
@@ -165,7 +165,7 @@ fn the_start_has_what_was_there() {
     }
 }
 
-/// What died of the last record before the moment is dead, and its weak references are cleared.
+/// Objects that died at the last record before the moment are dead, and weak references to them are cleared.
 #[test]
 fn deaths_at_the_moment_have_happened() {
     let source = open(list().finish());
@@ -248,7 +248,7 @@ fn moments_that_never_were_are_refused() {
     assert!(matches!(watched(0xb), Watched::Dead { .. }));
 }
 
-/// A text with all that the trace tells has the same objects and references.
+/// A text of everything in the trace has the same objects and references.
 #[test]
 fn texts_have_the_same_heap() {
     let source = open(list().finish());

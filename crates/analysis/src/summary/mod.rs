@@ -1,4 +1,4 @@
-//! What a user wants to know of a trace at first.
+//! An overview of a trace.
 
 pub(crate) mod code;
 mod cut;
@@ -78,19 +78,19 @@ pub struct SiteLine {
     pub site: String,
     #[serde(rename = "type")]
     pub ty: String,
-    /// Whose code the site is.
+    /// Whose code the site is in.
     pub origin: Origin,
     #[serde(flatten)]
     pub amount: Amount,
     /// Of a site of the JDK's the method outside it that asked for the most bytes, of a library's the program's.
     pub caller: Option<String>,
-    /// How many there were.
+    /// Number of callers.
     pub callers: usize,
-    /// What was made for them. The JDK makes things of its own accord, too, and libraries in threads of their own.
+    /// What was allocated on their behalf. The JDK and libraries also allocate on their own, in their own threads.
     pub for_callers: Amount,
 }
 
-/// What there was of a site's objects in the middle of the run and at its end.
+/// A site's objects in the middle and at the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -121,7 +121,7 @@ pub struct Peak {
     pub made_bytes: u64,
     /// The method that made the last of it, the innermost outside the JDK.
     pub method: Option<String>,
-    /// What is alive at the end, as above.
+    /// What is alive at the end.
     pub at_the_end: Amount,
 }
 
@@ -133,11 +133,11 @@ pub enum HeldBy {
     Receiver,
     /// The object is alive as an exception in flight.
     Exception,
-    /// The object is dead as far as the trace can tell; a local variable may hold it.
+    /// According to the trace the object is dead, but a local variable may hold it.
     Local,
 }
 
-/// What a method that was running at the end held, or may have held, and nothing else did.
+/// Objects held, certainly or possibly, only by a method that was running at the end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -152,7 +152,7 @@ pub struct HeldLine {
     pub amount: Amount,
 }
 
-/// A thread.
+/// Statistics of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -168,7 +168,7 @@ pub struct ThreadLine {
     pub frames_left: usize,
 }
 
-/// A collection.
+/// A garbage collection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
@@ -230,11 +230,11 @@ pub struct Summary {
     pub complete: bool,
     /// It was cut off, and `et-trace recover` gave it an end.
     pub recovered: bool,
-    /// Where it is cut off.
+    /// Where the trace is truncated.
     pub cut_off: Option<String>,
     /// Why tracing stopped before the program did.
     pub stopped: Option<Stopped>,
-    /// By letter, and `total`.
+    /// Number of records by letter, and `total`.
     pub records: BTreeMap<String, u64>,
     pub ticks: u64,
     pub bytes_per_record: f64,
@@ -242,14 +242,14 @@ pub struct Summary {
     pub event_bytes: u64,
     /// When they were packed, but not compressed yet.
     pub packed_event_bytes: u64,
-    /// What the thread that wrote the trace took of a processor, if that is known.
+    /// CPU time of writing the trace in seconds, if known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub writer_cpu_seconds: Option<f64>,
-    /// What the classes have hooks for.
+    /// Events that the classes have hooks for.
     pub events: Vec<String>,
     /// Objects made while tracing was on.
     pub allocated: Amount,
-    /// By letter.
+    /// Allocations by letter.
     pub kinds: BTreeMap<String, Amount>,
     pub class_count: usize,
     pub classes: Vec<ClassLine>,
@@ -261,7 +261,7 @@ pub struct Summary {
     pub sites: Vec<SiteLine>,
     /// Of all objects made while tracing was on those that no line of code is known of; their methods are among `sites`.
     pub without_site: Amount,
-    /// If deaths are known.
+    /// `None` if deaths are unknown.
     pub peak: Option<Peak>,
     /// If deaths are known: those that grew the most first.
     pub grew: Vec<GrowthLine>,
@@ -271,11 +271,11 @@ pub struct Summary {
     pub lifetimes: Option<LifetimesPart>,
     pub threads: Vec<ThreadLine>,
     pub gcs: Vec<GcLine>,
-    /// Of runs with `monitors=on`.
+    /// Only with `monitors=on`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub contention: Option<Contention>,
-    /// What became of classes defined at run time; `None` if they were not looked at. Last known if the trace is
-    /// cut off.
+    /// Outcomes for classes defined at run time; `None` if they were not instrumented. The last known state if the
+    /// trace is truncated.
     pub dynamic: Option<DynamicCounts>,
     pub not_instrumented: NotInstrumented,
     pub shortfalls: Vec<ShortfallLine>,
@@ -285,7 +285,7 @@ pub struct Summary {
     pub overlaps: Vec<String>,
     pub lost: u64,
     pub lost_details: Lost,
-    /// What is not as it should be in a text.
+    /// Warnings about anything unusual in a text.
     pub warnings: Vec<String>,
 }
 
@@ -304,7 +304,7 @@ pub fn summarize(source: &Source, reading: Reading, top: usize) -> Result<Summar
     Ok(summarizer.finish(&ending, top))
 }
 
-/// A summary in the making, for who reads the trace for something else as well.
+/// Builds a summary while the trace is read, for callers that process the records as well.
 #[derive(Debug)]
 pub struct Summarizer<'a> {
     source: &'a Source,
@@ -312,7 +312,7 @@ pub struct Summarizer<'a> {
 }
 
 impl<'a> Summarizer<'a> {
-    /// Of a trace that is read so.
+    /// Starts a summary of a trace that is read with these options.
     pub fn new(source: &'a Source, reading: Reading) -> Self {
         let with_lives = source.deaths(reading.deaths) != Deaths::None;
         Self { source, tally: Tally::new(source, with_lives) }
@@ -331,7 +331,7 @@ impl<'a> Summarizer<'a> {
             Source::Text(_) => &ending.text_types,
         };
         let type_text = |ty: TypeId| for_people(types.descriptor(ty));
-        // What a site makes; the types that it was seen to make say the same of all but inner arrays.
+        // The type that a site allocates; types seen there differ only for inner arrays.
         let naming = source.naming();
         let made_at =
             |site: SiteId, seen: TypeId| naming.type_of_site(site).map_or_else(|| type_text(seen), for_people);
@@ -358,7 +358,7 @@ impl<'a> Summarizer<'a> {
     }
 }
 
-/// What the records count to, whatever they are of.
+/// The parts that only need the records' totals.
 fn of_records(source: &Source, ending: &Ending) -> Summary {
     let outcome = &ending.outcome;
     let totals = &outcome.totals;
@@ -381,7 +381,7 @@ fn of_records(source: &Source, ending: &Ending) -> Summary {
 /// A place that says nothing of the type.
 const NOWHERE: MadeIn = MadeIn::Nowhere(Means::Native);
 
-/// What was made, where, and for whom.
+/// Adds what was allocated, where, and on whose behalf.
 fn add_objects(
     summary: &mut Summary,
     tally: &mut Tally<'_>,
@@ -409,7 +409,7 @@ fn add_objects(
     summary.without_site = sites.get(&None).map(|&(amount, _)| amount).unwrap_or_default();
 }
 
-/// What deaths tell, if they are known.
+/// Adds what is based on deaths, if they are known.
 fn add_lives(
     summary: &mut Summary,
     tally: &mut Tally<'_>,
@@ -431,7 +431,7 @@ fn add_lives(
     summary.lifetimes = Some(lifetimes::part(&tally.rows, lives, top, type_text, texts.place));
 }
 
-/// What only the runtime's file tells.
+/// Adds what only a trace file contains.
 fn add_trace(
     summary: &mut Summary,
     trace: &Trace,

@@ -14,7 +14,7 @@ use et_reader::testing::{ClassNamesExt, TraceBuilder, class, table};
 use et_reader::text::{Dialect, TextNames, TextTrace, write_names};
 use et_reader::text_writer;
 
-/// A program that fills a cache, and a lambda class that nobody instrumented.
+/// A program that fills a cache, and a lambda class without hooks.
 fn cache() -> TraceBuilder {
     let mut builder = TraceBuilder::new();
     let mut app =
@@ -190,7 +190,7 @@ fn the_summary_for_programs_has_the_documented_keys() {
     let is_camel_case =
         |key: &str| key.starts_with(|first: char| !first.is_uppercase()) && !key.contains(['_', '-']) || key.len() == 1;
     for (path, key) in keys(&json) {
-        // Names of others.
+        // Names from other sources.
         assert!(is_camel_case(&key) || path.ends_with("/options"), "{path}/{key}");
     }
     assert_eq!(json["notInstrumented"]["classes"], 1);
@@ -233,7 +233,7 @@ fn validate_reads_the_text_as_well() {
     );
 }
 
-/// All keys, with the places where they stand.
+/// All keys with their paths.
 fn keys(json: &serde_json::Value) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut places = vec![(String::new(), json)];
@@ -257,8 +257,8 @@ const NAMES: &str = "C 0x1 java/util/List 0x0 I:\nC 0x2 shop/Main 0x1 I:\nC 0x3 
                      S 0xa 0x1 0x14 [Ljava/lang/Object; 1 5\nS 0xb 0x2 0x15 Lshop/Cache; 0 6\nS 0xc 0x3 0x16 Lshop/Line; 0 7\n\
                      S 0xb 0x2 0x17 Lshop/Request; 0 8\n";
 
-/// `main` (b) makes a cache and, again and again, a request (16 bytes); `put` (c) makes a line (100), and `List.add` (a) an
-/// array (40) for it.
+/// `main` (b) allocates a cache and, repeatedly, a request (16 bytes); `put` (c) allocates a line (100), and `List.add`
+/// (a) an array (40) for it.
 fn shop(rounds: u64, end: &str) -> Source {
     let mut text = String::from("M b 0 1\nN 1 20 Lshop/Cache; 15 0 1\n");
     for round in 0..rounds {
@@ -321,7 +321,7 @@ fn what_grew_is_told_with_what_there_was_in_the_middle() {
     let line = &summary.grew[0];
     assert_eq!(line.at_the_end, crate::summary::Amount { objects: 400, bytes: 40_000 });
     assert!((180..=220).contains(&line.in_the_middle.objects), "{line:?}");
-    // In the second half of this one nothing comes to be.
+    // In the second half of this one nothing is allocated.
     kept.insert_str(0, &"M b 0 1\nE b 0 1\n".repeat(1000));
     assert!(summarize(&shop(400, &kept), Reading::default(), 5).unwrap().grew.is_empty());
 }
@@ -390,7 +390,7 @@ fn what_only_receivers_hold_is_told_apart() {
     let summary = summarize(&source, Reading::default(), 5).unwrap();
     assert!(render(&summary).contains("receiver of shop.Cache.put"), "{}", render(&summary));
     assert_eq!(serde_json::to_value(&summary).unwrap()["heldByRunningMethods"][0]["by"], "receiver");
-    // A text without deaths tells the same.
+    // A text without deaths gives the same result.
     let (mut text, mut names) = (Vec::new(), Vec::new());
     let plain = Reading { deaths: Deaths::None, ..Reading::default() };
     let (ending, used) = text_writer::write(&source, Dialect::Et, plain, &mut text).unwrap();
@@ -425,7 +425,7 @@ fn the_summary_is_one_screen() {
     }
 }
 
-/// What a summary tells that a text, with its names, tells as well.
+/// The part of a summary that can also be computed from a text with its names.
 fn told_by_text(source: &Source) -> serde_json::Value {
     let summary = summarize(source, Reading::default(), 20).unwrap();
     let mut json = serde_json::to_value(&summary).unwrap();
@@ -586,7 +586,7 @@ fn constants_live_to_the_end_and_other_strings_of_the_vm_do_not() {
         let text = write(source, Deaths::Trace);
         assert!(text.contains("\nD e1 3\n") && !text.contains("\nD e0 "), "{text}");
     }
-    // A text of others does not tell.
+    // A text of another tool does not have it.
     let others: Source =
         TextTrace::from_text(&plain.replace("# held", "#").replace("# with holders", "#"), None).into();
     assert!(!write(&others, Deaths::Trace).contains("\nD e1 "));

@@ -1,7 +1,7 @@
-//! A snapshot as a heap dump, for the tools that read those.
+//! A snapshot as a heap dump for other tools.
 //!
-//! References, classes, lengths of arrays and what holds objects are what the trace says. The contents of primitive fields and of arrays of
-//! numbers are not recorded: they are zero.
+//! References, classes, array lengths and roots are those of the trace. The contents of primitive fields and of
+//! primitive arrays are not recorded: they are zero.
 
 mod format;
 mod layout;
@@ -22,7 +22,7 @@ use et_reader::types::class_name;
 use format::{Basic, ClassDump, GcRoot, INSTANCE_HEAD, NUMBERS_HEAD, OBJECTS_HEAD, StaticField, Writer};
 use layout::Layouts;
 
-/// What a heap dump came to.
+/// The size of a heap dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(missing_docs)]
 pub struct Dumped {
@@ -221,7 +221,7 @@ impl<W: Write> Dump<'_, '_, W> {
             let value = held.get(field).filter(|_| *basic == Basic::Object).map_or(0, |&target| id(target));
             statics.push(StaticField { name: self.out.string(name)?, basic: *basic, value });
         }
-        // What the mirror itself holds has no other place: a mirror is no instance here.
+        // Other references of the mirror have no other place, since a mirror is not an instance here.
         for reference in mirror.iter().flat_map(|&mirror| snapshot.references(mirror)) {
             if let Via::Field(field) = reference.via {
                 let text = snapshot.field_text(field);
