@@ -10,12 +10,12 @@ use crate::container::{class_file, jar};
 use crate::input::Input;
 use crate::staging::Staging;
 
-/// What a jar's manifest names.
+/// The `Class-Path` of a jar's manifest.
 #[derive(Debug)]
 pub(crate) struct ClassPath {
-    /// The jar, for people.
+    /// Name of the jar, for display.
     pub jar: String,
-    /// Where the jar lies.
+    /// Path of the jar.
     pub from: PathBuf,
     /// Where it is written, for the time being.
     pub to: PathBuf,
@@ -34,7 +34,7 @@ impl ClassPath {
                 continue; // nor was it there before
             }
             let staged = self.to.parent()?.join(&path);
-            // Beside a jar by itself lies what is there already.
+            // Beside a single jar there may be files already.
             let beside = staging.target().parent()?.join(&path);
             match [staged, beside].into_iter().find(|path| path.exists()) {
                 None => lost.push(name.as_str()),

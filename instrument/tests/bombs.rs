@@ -29,8 +29,8 @@ fn alone() -> MutexGuard<'static, ()> {
 const MB: usize = 1 << 20;
 const BOMB: usize = 96 * MB;
 
-/// The bytes of a jar with a good class and one entry of zeros: with nothing before them, with a class's magic number, and
-/// with that of an archive.
+/// Jars with a valid class and one entry of zeros: with nothing before them, with the magic number of a class, and with
+/// that of an archive.
 fn bombs() -> &'static [Vec<u8>; 3] {
     static BOMBS: OnceLock<[Vec<u8>; 3]> = OnceLock::new();
     BOMBS.get_or_init(|| {

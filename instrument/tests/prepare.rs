@@ -1,4 +1,4 @@
-//! `et-instrument prepare`: what build tools are told, and that only what changed is written again.
+//! `et-instrument prepare`: what build tools get, and that only what has changed is written again.
 
 mod common;
 
@@ -50,7 +50,7 @@ fn copies_are_made_once_and_kept_up_to_date_class_by_class() {
     assert_eq!(first["javaHome"], json!(root.join("jdk")));
     let options = ["-XX:hashCode=0", "-agentpath:/a b/libet_runtime.so", "-Det.dynamicExclude=com.acme.**"];
     assert_eq!(first["options"], json!(options));
-    // What is not there stays where it is, as does what is no class.
+    // Missing files keep their paths, as do files that are not classes.
     assert_eq!(first["classPath"][1], json!({"original": "none.jar", "copy": "none.jar"}));
     assert_eq!(first["classPath"][0]["original"], json!(root.join("classes")));
     let copy = Path::new(first["classPath"][0]["copy"].as_str().unwrap());
@@ -189,7 +189,7 @@ fn mistakes_are_one_clear_line() {
     assert!(message.contains("cannot read the class path none: No such file"), "{message}");
 }
 
-/// Somebody who is nobody here, without a home.
+/// A user id without an account or a home.
 const STRANGER: u32 = 4711;
 
 /// The same command as another user, or as we are if only root could do so; whether it is another user.
@@ -258,7 +258,7 @@ fn a_cache_that_cannot_be_written_is_used_as_it_is() {
     assert_eq!((&found["classPath"], &found["javaHome"]), (&made["classPath"], &made["javaHome"]));
     assert_eq!(found["rewritten"], json!([]));
 
-    // What is not there is not made, and what has changed is not taken for what it was.
+    // Missing copies are not created, and changed originals are not replaced by old copies.
     let options = ["--java-home", "jdk8", "--runtime-dir", "runtime", "--cache-dir", "cache"];
     fs::write(root.join("other.jar"), jar(&[("Other.class", class("Other"), true)])).unwrap();
     fs::write(root.join("classes/Arrays.class"), class("Brrays")).unwrap();
@@ -303,7 +303,7 @@ fn a_cache_of_somebody_else_or_for_all_is_refused() {
     assert!(said.contains("/cache belongs to another user (uid 4711)"), "{said}");
     let said = failure(root, &["cache", "--cache-dir", "cache", "clear"]);
     assert!(said.contains("belongs to another user"), "{said}");
-    // Also of a folder that it would lie in.
+    // The same for a folder that would contain it.
     let said = failure(root, &[&arguments[..6], &["cache/mine"]].concat());
     assert!(said.contains("/cache belongs to another user"), "{said}");
 }

@@ -43,7 +43,7 @@ enum CacheCommand {
 }
 
 impl CacheArgs {
-    /// Lists or removes.
+    /// Executes the subcommand.
     pub(super) fn execute(&self) -> Result<ExitCode, Error> {
         let cache = Cache::find(self.cache_dir.as_deref())?;
         let mut out = std::io::stdout().lock();

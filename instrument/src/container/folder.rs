@@ -1,4 +1,4 @@
-//! Folders: what lies in them, in an order that does not depend on the file system.
+//! Lists folders in an order that does not depend on the file system.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,18 +14,16 @@ use crate::report::Skip;
 pub struct Folder {
     /// Folders, parents first.
     pub folders: Vec<PathBuf>,
-    /// Class files.
     pub classes: Vec<PathBuf>,
-    /// Jars, wars, ears.
+    /// Jars, wars and ears.
     pub jars: Vec<PathBuf>,
-    /// All other files.
     pub others: Vec<PathBuf>,
     /// Neither file nor folder: a copy does without.
     pub left_out: Vec<Skip>,
 }
 
 impl Folder {
-    /// Lists a folder. Links are followed: the copy must not change what lies outside of it.
+    /// Lists a folder. Links are followed, since changing the copy must not change what is outside of it.
     pub fn list(root: &Path) -> Result<Self, FileError> {
         let mut folder = Self::default();
         for item in WalkDir::new(root).follow_links(true).sort_by_file_name().min_depth(1) {

@@ -27,8 +27,8 @@ pub fn main_attribute(manifest: &[u8], wanted: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&value).trim().to_owned())
 }
 
-/// The manifest with another value for an attribute of the main section, which has it. Lines are as long as a manifest
-/// allows: 72 bytes.
+/// Returns the manifest with a new value for an attribute in the main section, which must exist. Lines have the maximum
+/// length of 72 bytes.
 pub fn with_main_attribute(manifest: &[u8], wanted: &str, value: &str) -> Vec<u8> {
     let mut out = Vec::with_capacity(manifest.len() + value.len());
     for (index, section) in sections(manifest).into_iter().enumerate() {

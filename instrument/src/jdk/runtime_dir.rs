@@ -45,7 +45,7 @@ impl RuntimeDir {
         Ok(found)
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -94,7 +94,7 @@ impl RuntimeDir {
         if let Ok(reader) = self.folder.join("../../bin").join(READER).canonicalize() {
             let link = folder.join(READER);
             let _ = fs::remove_file(&link);
-            // Without it the runtime looks elsewhere, when somebody wants a text.
+            // Optional: without the link, the runtime searches elsewhere for the reader.
             let _ = symlink(reader, link);
         }
         let mut bytes = 0;

@@ -20,7 +20,7 @@ pub struct Line {
     pub java: JavaLine,
     /// Options of `JAVA_TOOL_OPTIONS` and `JDK_JAVA_OPTIONS`: the JVM reads them from there.
     pub inherited: Vec<JavaOption>,
-    /// `CLASSPATH`.
+    /// Value of `CLASSPATH`.
     variable: Option<String>,
 }
 
@@ -47,7 +47,7 @@ impl Line {
     fn class_path(&self) -> Option<String> {
         let default = match self.java.main {
             Main::Class(_) => Some("."),
-            // Modules need none.
+            // Modules have no class path.
             Main::Module(_) | Main::None | Main::Jar(_) => None,
         };
         let variable = self.variable.as_deref().filter(|list| !list.is_empty());
@@ -85,7 +85,7 @@ pub fn entry(cache: &Cache, tool: Digest, settings: &Settings, say: &dyn Fn(&str
 
 struct Work<'a> {
     programs: Programs<'a>,
-    /// Copies that the runtime does not find by itself.
+    /// Copies whose names tables the runtime does not find by itself.
     names: Vec<PathBuf>,
 }
 
@@ -130,7 +130,7 @@ impl Work<'_> {
         Ok(Some(copies.into_iter().zip(entries).map(|(copy, entry)| copy.unwrap_or_else(|| entry.clone())).collect()))
     }
 
-    /// Options that add up: each stands for itself.
+    /// Handles options that may be repeated: each is processed separately.
     fn option(&mut self, option: &mut JavaOption) -> Result<(), CacheError> {
         let (role, Some(value)) = (option.role(), &option.value) else { return Ok(()) };
         let (before, list, after) = match role {
@@ -157,8 +157,8 @@ impl Work<'_> {
     }
 }
 
-/// On class paths the JVM resolves links, and what a manifest names lies beside the true file. On module paths it does
-/// not: the name of a link may be that of a module.
+/// On class paths the JVM resolves links, and what a manifest refers to is beside the actual file. On module paths it
+/// does not: the name of a link may be the name of a module.
 pub fn real(path: &Path) -> PathBuf {
     std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }

@@ -1,6 +1,6 @@
-//! A zip archive as Java sees it: its directory, and whether the local headers say the same.
+//! A zip archive as Java sees it: its directory, and whether the local headers agree with it.
 //!
-//! Written apart from `container::zip`, which writes archives.
+//! Independent of `container::zip`, which writes archives.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -27,7 +27,7 @@ pub(super) struct File {
     data: Range<usize>,
 }
 
-/// What an archive holds, and what is wrong with it: entry name and fault.
+/// The content of an archive, and its problems: entry name and fault.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     pub files: Vec<File>,
@@ -43,7 +43,7 @@ struct Directory {
     start: usize,
     end: usize,
     count: u64,
-    /// What stands before the archive: a launch script, the header of a jmod.
+    /// Length in bytes of what precedes the archive: a launch script, the header of a jmod.
     shift: u64,
 }
 
@@ -187,12 +187,12 @@ fn overlaps(listing: &mut Listing, directory: usize) {
 }
 
 impl File {
-    /// How much memory the content takes: none where it lies in the archive as it is.
+    /// Memory that the content takes in bytes: 0 if it is stored uncompressed.
     pub(super) fn unpacked(&self) -> u64 {
         if self.method == 0 { 0 } else { self.size }
     }
 
-    /// The first bytes of the content, so many if there are.
+    /// The first `length` bytes of the content, or fewer if it is shorter.
     pub(super) fn start(&self, data: &[u8], length: u64) -> Result<Vec<u8>, String> {
         let stored = &data[self.data.clone()];
         let mut start = Vec::new();
@@ -224,8 +224,8 @@ impl File {
         self.name.ends_with('/')
     }
 
-    /// The content, with its size and checksum checked; `None` if it is encrypted, or compressed in another way than
-    /// Java knows.
+    /// The content, after verifying its size and checksum; `None` if it is encrypted, or compressed with a method that
+    /// Java does not support.
     pub(super) fn content<'a>(&self, data: &'a [u8]) -> Result<Option<Cow<'a, [u8]>>, String> {
         let stored = &data[self.data.clone()];
         if self.flags & ENCRYPTED != 0 {

@@ -1,4 +1,4 @@
-//! What lies in a folder of a class path.
+//! The content of a folder on a class path.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,6 @@ const MOST: usize = 50_000;
 /// Paths are relative to the folder.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Listing {
-    /// Class files.
     pub classes: BTreeMap<String, Stamp>,
     /// All else; also folders that need not be looked into.
     pub links: BTreeSet<String>,
@@ -27,9 +26,9 @@ pub(super) struct Listing {
 pub(super) enum AsIs {
     /// There is nothing to rewrite.
     NoClasses,
-    /// It was made by this tool.
+    /// It is an output of this tool.
     Instrumented,
-    /// It holds too much.
+    /// It has too many files.
     TooLarge,
     /// It cannot be read in full, or holds names that are no text.
     Unreadable,

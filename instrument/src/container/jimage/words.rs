@@ -1,4 +1,4 @@
-//! Words of four bytes and strings, as they lie in an image.
+//! Four-byte words and strings in an image.
 
 use super::ImageError;
 

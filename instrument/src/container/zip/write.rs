@@ -74,7 +74,7 @@ struct Header<'a> {
 }
 
 impl<W: Write> Writer<W> {
-    /// A new archive.
+    /// Starts a new archive.
     pub fn new(out: W) -> Self {
         Self { out, at: 0, shift: 0, central: Vec::new(), count: 0 }
     }
@@ -258,7 +258,7 @@ fn without_zip64(extra: &[u8]) -> Vec<u8> {
         }
         rest = &rest[end..];
     }
-    // What does not parse is padding by some tool: kept.
+    // Bytes that cannot be parsed are padding by some tool and are kept.
     out.extend_from_slice(rest);
     out
 }
@@ -290,7 +290,7 @@ mod tests {
     #[test]
     fn sizes_beyond_4_gb_stand_in_both_headers() {
         let mut writer = Writer::new(Vec::new());
-        // As much as a damaged entry may claim: nobody has to have 4 GB for it.
+        // A corrupt entry may claim this much, which must not be allocated.
         let huge = 6 << 30;
         let packed = Packed { method: DEFLATED, crc: 0, size: huge, data: vec![3, 0] };
         writer.add("a", &packed).unwrap();

@@ -1,6 +1,6 @@
 //! Descriptors (JVMS §4.3), measured in slots.
 
-/// What a method takes and gives, in slots: a long or double counts two. The receiver is not among them.
+/// Slots of a method's parameters and result: a long or double counts as two. Without the receiver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
     pub parameters: u32,
