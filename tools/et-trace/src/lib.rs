@@ -8,5 +8,5 @@ mod signals;
 
 use et_cli::Program;
 
-/// What messages begin with.
+/// Prefix of messages.
 const PROGRAM: Program = Program("et-trace");

@@ -27,7 +27,7 @@ fn names_of(artifact: &str, hash: u64) -> Vec<u8> {
     table.encode()
 }
 
-/// A method called so many times.
+/// A trace with this number of calls of a method.
 fn trace(calls: u32) -> Vec<u8> {
     trace_with(calls, 0)
 }
@@ -65,7 +65,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Nobody is at a terminal: a log shows that something goes on.
+/// Without a terminal, lines in a log show progress.
 #[test]
 fn what_takes_long_says_so() {
     let folder = tempfile::tempdir().unwrap();
@@ -347,7 +347,7 @@ fn endless_input_is_refused_at_its_first_bytes() {
     assert_eq!(endless(&[0; 4096], &trace(3), "no block starts here"), Some(3));
 }
 
-/// What a command writes to a terminal, while its trace is slow to come through a pipe.
+/// The output of a command on a terminal while its trace arrives slowly from a pipe.
 fn on_a_terminal(args: &str, folder: &Path) -> (Option<i32>, String) {
     let tool = env!("CARGO_BIN_EXE_et-trace");
     let line = format!("(sleep 5; cat a.ettrace) | '{tool}' {args}");
@@ -411,7 +411,7 @@ fn outputs_replace_only_their_like() {
         let forced = tool(&[args, &["--force"]].concat(), folder.path());
         assert_eq!(forced.status.code(), Some(0), "{}", text(&forced.stderr));
         assert_ne!(fs::read(at("x")).unwrap(), b"my letters");
-        // What was made may be made again.
+        // An output can be made again.
         assert_eq!(tool(args, folder.path()).status.code(), Some(0));
     }
     fs::write(at("run.ettrace"), trace(9)).unwrap();
@@ -517,7 +517,7 @@ fn a_summary_from_the_life_table_is_the_same() {
     }
     let lives = folder.path().join("a.ettrace.lives");
     assert!(lives.join("summary-2-et.json").is_file() && lives.join("summary-2-et1.json").is_file());
-    // A summary that is damaged is worked out again.
+    // A corrupt summary is computed again.
     fs::write(lives.join("summary-2-et.json"), "0123456789abcdef\n{}").unwrap();
     assert!(summary(&[]) == plain[0]);
 }
