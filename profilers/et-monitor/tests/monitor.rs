@@ -16,7 +16,7 @@ use fake::{Fake, Manner};
 use serde_json::Value;
 use tokio::runtime::Handle;
 
-/// What drives the monitor beside the test, on a thread of its own as in the command.
+/// The runtime that drives the monitor, on a separate thread as in the command.
 fn runtime() -> Handle {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let handle = runtime.handle().clone();
@@ -219,7 +219,7 @@ fn tokens_are_read_from_files() {
     until("trust", || runtime.block_on(actions.collect_garbage()).ok());
 }
 
-/// What a debugger is, as far as it matters here.
+/// A minimal debugger.
 struct Debugger {
     stream: TcpStream,
     decoder: PacketDecoder,
@@ -272,7 +272,7 @@ fn debuggers_share_the_connection() {
     let mut debugger = Debugger::attach(selected).unwrap();
     until("that it is told", || vm(&monitor, 1).filter(|it| it["debugger"] == true));
     assert!(Debugger::attach(its_port).is_none(), "a VM takes one debugger");
-    // Ids of its own choice, while the monitor asks as well, with ids that it may choose too.
+    // Ids chosen by the debugger, which the monitor may use for its own requests at the same time.
     let actions = Actions::on(&monitor, id(&found)).unwrap();
     for round in 0..200_u32 {
         debugger.ask(round % 5, &round.to_be_bytes());
@@ -287,7 +287,7 @@ fn debuggers_share_the_connection() {
     let ids = fake.seen.debugger_ids.lock().unwrap().clone();
     assert_eq!(ids.len(), 200);
     assert_eq!(ids.iter().collect::<HashSet<_>>().len(), 200, "no id is used twice on the connection");
-    // It goes: the VM is told, and another may come.
+    // It disconnects: the VM is notified, and another debugger may connect.
     drop(debugger);
     until("that the VM is told", || fake.was_asked("DebuggerDetached").then_some(()));
     let mut next = until("the next", || Debugger::attach(its_port));
@@ -363,7 +363,7 @@ fn vms_that_say_nonsense_disturb_nobody() {
     until("the good one", || vm(&monitor, 1));
     until("the bad one", || vm(&monitor, 2));
     assert_eq!(monitor.list()["vms"].as_array().unwrap().len(), 2, "the others are no VMs");
-    // Chunks that cannot be read are counted; the connection goes on.
+    // Malformed chunks are counted; the connection continues.
     bad.say(&Packet::ddm(1, b"THCR\0\0\0\x02\0\0".to_vec()).encode());
     bad.say(&Packet::ddm(1, b"HPIF\xff\xff\xff\xff".to_vec()).encode());
     let counted = until("the count", || vm(&monitor, 2).filter(|it| it["malformed"] == 2));
