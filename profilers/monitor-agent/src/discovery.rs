@@ -8,18 +8,18 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags};
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Debug)]
 pub struct Entry {
-    /// On loopback.
+    /// Port on the loopback interface.
     pub port: u16,
     /// 64 hexadecimal digits.
     pub token: String,
-    /// The program's.
+    /// Name of the program.
     pub name: String,
-    /// Version of Java.
+    /// Java version.
     pub java: String,
-    /// Debuggers are let through.
+    /// Whether debuggers are forwarded.
     pub is_debuggable: bool,
 }
 
@@ -30,7 +30,7 @@ pub struct Published {
     name: String,
 }
 
-/// 32 bytes that nobody can guess.
+/// A random token of 32 bytes.
 pub fn new_token() -> io::Result<String> {
     let mut bytes = [0; 32];
     File::open("/dev/urandom")?.read_exact(&mut bytes)?;
