@@ -7,7 +7,7 @@ use jni_sys::{JNIEnv, jint, jlong, jmethodID, jobject};
 /// Versions that agents ask for.
 pub const VERSIONS: std::ops::RangeInclusive<jint> = 0x1000_0001..=0x1000_0003;
 
-/// Numbers of events.
+/// Event types.
 #[allow(missing_docs)]
 pub mod event {
     use jni_sys::jint;
@@ -57,7 +57,7 @@ pub mod event {
     }
 }
 
-/// What `EnableEvent`, `DisableEvent` and `RequestEvent` return.
+/// Results of `EnableEvent`, `DisableEvent` and `RequestEvent`.
 #[allow(missing_docs)]
 pub mod outcome {
     use jni_sys::jint;
@@ -66,7 +66,7 @@ pub mod outcome {
     pub const FAIL: jint = -1;
 }
 
-/// Records of dumps.
+/// Record types in dumps.
 #[allow(missing_docs)]
 pub mod record {
     pub const ROOT_UNKNOWN: u8 = 0xff;
@@ -107,7 +107,7 @@ pub mod kind {
     }
 }
 
-/// States of threads.
+/// Thread states.
 #[allow(missing_docs)]
 pub mod status {
     use jni_sys::jint;
@@ -180,7 +180,7 @@ structs! {
     ObjectDump { data_len: jint, data: *const u8 }
 }
 
-/// What an event says besides its type and thread.
+/// Data of an event apart from its type and thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, missing_debug_implementations)]
@@ -211,7 +211,7 @@ pub union Details {
     pub object_dump: ObjectDump,
 }
 
-/// `JVMPI_Event`.
+/// The C struct `JVMPI_Event`.
 #[repr(C)]
 #[derive(Clone, Copy)]
 #[allow(missing_docs, missing_debug_implementations)]
@@ -221,10 +221,10 @@ pub struct Event {
     pub u: Details,
 }
 
-/// What is at `NotifyEvent`. Agents may be C++ and throw: that ends the process.
+/// Type of `NotifyEvent`. Agents may be written in C++ and throw, which ends the process.
 pub type Notify = unsafe extern "C-unwind" fn(*mut Event);
 
-/// `JVMPI_Interface`.
+/// The C struct `JVMPI_Interface`.
 #[repr(C)]
 #[derive(Debug)]
 #[allow(missing_docs)]
