@@ -14,7 +14,6 @@ use et_rewriter::rewrite::EventSet;
 
 use crate::{Plain, Random, Target, class};
 
-/// Jars, wars, zips.
 pub const TARGET: Target = Target {
     name: "jar",
     inputs: "jar",
@@ -26,7 +25,7 @@ pub const TARGET: Target = Target {
     mend: None,
 };
 
-/// What a user gets without options.
+/// Default settings without options.
 pub(crate) fn settings() -> Settings {
     Settings {
         events: EventSet::ALL,
@@ -71,7 +70,7 @@ fn run(data: &[u8]) {
     contents(data, &out);
 }
 
-/// What could be unpacked before can be unpacked after.
+/// What could be unpacked before can be unpacked afterwards.
 fn contents(before: &[u8], after: &[u8]) {
     let (old, new) = (Archive::read(before), Archive::read(after));
     let (old, new) = (old.expect("it was read before"), new.expect("it was read before"));

@@ -13,7 +13,7 @@ use super::split;
 use crate::{Plain, Random};
 
 thread_local! {
-    /// What packing takes is more than what a small trace takes.
+    /// Packing buffers, which are larger than a small trace.
     static PACKER: RefCell<BlockPacker> = RefCell::default();
 }
 
@@ -28,7 +28,7 @@ struct Part<'a> {
     header: BlockHeader,
     wall: Option<Wall>,
     stored: Cow<'a, [u8]>,
-    /// What is to be packed in place of what is stored.
+    /// Content to pack in place of what is stored.
     raw: Option<Vec<u8>>,
 }
 
@@ -162,7 +162,7 @@ fn change_content(parts: &mut [Part<'_>], random: &mut Random, plain: Plain<'_>)
             plain(&mut raw);
         }
         _ if raw.len() >= WORD && random.one_in(2) => {
-            // Ids stand anywhere.
+            // Ids may be anywhere.
             let (to, from) = (random.below(raw.len() - WORD + 1), random.below(raw.len() - WORD + 1));
             let value = match random.below(3) {
                 0 => u32::from_le_bytes(raw[from..from + WORD].try_into().ok()?),
