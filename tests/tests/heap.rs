@@ -1,5 +1,5 @@
-//! The heap at moments of a run: what `et-trace heap` shows is what its heap dump has, as others read it, and at the end what the VM's
-//! own dump has.
+//! The heap at moments of a run: `et-trace heap` agrees with its heap dump as other tools read it, and at the end with
+//! the VM's own dump.
 #![allow(clippy::print_stderr, reason = "tests tell what they do")]
 
 use std::collections::BTreeMap;
@@ -26,10 +26,11 @@ fn main() -> ExitCode {
     lab::run(trials).exit_code()
 }
 
-/// Names a trace whose dumps are compared as well: of a large program, which takes longer than tests may.
+/// Variable with the path of a trace whose dumps are compared as well: of a large program, which takes too long for
+/// regular tests.
 const TRACE: &str = "ET_HEAP_TRACE";
 
-/// What `et-trace heap` shows, and the heap dump that it writes.
+/// Output of `et-trace heap`, and of the heap dump that it writes.
 struct Shown {
     json: Value,
     dump: PathBuf,
@@ -162,7 +163,7 @@ fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     run.clean()
 }
 
-/// What VisualVM's library finds, from Debian's package.
+/// The result of VisualVM's library from Debian's package.
 fn visual_vm(lab: &Lab, dump: &Path) -> Result<Option<Counts>> {
     let folder = lab.layout.target.join("e2e/visualvm");
     let jar = folder.join("usr/share/visualvm/visualvm/modules/org-graalvm-visualvm-lib-jfluid-heap.jar");

@@ -41,7 +41,7 @@ impl<'a> Bench<'a> {
         Ok(Self { lab, folder, java: traced.java(), options, classes })
     }
 
-    /// Options given later win.
+    /// Later options override earlier ones.
     fn run(&self, options: &[&str]) -> Command {
         let mut command = Command::new(&self.java);
         command.args(&self.options).arg("-Det.format=text").args(options).arg("-cp").arg(&self.classes);

@@ -32,7 +32,7 @@ pub struct Bench {
 pub struct Ran {
     pub output: Output,
     pub stderr: String,
-    /// What `et-trace summary` says of its trace.
+    /// Output of `et-trace summary` for its trace.
     pub summary: Value,
 }
 
@@ -94,7 +94,6 @@ impl Bench {
         command
     }
 
-    /// `et-instrument`.
     pub fn tool(&self) -> Command {
         self.clean(self.lab.tools.et_instrument())
     }
@@ -171,7 +170,7 @@ impl Ran {
         Ok(())
     }
 
-    /// What was rewritten for the run: `1 jar`.
+    /// What was instrumented for the run: `1 jar`.
     pub fn rewrote(&self) -> Option<&str> {
         self.stderr.lines().find_map(|line| line.strip_prefix("et-instrument: rewrote "))
     }

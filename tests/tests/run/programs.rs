@@ -1,4 +1,4 @@
-//! Kinds of programs.
+//! Different kinds of programs.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn plain_class(bench: &Bench) -> Result<()> {
     let ran = bench.both(&arguments)?;
     ran.has(&["Main$Leaf"], 2)?;
     ensure!(ran.rewrote() == Some("2 class files"), "{}", ran.stderr);
-    // Nothing to do.
+    // Nothing to instrument.
     let again = bench.both(&arguments)?;
     again.has(&["Main$Leaf"], 2)?;
     ensure!(again.stderr.lines().count() == 2, "{}", again.stderr);
