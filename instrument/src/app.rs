@@ -37,7 +37,7 @@ pub enum AppError {
         /// File name that the outputs would share.
         name: String,
     },
-    /// An input that is no class, jar or folder of them.
+    /// An input that is not a class file, jar or folder of these.
     #[error("{path}: {why}")]
     Unusable {
         /// Path of the input.
@@ -339,7 +339,7 @@ impl Job<'_> {
     }
 }
 
-/// The bytes of a class file, or why it is none. Read, not mapped: a project has more class files than a process may have
+/// Reads a class file, or returns why it is not one. Not mapped: a project has more class files than a process may have
 /// maps. And only if it starts as one: files with holes can be larger than memory.
 fn class_bytes(path: &Path, budget: &mut Budget) -> io::Result<Result<Vec<u8>, String>> {
     let mut file = File::open(path)?;

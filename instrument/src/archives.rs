@@ -120,7 +120,7 @@ pub fn edited(text: &str, changes: &[(Range<usize>, Option<String>)]) -> String 
     out + &text[from..]
 }
 
-/// A text of words without those that have to do with archives, and which those are; nothing if there are none.
+/// Removes words about archives from a text, and returns which these were; `None` if there are none.
 pub fn without(text: &str) -> Option<(String, Vec<String>)> {
     let away: Vec<Word> = words(text).into_iter().filter(|word| verdict(&word.text) != Verdict::Keep).collect();
     let changes: Vec<_> = away.iter().map(|word| (word.place.clone(), None)).collect();

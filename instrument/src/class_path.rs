@@ -1,4 +1,4 @@
-//! `Class-Path` of a jar's manifest: the jars it names run with it, but are no part of it.
+//! The `Class-Path` of a jar's manifest: jars that run with it but are not part of it.
 
 use std::path::{Path, PathBuf};
 
@@ -24,7 +24,7 @@ pub(crate) struct ClassPath {
 }
 
 impl ClassPath {
-    /// A line on those that are not rewritten, or not found; `None` if there are none.
+    /// A line about those that are not instrumented, or not found; `None` if there are none.
     pub(crate) fn note(&self, staging: &Staging) -> Option<String> {
         let (mut lost, mut plain) = (Vec::new(), Vec::new());
         for name in &self.names {

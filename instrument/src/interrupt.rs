@@ -21,7 +21,7 @@ use signal_hook::iterator::{Handle, SignalsInfo};
 use thiserror::Error;
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
-/// The program that runs for us, 0 if there is none.
+/// Process id of the child program; 0 if there is none.
 static CHILD: AtomicI32 = AtomicI32::new(0);
 static HANDLE: OnceLock<Handle> = OnceLock::new();
 static OUTPUTS: Mutex<Outputs> = Mutex::new(Outputs { unfinished: BTreeSet::new(), written: Vec::new() });

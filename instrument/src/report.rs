@@ -95,7 +95,7 @@ impl std::fmt::Display for ShortfallReport {
     }
 }
 
-/// How many skipped entries and the like the text form lists; JSON lists all.
+/// Maximum number of skipped entries and similar items in the text; JSON lists all.
 const LISTED: usize = 10;
 
 impl Report {

@@ -1,4 +1,4 @@
-//! Output under a temporary name beside the target, renamed when it is whole.
+//! Output under a temporary name beside the target, renamed when it is complete.
 
 use std::collections::HashSet;
 use std::fs;
@@ -97,12 +97,13 @@ enum There {
     /// Or a link: a rename replaces it.
     File,
     EmptyFolder,
-    /// One of ours, to be replaced.
+    /// An output of this tool, to be replaced.
     Folder,
 }
 
 impl Staging {
-    /// Takes the place beside `target`, which must not exist unless `force`. Missing parents are made at the end.
+    /// Prepares the output beside `target`, which must not exist unless `force`. Missing parent folders are created at
+    /// the end.
     pub fn new(target: &Path, force: bool) -> Result<Self, StagingError> {
         let target = absolute(target)?;
         let existing = fs::symlink_metadata(&target).ok();

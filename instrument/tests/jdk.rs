@@ -1,4 +1,4 @@
-//! Images and JDKs. Needs a JDK; says so and passes where there is none.
+//! Images and JDKs. Needs a JDK; passes with a message if there is none.
 
 mod common;
 

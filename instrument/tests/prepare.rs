@@ -10,7 +10,7 @@ use std::path::Path;
 use common::{class, failure, jar, report, run, runtime_dir};
 use serde_json::{Value, json};
 
-/// As a JDK of ours looks, so that none has to be made.
+/// Looks like an instrumented JDK, so that none has to be made.
 fn prepared_jdk(root: &Path) {
     for (path, content) in [
         ("jdk/bin/java", ""),

@@ -60,7 +60,7 @@ fn an_empty_cache_is_listed_and_cleared() {
     assert!(said(&["cache", "--cache-dir", "none", "clear"]).trim_end().ends_with("/none"));
 }
 
-/// As a JDK of ours looks, with a shell for its java that runs this script.
+/// Looks like an instrumented JDK, with a shell as its java that runs this script.
 fn scripted_jdk(home: &Path, script: &str) {
     for (path, content) in [
         ("lib/modules", "no image".to_owned()),

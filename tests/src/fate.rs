@@ -37,7 +37,7 @@ enum Place {
     Never,
     /// During the call of this method.
     In(String),
-    /// Behind the last record that looks like this, in the whole trace or in the call of a method.
+    /// After the last record that matches this, in the whole trace or in the call of a method.
     Behind(String, Option<String>),
 }
 

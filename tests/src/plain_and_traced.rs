@@ -106,7 +106,7 @@ impl<'a> Prepared<'a> {
         java
     }
 
-    /// The traced one, and its trace.
+    /// The command line with tracing, and the path of its trace.
     pub fn traced_java(&mut self) -> Result<(Command, PathBuf)> {
         self.runs += 1;
         let trace = self.folder.join(format!("trace-{}.ettrace", self.runs));

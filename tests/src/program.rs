@@ -87,7 +87,7 @@ pub struct Setup<'a> {
     pub both: &'a [&'a str],
     /// Options for java, of the traced run only.
     pub traced: &'a [&'a str],
-    /// Options behind those of `et.args`.
+    /// Options after those in `et.args`.
     pub after: &'a [&'a str],
     /// Variables of the traced run.
     pub environment: &'a [(&'a str, &'a str)],

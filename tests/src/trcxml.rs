@@ -49,7 +49,7 @@ pub fn elements(text: &str) -> Result<Vec<Element<'_>>> {
         .collect()
 }
 
-/// Each use behind its definition, and no number defined twice.
+/// Each use comes after its definition, and no number is defined twice.
 pub fn check_definitions(elements: &[Element]) -> Result<()> {
     let defines = |element: &Element| match element.name {
         "classDef" => Some(("class", "classId")),

@@ -44,7 +44,7 @@ fn traced(lab: &Lab, jdk: &Jdk, test: &str, options: &[String]) -> Result<(PathB
     Ok((trace, folder, lines))
 }
 
-/// The number behind a name in the program's lines.
+/// The number after a name in the program's output.
 fn number(lines: &[String], name: &str) -> Result<f64> {
     let start = format!("{name}=");
     let mut words = lines.iter().flat_map(|line| line.split(' '));

@@ -69,7 +69,7 @@ fn packages(lab: &Lab, jdk: &Jdk) -> Result<()> {
     } else {
         lab.not_tested("packages: the Debian package", "no dpkg-deb");
     }
-    // A copy of a JDK, which is of no use to anybody else.
+    // A copy of a JDK, which is of no further use.
     fs::remove_dir_all(&user.cache)?;
     Ok(())
 }

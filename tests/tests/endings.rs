@@ -234,7 +234,7 @@ fn stopped(summary: &Value, why: &str) -> Result<()> {
     counted(summary)
 }
 
-/// The counts that are kept beside the events.
+/// Counts that are stored separately from events.
 fn counted(summary: &Value) -> Result<()> {
     let dynamic = &summary["dynamic"];
     ensure!(dynamic["rewritten"].as_u64() > Some(0), "{dynamic}");

@@ -79,7 +79,7 @@ fn dumps_at_three_moments(lab: &Lab, jdk: &Jdk) -> Result<()> {
 fn dumps_of_that_trace(lab: &Lab, trace: &Path) -> Result<()> {
     let folder = tempfile::tempdir_in(&lab.layout.target)?;
     for moment in ["25%", "60%", "end"] {
-        // VisualVM's library keeps what it knows of a dump beside it, by name.
+        // VisualVM's library keeps a cache beside a dump, by name.
         let dump = folder.path().join(format!("{}.hprof", moment.trim_end_matches('%')));
         let shown = Shown::at(lab, trace, moment, dump)?;
         eprintln!(
@@ -139,7 +139,7 @@ fn differences(one: &BTreeMap<String, u64>, other: &BTreeMap<String, u64>) -> Ve
         .collect()
 }
 
-/// The VM's own dump is made behind the third call of `mark`, after a full collection.
+/// The VM's own dump is made after the third call of `mark`, after a full collection.
 fn as_in_the_dump_of_the_vm(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "as_in_the_dump_of_the_vm", "facts/Heaps")?;
     let shown = Shown::at(lab, &run.trace, "method:Heaps.mark#4", run.folder.join("et.hprof"))?;

@@ -121,7 +121,7 @@ fn leak(lab: &Lab, jdk: &Jdk) -> Result<()> {
     ensure!(growing["stillGrows"] == true && growing["end"]["objects"] == 63_600, "{growing}");
     let holders = print(lab, &trace, &["--show", "alive/holders", "--match", "byWord"])?;
     ensure!(holders.lines().any(|line| line.ends_with("java.util.HashMap")), "{holders}");
-    // Prices that there are none of are exceptions.
+    // Unknown prices cause exceptions.
     let exceptions = print(lab, &trace, &["--show", "suspects/exceptions"])?;
     let thrown = exceptions.lines().find(|line| line.contains("shop.PriceHandler.price"));
     ensure!(thrown.is_some_and(|line| line.contains("shop.PriceHandler.answer")), "{exceptions}");

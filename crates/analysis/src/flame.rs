@@ -207,7 +207,7 @@ struct Candidates {
     contexts: Vec<u32>,
     /// For each context the candidate that is it or is next below it, by its place in `contexts`.
     of: Vec<u32>,
-    /// Contexts in which something was allocated, here or above, and that are no candidates.
+    /// Contexts in which something was allocated, directly or in callees, and that are not candidates.
     folded: u64,
 }
 

@@ -72,7 +72,7 @@ fn add<K: Eq + Hash>(cells: &mut Cells<K>, key: K, (cell, drag): &(Cell, u128)) 
     sum.1 += drag;
 }
 
-/// Works it out. Objects that die before `young` bytes were allocated behind them die young.
+/// Computes the profile. Objects that die before `young` bytes were allocated after them die young.
 pub fn profile(population: &Population, naming: Naming<'_>, young: u64) -> io::Result<Profile> {
     let columns = Columns::CLASS
         | Columns::KIND

@@ -248,22 +248,22 @@ impl<'a> Env<'a> {
         self.found(jni!(self, FindClass, name.as_ptr())).and_then(|raw| self.object(raw))
     }
 
-    /// None if there is no such field.
+    /// Id of an instance field; `None` if there is no such field.
     pub fn field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Field> {
         self.found(jni!(self, GetFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Field)
     }
 
-    /// None if there is no such field.
+    /// Id of a static field; `None` if there is no such field.
     pub fn static_field(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticField> {
         self.found(jni!(self, GetStaticFieldID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticField)
     }
 
-    /// None if there is no such method.
+    /// Id of an instance method; `None` if there is no such method.
     pub fn method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<Method> {
         self.found(jni!(self, GetMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(Method)
     }
 
-    /// None if there is no such method.
+    /// Id of a static method; `None` if there is no such method.
     pub fn static_method(self, class: Object, name: &CStr, descriptor: &CStr) -> Option<StaticMethod> {
         self.found(jni!(self, GetStaticMethodID, class.raw(), name.as_ptr(), descriptor.as_ptr())).map(StaticMethod)
     }

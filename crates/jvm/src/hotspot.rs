@@ -79,7 +79,7 @@ pub(crate) struct VmStruct {
 }
 
 impl HotSpot {
-    /// Looks at the libjvm that `env` belongs to, of that release. None if it is not HotSpot.
+    /// Examines the libjvm of this release that `env` belongs to. `None` if it is not HotSpot.
     pub fn find(env: Env, release: &str) -> Option<Self> {
         let library = Library::of(env)?;
         // SAFETY: exported by libjvm with these signatures since 8 (jvm.h).
@@ -203,7 +203,7 @@ pub(crate) fn table(library: &Library) -> Option<*const VmStruct> {
 /// `table` is that of a loaded libjvm, or one with the same structure that is valid while the iterator is used: the
 /// last entry has no type name.
 pub(crate) unsafe fn entries<'a>(table: *const VmStruct) -> impl Iterator<Item = &'a VmStruct> {
-    // SAFETY: the caller's promise; nothing behind the last is looked at.
+    // SAFETY: guaranteed by the caller; nothing after the last entry is read.
     (0..)
         .map_while(move |index| unsafe { table.wrapping_add(index).as_ref() })
         .take_while(|entry| !entry.type_name.is_null())

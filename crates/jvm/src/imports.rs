@@ -18,7 +18,7 @@ pub unsafe fn replace(env: Env, name: &CStr, function: *const c_void, other: *co
     let Some(object) = Object::around(inside) else { return false };
     // SAFETY: the tables of a library that stays loaded.
     let slots = unsafe { object.slots(name) };
-    // A slot that does not hold the function's address is none.
+    // A slot that does not contain the function's address is skipped.
     let slots: Vec<_> = slots.into_iter().filter(|slot| slot.load(Ordering::Relaxed) == function as usize).collect();
     !slots.is_empty() && slots.into_iter().all(|slot| object.put(slot, other as usize))
 }

@@ -194,7 +194,8 @@ pub struct Frame {
 /// `ACC_STATIC`
 pub const STATIC: jint = 8;
 
-/// Room in a frame of local references for most programs' classes. More are no error.
+/// Capacity of a frame of local references that is enough for the classes of most programs. Exceeding it is not an
+/// error.
 pub const CLASSES: jint = 16 << 10;
 
 /// How far a class has come; several may hold.
@@ -242,7 +243,7 @@ pub struct Reference<'a> {
     pub referrer_tag: jlong,
     /// Where that is; null for roots.
     pub referrer_tag_at: *const jlong,
-    /// -1 if the object is no array.
+    /// Length of an array; -1 for other objects.
     pub length: i32,
 }
 

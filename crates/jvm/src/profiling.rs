@@ -274,7 +274,7 @@ impl Jvmti {
         })
     }
 
-    /// `this` of a frame of the current thread, be it native or not; 0 is the innermost.
+    /// `this` of a frame of the current thread, native or not; 0 is the innermost.
     pub fn receiver<'a>(self, _env: Env<'a>, depth: usize) -> Result<Option<Object<'a>>> {
         let mut receiver = ptr::null_mut();
         jvmti!(self, 155 GetLocalInstance(jobject, jint, *mut jobject), ptr::null_mut(), depth as jint, &mut receiver)?;
@@ -357,7 +357,7 @@ pub struct Edge {
     pub referrer_class_tag: jlong,
     /// Address of the referrer's tag; null for roots.
     pub referrer_tag_at: *mut jlong,
-    /// -1 if the object is no array.
+    /// Length of an array; -1 for other objects.
     pub length: i32,
 }
 

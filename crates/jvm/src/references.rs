@@ -13,7 +13,7 @@ use crate::memory;
 /// The class is in these bits of the mark word if it is nowhere else. Otherwise they are arbitrary: the mark word of a
 /// locked object may be an address.
 const CLASS_IN_MARK: u32 = 42;
-/// Elements that begin so early leave no room for a class behind the mark word.
+/// If elements begin this early, there is no room for a class after the mark word.
 const COMPACT: usize = 12;
 /// Size of the mark word in bytes.
 const MARK: usize = 8;
@@ -146,7 +146,7 @@ mod tests {
             "locks and hashes do not count"
         );
         assert!([0, 8, 1 << 47, u64::MAX].iter().all(|&word| !ints.is_one(word)));
-        // A class in the mark word: what is behind the length belongs to the next object.
+        // A class in the mark word: what follows the length belongs to the next object.
         let heap: [[u32; 5]; 3] = [[1, 0x40 << 16, 0, 1, 1], [1, 0x40 << 16, 0, 2, 2], [1, 0x41 << 16, 0, 1, 1]];
         let at = |n: usize| heap[n].as_ptr() as u64;
         let ints = EmptyInts { places: Places { base: 0, shift: 0 }, header: Header::at(at(0), 12).unwrap() };

@@ -93,7 +93,7 @@ fn contents(before: &[u8], after: &[u8]) {
 fn mutate(data: &[u8], random: &mut Random, plain: Plain<'_>) -> Option<Vec<u8>> {
     let archive = Archive::read(data).ok()?;
     let chosen = random.below(archive.entries.len());
-    // The writer is no more than a help here; what it does with impossible input is not what is tested.
+    // The writer is only a helper here; its behaviour for impossible input is not tested.
     let write = || -> std::io::Result<Vec<u8>> {
         let mut writer = Writer::like(Vec::new(), &archive, data)?;
         let mut random = random.clone();

@@ -39,7 +39,7 @@ fn run(data: &[u8]) {
     file(&table);
 }
 
-/// Two artifacts, the second behind the first, that name each other's classes.
+/// Two artifacts, one after the other, that refer to each other's classes.
 fn lookup(table: &NamesTable) {
     let mut other = table.clone();
     other.artifact.hash = !other.artifact.hash;

@@ -1,4 +1,4 @@
-//! Texts as input, of any dialect, a names file behind them.
+//! Texts in any dialect as input, followed by a names file.
 
 use et_analysis::{summary, validate};
 use et_reader::source::{Deaths, Reading, Source};

@@ -1,4 +1,4 @@
-//! Traces: a trace file and perhaps the buffer file that lay beside it.
+//! Traces: a trace file, optionally with a buffer file.
 
 mod mutation;
 
@@ -19,7 +19,7 @@ use crate::Target;
 
 const MEMORY_RATIO: usize = 1 << 17;
 
-/// Trace files, a buffer file behind them: read, checked, summed up.
+/// Trace files, followed by a buffer file: read, checked, summarized.
 pub const TARGET: Target = Target {
     name: "trace",
     inputs: "trace",
@@ -60,7 +60,7 @@ const UNSOUND: [&str; 11] = [
 ];
 const MOST_VIOLATIONS: usize = 100;
 
-/// The trace and the buffer file behind it.
+/// The trace and the buffer file after it.
 fn split(data: &[u8]) -> (&[u8], Option<&[u8]>) {
     let magic = buffers::MAGIC;
     match data.windows(magic.len()).position(|window| window == magic) {

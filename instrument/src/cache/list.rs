@@ -87,7 +87,7 @@ impl Cache {
         }
     }
 
-    /// Removes what has not been used for long. What cannot be removed is no reason not to run.
+    /// Removes what has not been used for a long time. Failure to remove something does not prevent the run.
     pub(crate) fn remove_unused(&self) {
         let long_ago = SystemTime::now() - UNUSED;
         let _ = self.remove(|entry| entry.used.is_some_and(|used| used < long_ago));

@@ -84,7 +84,7 @@ impl Cache {
         &self.root
     }
 
-    /// Makes the folder if it is not there. One in which others may have put what they like is refused.
+    /// Creates the folder if necessary. Fails if other users may have changed its content.
     pub fn create(&self) -> Result<(), CacheError> {
         self.check()?;
         if self.is_read_only() {
@@ -141,7 +141,7 @@ fn caches() -> Option<PathBuf> {
     given.or_else(|| etcetera::home_dir().ok().map(|home| home.join(".cache")))
 }
 
-/// A file beside an entry's folder that has to do with it: `KEY.use`, `KEY.seals`.
+/// A file beside an entry's folder that belongs to it: `KEY.use`, `KEY.seals`.
 fn beside(folder: &Path, end: &str) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".");

@@ -46,10 +46,10 @@ impl Renewed {
 }
 
 impl Seals {
-    /// Notes all files of a folder, beside it.
+    /// Records the state of all files in a folder, in a file beside it.
     pub fn note(folder: &Path) -> Result<(), InputError> {
         let items = WalkDir::new(folder).into_iter().flatten().filter(|item| item.file_type().is_file());
-        // A name that is no text cannot be noted; no JDK has one.
+        // A name that is not valid Unicode cannot be recorded; no JDK has one.
         let name = |path: &Path| path.strip_prefix(folder).ok().and_then(Path::to_str).map(str::to_owned);
         let paths: Vec<_> = items.filter_map(|item| Some((name(item.path())?, item.into_path()))).collect();
         let seals = paths.into_par_iter().map(|(name, path)| Ok((name, Seal::of(&path)?)));

@@ -47,7 +47,7 @@ impl CacheArgs {
     pub(super) fn execute(&self) -> Result<ExitCode, Error> {
         let cache = Cache::find(self.cache_dir.as_deref())?;
         let mut out = std::io::stdout().lock();
-        // A closed pipe is no reason to fail: the work is done.
+        // A closed pipe is not an error: the work is done.
         match &self.command {
             CacheCommand::List { json: true } => _ = writeln!(out, "{}", Json(json(&cache))),
             CacheCommand::List { json: false } => _ = write!(out, "{}", Lines(table(&cache))),
@@ -77,7 +77,7 @@ fn table(cache: &Cache) -> String {
     lines + &format!("{:<8} {total:>9} {:>14}  {}\n", "total", number(entries.len()), cache.root().display())
 }
 
-/// Behind the place: it is of any length.
+/// In the last column, since its length is unbounded.
 fn about(about: &About) -> String {
     let jdk = about.jdk.iter().map(|home| format!("of {}", home.display()));
     let parts: Vec<String> = jdk.chain(about.options.iter().cloned()).collect();

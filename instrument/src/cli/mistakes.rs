@@ -33,7 +33,7 @@ pub(super) fn meant(arguments: &[OsString]) -> Option<String> {
     Some(format!("options come after the subcommand: et-instrument {subcommand} …"))
 }
 
-/// An option of `java` rather than of ours.
+/// Whether it is an option of `java` and not of ours.
 pub(super) fn is_of_java(word: &str) -> bool {
     OF_JAVA.contains(&word) || ["-D", "-X", "-agent", "-javaagent:", "@"].iter().any(|start| word.starts_with(start))
 }

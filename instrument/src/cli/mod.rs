@@ -280,7 +280,7 @@ fn work(cli: &Cli, common: &Common, settings: &Settings) -> Result<Report, Error
 }
 
 fn print(report: &Report, common: &Common) {
-    // A closed pipe is no reason to fail: the work is done.
+    // A closed pipe is not an error: the work is done.
     let _ = match common.report {
         Format::Json => writeln!(std::io::stdout(), "{}", Json(report.json())),
         Format::Text if common.quiet => {
@@ -294,7 +294,7 @@ fn print(report: &Report, common: &Common) {
 /// Findings are the result, so they go to stdout in either form.
 fn print_verdict(verdict: &Verdict, format: Format, quiet: bool) -> ExitCode {
     let mut out = std::io::stdout().lock();
-    // A closed pipe is no reason to fail otherwise than by what was found.
+    // A closed pipe does not change the exit code.
     let _ = match format {
         Format::Json => writeln!(out, "{}", Json(verdict.json())),
         Format::Text => verdict.lines().iter().try_for_each(|line| writeln!(out, "{}", OneLine(line))),

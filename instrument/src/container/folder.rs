@@ -73,7 +73,8 @@ pub fn copy(from: &Path, to: &Path) -> Result<u64, FileError> {
     Ok(size)
 }
 
-/// Gives `to` the mode and time of `from`. A file system that cannot do so is no reason to stop.
+/// Copies permissions and modification time from `from` to `to`. Failure is ignored, since file systems may not support
+/// it.
 pub fn like(from: &Path, to: &Path) {
     let Ok(metadata) = fs::metadata(from) else { return };
     if let (Ok(time), Ok(file)) = (metadata.modified(), fs::File::options().write(true).open(to)) {

@@ -36,7 +36,7 @@ pub enum JarError {
         /// The jar.
         place: String,
     },
-    /// It is one of ours, or holds one.
+    /// It has been instrumented already, or contains a jar that has.
     #[error(transparent)]
     AlreadyInstrumented(#[from] AlreadyInstrumented),
 }

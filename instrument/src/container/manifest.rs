@@ -21,7 +21,7 @@ pub fn main_attribute(manifest: &[u8], wanted: &str) -> Option<String> {
     for (index, line) in lines.iter().enumerate() {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
         let line = line.strip_suffix(b"\r").unwrap_or(line);
-        // Behind the name and colon; behind the space of a continuation.
+        // After the name and colon, or after the space of a continuation line.
         value.extend_from_slice(line.get(if index == 0 { wanted.len() + 1 } else { 1 }..).unwrap_or_default());
     }
     Some(String::from_utf8_lossy(&value).trim().to_owned())

@@ -51,7 +51,7 @@ const LOADED_AT_START: [&str; 9] = [
     "sun/reflect/generics/repository/GenericDeclRepository",
 ];
 
-/// From here on a walk of the heap comes to all archived objects: the VM holds them by a root.
+/// From this release on, a heap walk visits all archived objects: the VM holds them by a root.
 const OBJECTS_FROM: u16 = 21;
 
 /// How to start a JVM that dumps its archive. It exits before running anything, so any launcher will do.

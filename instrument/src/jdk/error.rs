@@ -15,7 +15,7 @@ use crate::staging::StagingError;
 /// Why a JDK could not be instrumented.
 #[derive(Debug, Error)]
 pub enum JdkError {
-    /// The home given is no JDK that we know.
+    /// The given home is not a JDK of a supported kind.
     #[error("no JDK at {home}: {why}")]
     Home {
         /// Path as given by the user.

@@ -29,7 +29,7 @@ pub struct RuntimeDir {
 pub type RuntimeClass = (String, Vec<u8>);
 
 impl RuntimeDir {
-    /// The folder given, else that of `ET_RUNTIME_DIR`, else the one installed beside this program.
+    /// The given folder, else that in `ET_RUNTIME_DIR`, else the one installed beside this program.
     pub fn find(given: Option<&Path>) -> Result<Self, JdkError> {
         let installed = || {
             let program = std::env::current_exe().ok()?;

@@ -142,7 +142,8 @@ impl Ready {
 
     /// The result as a JSON object.
     pub fn json(&self) -> String {
-        // Plain structs of numbers and strings always serialise; a path that is no text is never copied.
+        // Plain structs of numbers and strings can always be serialized; a path that is not valid Unicode is never
+        // copied.
         serde_json::to_string(self).unwrap_or_default()
     }
 }

@@ -23,7 +23,7 @@ use crate::files::Umask;
 use crate::jdk::stack_size::StackSize;
 use crate::jdk::{JdkHome, Layout, RuntimeDir};
 
-/// The host, beside the parts of the runtime.
+/// The host library, in the same folder as the runtime.
 const HOST: &str = "libet_jvmpi.so";
 /// Jar with the class that hooks call, in the same folder.
 const PROXY: &str = "heap-proxy-jvmpi.jar";
@@ -33,7 +33,7 @@ const PROXY: &str = "heap-proxy-jvmpi.jar";
 pub struct JvmpiJob {
     /// The program and its arguments: `java -jar app.jar`.
     pub command: Vec<OsString>,
-    /// The agent's library, and behind a colon its options.
+    /// Path of the agent's library, optionally followed by a colon and its options.
     pub agent: String,
     /// Folder of the host library, if given.
     pub runtime_dir: Option<PathBuf>,

@@ -28,7 +28,7 @@ pub struct Prepared {
     _entry: Option<CacheEntry>,
 }
 
-/// Files of a JDK that no run reads. Archives of class data are made anew.
+/// Files of a JDK that no run reads. Class data archives are made anew.
 fn is_idle(path: &Path) -> bool {
     let ends = ["src.zip", "ct.sym"].iter().any(|name| path.ends_with(name));
     ends || path.starts_with("jmods") || path.starts_with("man") || path.extension().is_some_and(|end| end == "jsa")
@@ -44,7 +44,7 @@ pub struct Workplace {
 }
 
 impl Workplace {
-    /// The cache, made if it is not there, and the runtime; where they are, if said.
+    /// Opens the cache, which is created if necessary, and finds the runtime; both in the given folders, if any.
     pub fn find(cache_dir: Option<&Path>, runtime_dir: Option<&Path>) -> Result<Self, RunError> {
         let cache = Cache::find(cache_dir)?;
         cache.create()?;
@@ -140,7 +140,7 @@ fn prepare(
                 say(&format!("preparing an instrumented copy of {}, once", home.path.display()));
             }
             if !is_ours {
-                // Whatever else bears the name, is no JDK.
+                // Anything else with that name is not a JDK.
                 remove_any(&folder)?;
             }
             let job = JdkJob {

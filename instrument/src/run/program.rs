@@ -43,7 +43,7 @@ impl Line {
         all.filter(|option| option.role() == role).filter_map(|option| option.value.clone()).next_back()
     }
 
-    /// The class path of a program that is no jar.
+    /// The class path of a program that is not a jar.
     fn class_path(&self) -> Option<String> {
         let default = match self.java.main {
             Main::Class(_) => Some("."),
@@ -120,7 +120,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Copies where there are some, originals elsewhere; `None` if there are none at all.
+    /// Replaces entries by copies where these exist; `None` if there are none at all.
     fn copies(&mut self, entries: &[PathBuf]) -> Result<Option<Vec<PathBuf>>, CacheError> {
         let copies: Vec<Option<PathBuf>> =
             entries.iter().map(|entry| self.programs.place(entry)).collect::<Result<_, CacheError>>()?;

@@ -30,7 +30,7 @@ impl TraceFile {
     pub fn in_variable(text: &str) -> Option<String> {
         let at = text.rfind("traceFile=")?;
         let value = &text[at + "traceFile=".len()..];
-        // Options are joined by @; one that is part of a path has no name and = behind it.
+        // Options are joined by @; an @ within a path is not followed by a name and =.
         let end = value.match_indices('@').find(|(at, _)| {
             let name = value[at + 1..].split('=').next().unwrap_or_default();
             value[at + 1..].contains('=') && !name.is_empty() && name.chars().all(|letter| letter.is_ascii_alphabetic())

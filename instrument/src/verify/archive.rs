@@ -11,7 +11,7 @@ use flate2::read::DeflateDecoder;
 use super::Content;
 use crate::container::class_file;
 
-/// General purpose bits: encrypted, sizes behind the data.
+/// General purpose flags: encrypted; sizes after the data.
 const ENCRYPTED: u16 = 1;
 const DESCRIPTOR: u16 = 8;
 const ALL_ONES: u64 = u32::MAX as u64;
@@ -47,7 +47,7 @@ struct Directory {
     shift: u64,
 }
 
-/// Lists an archive. An error if there is no directory to list.
+/// Lists an archive. Fails if there is no directory.
 pub(super) fn list(data: &[u8]) -> Result<Listing, String> {
     let directory = find(data).ok_or("it has no zip directory")?;
     let mut listing = Listing::default();
@@ -88,7 +88,7 @@ fn find(data: &[u8]) -> Option<Directory> {
     Some(Directory { start, end, count, shift: (start as u64).checked_sub(offset)? })
 }
 
-/// The entry at `at` and where the next one is; no entry if there are no data to speak of.
+/// The entry at `at`, and the offset of the next one; no entry if its data are out of range.
 fn entry(data: &[u8], at: usize, shift: u64, faults: &mut Vec<(String, String)>) -> Option<(Option<File>, usize)> {
     if !data[at..].starts_with(b"PK\x01\x02") {
         return None;

@@ -114,7 +114,7 @@ impl<'t> Artifact<'t> {
             let (name, descriptor) = (decode(&method.name), decode(&method.descriptor));
             let mut fault =
                 |what: String| faults.push(Fault { method: Some(format!("{name}{descriptor}")), offset: None, what });
-            // Bytes that are no modified UTF-8 are replaced in the table.
+            // Bytes that are not valid modified UTF-8 are replaced in the table.
             if table.str(listed.name) != name && !name.contains('\u{fffd}') {
                 fault(format!("the names table has {} in its place", table.str(listed.name)));
                 continue;

@@ -438,7 +438,7 @@ fn classes_and_jars(root: &Path) -> Result<(Vec<Found<'static>>, Vec<PathBuf>), 
     Ok((loose, jars))
 }
 
-/// A file that is named like a class; of one that is none only the first bytes are read.
+/// A file with the name of a class; if it is not one, only the first bytes are read.
 fn class_in(path: PathBuf, entry: String) -> Result<Found<'static>, VerifyError> {
     let size = fs::metadata(&path).map_err(FileError::at("read", &path))?.len();
     let mut start = Vec::new();

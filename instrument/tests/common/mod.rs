@@ -97,7 +97,7 @@ pub struct RawEntry<'a> {
     pub local_extra: &'a [u8],
     pub central_extra: &'a [u8],
     pub comment: &'a [u8],
-    /// Sizes behind the data (flag bit 3 is set).
+    /// Sizes after the data (flag bit 3 is set).
     pub descriptor: bool,
 }
 

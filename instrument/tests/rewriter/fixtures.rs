@@ -18,7 +18,7 @@ pub struct Fixture {
     pub show: Vec<String>,
     /// Number of lines to show at the end of each method.
     pub tail: usize,
-    /// A class of a JDK's own: it cannot be loaded beside the real one.
+    /// Whether it is a class of the JDK, which cannot be loaded beside the real one.
     pub is_jdk: bool,
 }
 

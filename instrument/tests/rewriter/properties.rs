@@ -93,7 +93,7 @@ fn frames_are_written_as_they_were_read() {
     assert!(count > 50, "{count} frames");
 }
 
-/// One insertion: at which instruction, behind it (before it otherwise), what.
+/// An insertion: index of the instruction, whether behind or before it, code.
 #[derive(Clone, Copy, Debug)]
 struct Insertion {
     at: prop::sample::Index,

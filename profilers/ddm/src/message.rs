@@ -42,7 +42,7 @@ impl Failure {
     pub const NO_SUCH_ID: u32 = 3;
     /// The request failed.
     pub const FAILED: u32 = 4;
-    /// The token was not shown: a code of ours.
+    /// The token was not sent; this code is specific to this agent.
     pub const NOT_ALLOWED: u32 = 5;
 }
 
@@ -202,7 +202,7 @@ impl Message {
             ChunkType::DBGD => Self::DebuggerDetached,
             ChunkType::APNM => {
                 let name = r.text()?;
-                // Android says for which user behind it.
+                // Android appends a user id.
                 r.rest();
                 Self::ApplicationName(name)
             }

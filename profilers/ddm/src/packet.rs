@@ -137,7 +137,7 @@ impl PacketDecoder {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// Whether the handshake is behind us. Fails as soon as a byte differs; [`PacketDecoder::next_packet`] calls it.
+    /// Whether the handshake is complete. Fails as soon as a byte differs; [`PacketDecoder::next_packet`] calls it.
     pub fn shake_hands(&mut self) -> Result<bool, PacketError> {
         if !self.awaits_handshake {
             return Ok(true);

@@ -242,7 +242,7 @@ mod tests {
             .prop_map(|(solidity, kind)| State { solidity, kind })
     }
 
-    /// Each unit's state; with objects, also whether an object ends behind it.
+    /// State of each unit; with objects, also whether an object ends after it.
     fn unit_by_unit(segments: &[Segment]) -> Vec<(State, bool)> {
         let mut units = Vec::new();
         for segment in segments {

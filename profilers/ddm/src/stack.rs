@@ -10,7 +10,7 @@ pub struct Frame {
     pub method: String,
     /// The source file, if that is known.
     pub file: Option<String>,
-    /// The line; -1 if it is not known, -2 in native code.
+    /// Source line; -1 if unknown, -2 in native code.
     pub line: i32,
 }
 

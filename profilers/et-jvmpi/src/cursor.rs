@@ -17,7 +17,7 @@ pub struct Step {
     pub ticket: Option<Ticket>,
 }
 
-/// See the module. There are no deaths among them.
+/// A cursor over the records, which contain no deaths.
 #[derive(Debug)]
 pub struct Cursor {
     records: Records,

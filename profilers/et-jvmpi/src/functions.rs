@@ -265,7 +265,7 @@ extern "C" fn create_system_thread(
 ) -> jint {
     let Some(body) = body else { return JNI_ERR };
     guarded(JNI_ERR, |host| {
-        // Before the VM is up there are no threads.
+        // Before the VM is live there are no threads.
         if host.session.phase() != Phase::Live {
             return JNI_ERR;
         }

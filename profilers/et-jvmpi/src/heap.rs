@@ -52,7 +52,7 @@ impl Heap {
         self.places.remove(&object.object);
     }
 
-    /// False if there is no such object.
+    /// Returns false if there is no such object.
     pub fn move_to(&mut self, id: usize, new_id: usize, arena: jint) -> bool {
         let Some(object) = self.objects.remove(&id) else { return false };
         self.places.insert(object.object, new_id);

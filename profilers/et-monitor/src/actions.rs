@@ -147,7 +147,7 @@ impl Actions {
         }
     }
 
-    /// Has the VM go through its heap, at once or behind a collection, and waits until that is done.
+    /// Requests a heap walk, immediately or after a collection, and waits until it is done.
     pub async fn walk(&self, native: bool, objects: bool, collect: bool) -> Result<Value, ActionError> {
         let mut changes = self.monitor.listen();
         let request =

@@ -1,4 +1,4 @@
-//! Work that waits for the system, beside the tasks.
+//! Blocking work, outside of the async tasks.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -26,7 +26,7 @@ const MOST_WAITING: usize = 256;
 /// Bytes that wait for a debugger that does not read.
 const MOST_UNREAD: usize = 64 << 20;
 
-/// Why there is no connection, or none any more.
+/// Why there is no connection, or why it ended.
 #[derive(Clone, Debug, Error)]
 #[allow(missing_docs)]
 pub enum LinkError {
@@ -220,7 +220,7 @@ impl Connection {
         let _ = self.request(&shown, GREETING).await;
     }
 
-    /// A debugger comes, if there is none.
+    /// Attaches a debugger, unless there is one.
     pub fn attach_debugger(&self) -> Option<DebuggerIn> {
         let mut shared = self.lock();
         if shared.debugger.is_some() || shared.has_ended {

@@ -93,7 +93,8 @@ pub fn is_mine(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|it| it.uid() == geteuid().as_raw() && it.mode() & 0o022 == 0)
 }
 
-/// When a process was started, in ticks since the system was: field 22 of `/proc/PID/stat`, behind a name that may hold anything.
+/// Start time of a process in ticks since the system was started: field 22 of `/proc/PID/stat`, after a name that may
+/// contain anything.
 fn start_of(pid: u32) -> Option<u64> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(')')?.1.split_whitespace().nth(19)?.parse().ok()

@@ -34,7 +34,7 @@ const MOST_GONE: usize = 30;
 const MOST_VMS: usize = 1000;
 /// Maximum number of messages of a VM that are queued.
 const MOST_ARRIVED: usize = 64;
-/// News that a reader may be behind.
+/// Maximum number of notifications that a client may lag behind.
 const MOST_NEWS: usize = 4096;
 
 /// Where debuggers find the selected VM, by default.

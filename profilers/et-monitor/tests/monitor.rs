@@ -1,4 +1,4 @@
-//! The monitor with VMs that are none: what it knows of them, what it lets through, and what does not disturb it.
+//! The monitor with fake VMs: what it knows about them, what it forwards, and what does not disturb it.
 
 mod fake;
 
@@ -38,7 +38,7 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
-/// Runs a monitor beside the test.
+/// Runs a monitor in the background of the test.
 fn running(runtime: &Handle, discovery: Discovery) -> (Arc<Monitor>, u16) {
     let selected = free_port();
     let monitor = Monitor::new(Some(DebuggerPorts { selected }));
@@ -312,7 +312,7 @@ fn strangers_at_the_debuggers_port_disturb_nobody() {
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         assert!(matches!(stream.read(&mut [0; 10]), Ok(0) | Err(_)), "{garbage:?}");
     }
-    // Lengths of 2 GB, and shorter than a header, behind a good handshake.
+    // Lengths of 2 GB, and shorter than a header, after a valid handshake.
     for length in [0x7fff_ffff_u32, 3] {
         let mut debugger = Debugger::attach(selected).unwrap();
         debugger.stream.write_all(&length.to_be_bytes()).unwrap();
@@ -368,7 +368,7 @@ fn vms_that_say_nonsense_disturb_nobody() {
     bad.say(&Packet::ddm(1, b"HPIF\xff\xff\xff\xff".to_vec()).encode());
     let counted = until("the count", || vm(&monitor, 2).filter(|it| it["malformed"] == 2));
     assert_eq!(counted["malformedLast"], "a packet of chunks ends after 0 of 4294967295 bytes");
-    // A length that is none ends it.
+    // An invalid length ends it.
     bad.say(&0x7fff_ffff_u32.to_be_bytes());
     until("its end", || vm(&monitor, 2).is_none().then_some(()));
     assert!(vm(&monitor, 1).is_some());

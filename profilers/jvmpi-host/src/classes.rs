@@ -195,7 +195,8 @@ fn find(host: &Host, env: Env, class: Object, id: ObjectId) -> Option<Class> {
     Some(found)
 }
 
-/// `Ljava/lang/String;` is `java.lang.String`, and an array stays what it is but for the dots. Hidden classes have one that is no package's.
+/// `Ljava/lang/String;` becomes `java.lang.String`, and an array keeps its descriptor with dots. Names of hidden
+/// classes have a dot that does not belong to a package.
 fn dotted(signature: &CStr) -> CString {
     let bytes = signature.to_bytes();
     let inner = bytes.strip_prefix(b"L").and_then(|rest| rest.strip_suffix(b";")).unwrap_or(bytes);

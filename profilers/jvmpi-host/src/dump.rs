@@ -251,7 +251,7 @@ impl Walk<'_> {
     }
 }
 
-/// Which frame of a stack trace that shows these: -1 if it is none of them.
+/// Index of the frame in a stack trace with these values; -1 if there is none.
 fn shown(depth: jint, frames: Option<&Range<usize>>) -> u32 {
     let depth = usize::try_from(depth).ok();
     let frame = depth.zip(frames).filter(|(depth, frames)| frames.contains(depth));
@@ -275,7 +275,7 @@ impl Contents for Walk<'_> {
         let referrer = if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
             address
         } else {
-            // SAFETY: called by a visitor, with what it was given; it is not the object's own place.
+            // SAFETY: called by a visitor with its arguments; it is not the object's own address.
             unsafe { mark_word::referrer_address(edge.referrer_tag_at) }
         };
         let Some(met) = self.begin(referrer).filter(|met| met.record != NOWHERE) else { return };

@@ -280,7 +280,7 @@ extern "C" fn get_method_class(method: jmethodID) -> ObjectId {
 }
 
 extern "C" fn id_to_object(id: ObjectId) -> jobject {
-    // The reference is the caller's: no frame of ours.
+    // The reference belongs to the caller, so no new frame.
     let found = guarded(0, |host| match host.env() {
         Some(env) if host.session.phase() == Phase::Live => {
             ids::find(host, env, id).map_or(0, |object| object.raw() as usize)

@@ -100,7 +100,7 @@ pub fn is_own(method: jmethodID) -> bool {
     PROXY.get().is_some_and(|proxy| proxy.methods.binary_search(&(method as usize)).is_ok())
 }
 
-/// Numbers for methods of classes that are loaded, behind those of artifacts on disk.
+/// Numbers for methods of loaded classes, after those of artifacts on disk.
 static NUMBERS_LEFT: DynamicIds = DynamicIds::new();
 
 /// A class file with hooks, where they are there; none if it has them, or can have none. `replaces_boot`: it takes the place of one of the boot

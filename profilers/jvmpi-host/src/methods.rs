@@ -38,7 +38,7 @@ pub fn entered(host: &Host, env: Env, thread: Object, id: jmethodID) {
     enter(host, env, record, id, || if method.is_static { 0 } else { receiver(host, env, 0) });
 }
 
-/// The id of `this` in a frame; 0 if there is none.
+/// Object id of `this` in a frame; 0 if there is none.
 pub fn receiver(host: &Host, env: Env, depth: usize) -> ObjectId {
     env.frame(4, |env| match host.jvmti.receiver(env, depth) {
         Ok(Some(receiver)) => objects::define(host, env, receiver),
@@ -93,7 +93,7 @@ pub fn leave(env: Env, record: &Record, id: jmethodID) {
     }
 }
 
-/// How many of the methods on a stack stay when that one exits; none if it is not there.
+/// Number of methods that stay on a stack when that one exits; `None` if it is not on it.
 fn exits(methods: &[usize], id: usize) -> Option<usize> {
     methods.iter().rposition(|there| *there == id)
 }

@@ -101,7 +101,8 @@ impl Drop for Speaker {
 
 /// How long a thread waits for what another is telling. An agent may stay in an event for ever.
 const PATIENCE: Duration = Duration::from_secs(4);
-/// The same inside the agent: the other may itself wait for a lock of the agent's that we have, and then there is no help.
+/// The same inside the agent: the other thread may be waiting for a lock of the agent that this thread holds, which
+/// cannot be avoided.
 const PATIENCE_INSIDE: Duration = Duration::from_millis(200);
 
 thread_local! {
@@ -178,7 +179,7 @@ impl Record {
     }
 }
 
-/// The record of the current thread, made if there is none.
+/// The record of the current thread, created if necessary.
 #[allow(unsafe_code, reason = "a record lives for ever")]
 pub fn current(env: *mut JNIEnv) -> &'static Record {
     let there = CURRENT.get();
@@ -191,7 +192,7 @@ pub fn current(env: *mut JNIEnv) -> &'static Record {
     record
 }
 
-/// The record of a thread, made if there is none.
+/// The record of a thread, created if necessary.
 pub fn of_env_or_new(env: *mut JNIEnv) -> &'static Record {
     if let Some(record) = of_env(env) {
         return record;

@@ -44,7 +44,7 @@ pub fn frames_quietly(host: &Host, thread: Option<Global>, depth: usize) -> Vec<
     const FEW: usize = 64;
     let mut few = [RawFrame { method: std::ptr::null_mut(), location: 0 }; FEW];
     let mut many;
-    // Hooks are no frames of the program.
+    // Hooks are not frames of the program.
     let most = depth.min(DEEPEST) + hooks::frames();
     let room = if most <= FEW {
         &mut few[..most]

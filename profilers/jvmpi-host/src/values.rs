@@ -150,7 +150,7 @@ fn elements(env: Env, array: Object, length: usize, letter: u8) -> Vec<u8> {
     bytes
 }
 
-/// The record of an object that is no class. `chain` has its class first, then the superclasses.
+/// The record of an object that is not a class. `chain` has its class first, then the superclasses.
 pub fn object_record(
     host: &Host,
     env: Env,

@@ -198,7 +198,7 @@ mod tests {
     }
 
     thread_local! {
-        /// Tests run beside each other.
+        /// Tests run concurrently.
         static CLEANED: Cell<u32> = const { Cell::new(0) };
     }
 

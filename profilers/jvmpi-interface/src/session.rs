@@ -134,7 +134,7 @@ pub fn counted(counts: &[(&AtomicU64, &str)]) -> Vec<String> {
     counts.filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
-/// Events are bits of a word; what is none of them is none.
+/// Events are bits of a word; numbers out of range have none.
 fn bit(kind: jint) -> u64 {
     if (0..64).contains(&kind) { 1 << kind } else { 0 }
 }

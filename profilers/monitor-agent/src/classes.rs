@@ -80,7 +80,7 @@ pub struct Place {
     pub class: String,
     pub method: String,
     pub file: Option<String>,
-    /// -1 if it is not known, -2 in native code.
+    /// Source line; -1 if unknown, -2 in native code.
     pub line: i32,
 }
 

@@ -50,7 +50,8 @@ pub fn folder() -> PathBuf {
     }
 }
 
-/// When the process was started, in ticks since the system was: field 22 of `/proc/self/stat`, behind a name that may hold anything.
+/// Start time of the process in ticks since the system was started: field 22 of `/proc/self/stat`, after a name that
+/// may contain anything.
 fn start_ticks() -> u64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(19)?.parse().ok()).unwrap_or(0)

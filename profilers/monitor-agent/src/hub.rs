@@ -117,13 +117,13 @@ pub enum Note {
     Allocations(Vec<u8>),
     /// A garbage collection has ended.
     Collected,
-    /// The heap was to be described behind a collection, and walks have had their share of the time.
+    /// The heap walk after a collection was postponed, and the limit for walks now allows it.
     WalkOwed,
     /// `libjdwp` listens at this port, or why it does not.
     Debugger(Result<u16, String>),
     /// The program has another name.
     Name(String),
-    /// The program ends: nothing comes behind this.
+    /// The program ends: this is the last note.
     End,
 }
 

@@ -131,7 +131,7 @@ pub fn wait(monitor: &Monitor, env: Env, thread: Object, object: Object, timeout
     WAITS.set(Some(Begun { since: Instant::now(), thread, monitor: id, owner: 0 }));
 }
 
-/// It has waited. A wait that had begun before anybody wanted to know has no time.
+/// A wait has ended. One that began before events were enabled has no duration.
 pub fn waited(monitor: &Monitor, env: Env, thread: Object, object: Object, is_timed_out: bool) {
     let now = Instant::now();
     let (thread, id) = begin(monitor, env, thread, object);

@@ -1,4 +1,4 @@
-//! The options behind `-agentpath:libet_monitor.so=`: `name=value`, separated by commas.
+//! The options after `-agentpath:libet_monitor.so=`: `name=value`, separated by commas.
 
 use std::path::PathBuf;
 

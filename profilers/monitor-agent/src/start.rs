@@ -95,7 +95,7 @@ fn listen(port: Option<u16>) -> Result<(TcpListener, u16), String> {
 /// The program's main class, or its jar.
 fn program_name(command: &str) -> String {
     let first = command.split_whitespace().next().unwrap_or("?");
-    // A module is named with its main class behind a slash.
+    // A module is followed by a slash and its main class.
     Path::new(first).file_name().map_or_else(|| first.to_owned(), |name| name.to_string_lossy().into_owned())
 }
 

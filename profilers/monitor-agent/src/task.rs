@@ -14,14 +14,14 @@ pub enum Task {
     States,
     /// Answer a request.
     Ask(Asker, Request),
-    /// The collector works beside the program: what comes next is to show what it leaves.
+    /// The collector is concurrent: what follows should show the result of a collection.
     AwaitPauses,
     /// The size of the heap, for those connections, which asked for it at collections.
     HeapInfos(Vec<(Ticket, When)>),
     /// Send the heap, with or without boundaries of objects, to the client that has requested it; the reply comes
     /// first.
     Walk(Asker, Ticket, bool),
-    /// The heap behind a collection, for those connections (with objects' ends or without).
+    /// The heap after a collection, for those connections (with objects' ends or without).
     Segments(Vec<(Ticket, bool)>),
     /// Send the native heap.
     NativeSegments(Vec<Ticket>),

@@ -21,7 +21,7 @@ impl Element {
         self
     }
 
-    /// Seconds with six digits behind the point.
+    /// Seconds with six decimal places.
     pub fn time(self, value: Duration) -> Self {
         self.time_as("time", value)
     }

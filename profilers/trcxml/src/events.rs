@@ -44,7 +44,7 @@ pub fn gc_start(at: Duration) -> String {
     Element::new("gcStart").time(at).end()
 }
 
-/// Bytes of the heap behind a collection.
+/// Heap usage in bytes after a collection.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct HeapSizes {

@@ -15,7 +15,7 @@ fn quoted(page: &str) -> impl Iterator<Item = &str> {
         .map(|(text, _)| text)
 }
 
-/// `et-instrument: `, `elephant-tracks: ` and the like are left out on the page.
+/// Prefixes such as `et-instrument: ` and `elephant-tracks: ` are omitted on the page.
 fn by_our_programs(line: &str) -> Option<&str> {
     ["et-instrument: ", "et-trace: ", "et-replay: ", "et-monitor: ", "et-jvmpi: ", "monitor: ", "elephant-tracks: "]
         .iter()

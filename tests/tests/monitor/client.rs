@@ -292,7 +292,7 @@ impl Client {
         Ok(())
     }
 
-    /// Anything that is no packet of DDM.
+    /// Sends bytes that are not a DDM packet.
     pub fn raw(&mut self, packet: &Packet) -> Result<()> {
         Ok(self.stream.write_all(&packet.encode())?)
     }

@@ -62,7 +62,7 @@ fn as_flight_recorder(lab: &Lab, jdk: &Jdk) -> Result<()> {
     flight::compare(&ours, &theirs.collect::<Vec<_>>(), &threads, SLACK as f64)
 }
 
-/// The number behind a name in a line of a program's.
+/// The number after a name in a line of a program's output.
 fn number(line: &str, name: &str) -> Result<u64> {
     let start = format!("{name}=");
     let word = line.split(' ').find_map(|word| word.strip_prefix(&start));

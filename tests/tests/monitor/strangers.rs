@@ -191,7 +191,7 @@ fn walks(lab: &Lab, jdk: &Jdk) -> Result<()> {
     for _ in 0..2 {
         friend.tell(now())?;
     }
-    // Behind collections that follow each other closely: one map, and one more when there is time for it.
+    // After collections in rapid succession: one map, and one more when the limit allows it.
     guest.told.clear();
     guest.tell(Request::HeapSegments { when: Walk::EveryGc, objects: false })?;
     for _ in 0..20 {
@@ -268,7 +268,7 @@ fn mutated(lab: &Lab, jdk: &Jdk) -> Result<()> {
                     _ => next(&mut state) as u8,
                 };
             }
-            // EXIT and the like would be no accident.
+            // EXIT and similar requests would be deliberate.
             let kind = bytes.get(11..15);
             if kind == Some(b"EXIT") || kind == Some(b"HPDU") {
                 continue;

@@ -183,7 +183,7 @@ pub fn text(bytes: &[u8]) -> String {
 /// Runs a command to its end with something on its standard input.
 pub fn feed(command: &mut Command, input: &str) -> Result<Output> {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
-    // A program that does not read is no failure.
+    // A program that does not read its input is not an error.
     let _ = child.stdin.take().context("its input is piped")?.write_all(input.as_bytes());
     Ok(child.wait_with_output()?)
 }

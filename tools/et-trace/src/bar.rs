@@ -52,7 +52,7 @@ impl Drop for Bar {
     fn drop(&mut self) {
         if let Some((stop, thread)) = self.drawn.take() {
             drop(stop);
-            // A bar that could not be drawn is no reason to fail.
+            // Failure to draw the bar is ignored.
             let _ = thread.join();
         }
     }

@@ -343,7 +343,7 @@ fn endless_input_is_refused_at_its_first_bytes() {
     assert_eq!(endless(&[0; 4096], b"", "not a trace: it does not start with ETTRACE"), Some(1));
     assert_eq!(endless(b"y\n", b"", "line 1: not a record: \"y\""), Some(1));
     assert_eq!(endless(b"N 1 10 LA; 0 0 1 ", b"", "line 1: the line is too long: \"N 1 10"), Some(1));
-    // A trace with more behind it is read up to there.
+    // A trace followed by more input is read up to its end.
     assert_eq!(endless(&[0; 4096], &trace(3), "no block starts here"), Some(3));
 }
 

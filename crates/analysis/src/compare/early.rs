@@ -63,7 +63,7 @@ pub struct Early {
     pub last: Mention,
     /// Number of the collection, from 1.
     pub collection: usize,
-    /// Record behind which it began.
+    /// Number of the record after which the collection began.
     pub at: u64,
     pub later: Option<Mention>,
 }

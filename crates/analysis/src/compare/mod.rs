@@ -120,7 +120,7 @@ pub fn compare(trace: &Trace, limits: Limits, examples: usize) -> Result<(Report
     }
 }
 
-/// The collections, and the steps behind which they began.
+/// The collections, and the steps after which they began.
 struct Collections {
     starts: Vec<Ticket>,
     steps: Vec<u64>,
@@ -175,7 +175,7 @@ struct Comparison<'a> {
     reused: IdSet,
     /// Collections that have begun.
     begun: usize,
-    /// The record behind which the collection began after which the collector was asked what it held.
+    /// The record at the start of the collection after which the collector was asked what it held.
     over: Option<u64>,
     /// Records so far, deaths included.
     position: u64,

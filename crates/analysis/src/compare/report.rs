@@ -15,13 +15,13 @@ use et_reader::types::{TypeId, Types, for_people};
 pub struct Tally {
     pub objects: u64,
     pub alive: u64,
-    /// Held by the last collection, and dead behind its start.
+    /// Held by the last collection, and dead after its start.
     pub died_after: u64,
-    /// Made behind the start of the last collection, and not among what was held.
+    /// Allocated after the start of the last collection, and not among what was held.
     pub made_after: u64,
     pub unclear: u64,
     pub unknown: u64,
-    /// Freed by the first collection that began behind their death, by the second, and so on.
+    /// Freed by the first collection that began after their death, by the second, and so on.
     pub freed_by: Vec<u64>,
 }
 
@@ -76,9 +76,9 @@ pub struct Report {
     pub objects: u64,
     /// Objects alive at the end in both views.
     pub alive: u64,
-    /// Held by the last collection, and dead in the trace behind its start.
+    /// Held by the last collection, and dead in the trace after its start.
     pub died_after: u64,
-    /// Made behind the start of the last collection, perhaps when the collector had been asked what it held.
+    /// Allocated after the start of the last collection, perhaps after the collector was asked what it held.
     pub made_after: u64,
     /// Both say: dead. Freed by the first collection that could.
     pub freed_at_once: u64,

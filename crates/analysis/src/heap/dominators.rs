@@ -14,7 +14,7 @@ pub const NONE: u32 = u32::MAX;
 pub struct DominatorTree {
     /// The immediate dominator of each node.
     above: Vec<u32>,
-    /// All nodes that can be reached, each behind its dominator; the root first.
+    /// All reachable nodes, each after its dominator; the root first.
     order: Vec<u32>,
 }
 
@@ -24,7 +24,7 @@ impl DominatorTree {
         self.above[node as usize]
     }
 
-    /// All nodes that can be reached, each behind its dominator; the root first.
+    /// All reachable nodes, each after its dominator; the root first.
     pub fn order(&self) -> &[u32] {
         &self.order
     }
@@ -62,12 +62,12 @@ impl Children {
         })
     }
 
-    /// The first of a node, [`NONE`] if there is none.
+    /// First child of a node; [`NONE`] if there is none.
     pub fn first(&self, node: u32) -> u32 {
         self.first[node as usize]
     }
 
-    /// The one behind this one, [`NONE`] if there is none.
+    /// Next sibling of a node; [`NONE`] if there is none.
     pub fn next(&self, node: u32) -> u32 {
         self.next[node as usize]
     }

@@ -23,7 +23,7 @@ pub type Course = [u64; LOOKS.len() + 1];
 
 /// Objects that retain less than one in this many of the heap are not kept for earlier moments.
 const LEAST_KEPT: u64 = 1000;
-/// It counts as growth if it comes to that share of what is there at the end.
+/// It counts as growth if it amounts to this share of what exists at the end.
 const LEAST_GROWN: u64 = 10;
 /// Slower than that part of the mean pace is standing still.
 const PACE: f64 = 3.0;
@@ -83,7 +83,7 @@ impl Look {
     }
 }
 
-/// Whether no other object dominates it. That a class does by several of its static fields says nothing: it is no holder itself.
+/// Whether no other object dominates it. A class may do so through several static fields: it is not a holder itself.
 fn is_top(snapshot: &Snapshot<'_>, dominance: &Dominance, node: u32) -> bool {
     let (above, root) = (dominance.tree.above(node), snapshot.graph().root());
     let is_mirror = |node: u32| snapshot.mirrored(Node(node)).is_some();

@@ -28,7 +28,7 @@ pub enum Moment {
         /// Number of the call, from 1.
         nth: u64,
     },
-    /// `end`: behind the last record.
+    /// `end`: after the last record.
     #[default]
     End,
 }
@@ -158,7 +158,7 @@ impl Timeline {
             return self.points.first().map(|_| 0);
         };
         let Some(&(to, last)) = self.points.get(after) else {
-            // Behind the last there is nothing.
+            // There is nothing after the last one.
             return (nanos == from).then_some(first);
         };
         let share = (nanos - from) as f64 / (to - from).max(1) as f64;

@@ -21,7 +21,7 @@ use et_reader::source::{Deaths, Ending, Reading, Source, SourceError, deaths_unk
 use et_reader::told::{Hold, Told};
 use et_reader::types::{TypeId, Types};
 
-/// Why there is no heap to see.
+/// Why no snapshot could be taken.
 #[derive(Debug, Error)]
 #[allow(missing_docs)]
 pub enum HeapError {
@@ -391,7 +391,7 @@ impl<'a> Taker<'a> {
         }
     }
 
-    /// The moment is behind; the next is to come.
+    /// The moment has passed; the next is to come.
     fn go_on(&mut self, stop: Stop) {
         (self.phase, self.stop) = (Phase::Before, stop);
     }

@@ -126,7 +126,7 @@ fn what_is_there_is_what_is_alive() {
     assert_eq!(ids(&at(&source, "end").unwrap()), [0x20]);
     assert_eq!(ids(&at(&source, "tick:0").unwrap()), Vec::<u64>::new());
     assert_eq!(ids(&at(&source, "tick:7").unwrap()), [0xa, 0xb, 0xc]);
-    // Behind the last tick before the list is cut nothing has died yet.
+    // At the last tick before the list is cut, nothing has died yet.
     let ticks = all.taken().tick;
     assert_eq!(ids(&at(&source, &format!("tick:{}", ticks + 1)).unwrap()).len(), 8);
     assert_eq!(ids(&at(&source, "bytes:800").unwrap()), [0xa, 0xb, 0xc, 0xd]);

@@ -152,7 +152,7 @@ impl Looked {
                 let class = self.objects.find(exception).map(|node| self.objects[node].class);
                 let thrown = Thrown { exception, class: class.unwrap_or(TypeId::UNKNOWN), method, frames: 0 };
                 match self.flying.insert(thread, thrown) {
-                    // Thrown again on its way, by a `finally` or the like: it is the same flight.
+                    // Rethrown, for example by a `finally`: still the same flight.
                     Some(before) if before.exception == exception => {
                         self.flying.insert(thread, before);
                     }
@@ -230,7 +230,7 @@ impl Looked {
         flights.frames += thrown.frames;
     }
 
-    /// An object is no more, or the trace has ended.
+    /// An object has died, or the trace has ended.
     fn over(&mut self, state: &State) {
         if state.is_initial {
             return;

@@ -1,4 +1,4 @@
-//! The first pass over all objects: what happened when, and what each class, site and context comes to.
+//! The first pass over all objects: what happened when, and totals by class, site and context.
 
 use std::ops::AddAssign;
 
@@ -20,7 +20,7 @@ pub(super) const LIMITS: [u64; 3] = [64 << 10, 1 << 20, 16 << 20];
 
 /// Number of bins of an axis.
 const BINS: usize = 512;
-/// Times in the trace are no nearer to each other.
+/// Minimum distance between times in the trace.
 const NANOS: u64 = 10_000_000;
 
 /// Events in a bin.

@@ -230,7 +230,8 @@ fn started(command: &str, loaded: impl Fn(&str) -> Option<Option<String>>, is_ar
         return Main { class: None, artifact: Some("(compiled in memory)".into()) };
     }
     let of_class = loaded(&class);
-    // `Main data.jar` is a class and an argument; of what `-jar` was given the first word is no class, even where the path has spaces.
+    // `Main data.jar` is a class and an argument; for `-jar`, the first word is not a class, even if the path contains
+    // spaces.
     if of_class.is_none() {
         let jar = command.find(".jar").map(|at| at + ".jar".len());
         if let Some(end) = jar.filter(|&end| command[end..].is_empty() || command[end..].starts_with(' ')) {

@@ -459,7 +459,7 @@ fn add_trace(
         options: meta.options.clone(),
     };
     let (end, last) = (file.end(), file.last_known());
-    // Of a run that was killed at once it is not known how long it was.
+    // The duration of a run that was killed at once is unknown.
     let last_seen = last.map(|last| last.seconds).filter(|&seconds| seconds >= 1e-6);
     summary.seconds = end.map(|end| end.seconds).or(last_seen);
     summary.stopped = last.and_then(|last| last.stopped.clone());

@@ -408,7 +408,7 @@ fn lifetimes_and_drag_are_told() {
     let summary = summarize(&TextTrace::from_text(text, Some(names)).into(), Reading::default(), 5).unwrap();
     let part = summary.lifetimes.unwrap();
     assert_eq!((part.died.objects, part.alive_at_end.objects), (1, 1));
-    // Born at 1, used by the exit of `put` at 2, dead at 5; a store of it is no use.
+    // Born at 1, used by the exit of `put` at 2, dead at 5; storing it is not a use.
     assert_eq!((part.mean_lifetime, part.mean_drag, part.drag_byte_ticks), (4.0, 3.0, 48));
     assert_eq!(part.sites[0].site.as_deref(), Some("shop.Main.main:6"));
     assert_eq!(part.classes[0].alive_at_end, 1);

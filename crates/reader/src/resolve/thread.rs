@@ -208,7 +208,7 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Sets who unpacks events from now on.
+    /// Sets how events are unpacked from now on.
     pub fn unpack(&mut self, unpacking: Unpacking<'a>) {
         self.unpacking = unpacking;
     }

@@ -17,7 +17,7 @@ thread_local! {
     static PACKER: RefCell<BlockPacker> = RefCell::default();
 }
 
-/// Where the packed events begin in what is stored of a block without times, behind their length.
+/// Offset of the packed events, after their length, in the stored bytes of a block without timestamps.
 const PACKED_AT: usize = 4;
 /// More is not unpacked to be changed.
 const MOST: u32 = 1 << 18;
@@ -190,7 +190,7 @@ fn change_packed(part: &mut Part<'_>, plain: Plain<'_>) -> Option<()> {
     Some(())
 }
 
-/// Events as words; what is no event at the end is one, too.
+/// Events as words; an incomplete event at the end is included as one.
 fn events_of(raw: &[u8]) -> Vec<Vec<u32>> {
     let words: Vec<u32> = raw.as_chunks().0.iter().map(|&word| u32::from_le_bytes(word)).collect();
     let mut events = Vec::new();

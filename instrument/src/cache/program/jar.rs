@@ -211,7 +211,7 @@ impl Named {
         for (attribute, is_url) in NAMING {
             let value = manifest::main_attribute(&content, attribute).unwrap_or_default();
             let names = value.split_ascii_whitespace();
-            // Anything but a file is fetched from where it is, and there is no name for it here.
+            // URLs other than files are fetched from their origin and have no path here.
             let names = names.filter(|name| !is_url || !name.contains("://") || name.starts_with("file:"));
             let names: Vec<Name> = names.filter_map(|name| Name::of(name, is_url, original)).collect();
             if !names.is_empty() {

@@ -10,7 +10,7 @@ use walkdir::WalkDir;
 use crate::cache::stamp::Stamp;
 use crate::container::class_file;
 
-/// A class path may be `.` in any place; where there is more than this, it is no folder of classes.
+/// A class path may be `.` anywhere; a folder with more files than this is not a class folder.
 const MOST: usize = 50_000;
 
 /// Paths are relative to the folder.
@@ -30,7 +30,7 @@ pub(super) enum AsIs {
     Instrumented,
     /// It has too many files.
     TooLarge,
-    /// It cannot be read in full, or holds names that are no text.
+    /// It cannot be read completely, or contains names that are not valid Unicode.
     Unreadable,
 }
 
@@ -59,7 +59,7 @@ impl Listing {
             let path = item.path();
             let name = path.strip_prefix(folder).ok().and_then(Path::to_str).ok_or(AsIs::Unreadable)?.to_owned();
             if item.file_type().is_dir() {
-                // No package is named so: `.git` and the like.
+                // Not a package name: `.git` and similar.
                 let hidden = item.file_name().as_encoded_bytes().starts_with(b".");
                 if hidden || fs::canonicalize(path).is_ok_and(|path| path.starts_with(cache)) {
                     walk.skip_current_dir();

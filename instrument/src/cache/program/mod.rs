@@ -239,7 +239,7 @@ impl Slot {
         write_with_mode(&self.note, &serde_json::to_vec(item).unwrap_or_default(), mode)
     }
 
-    /// Until the new note is written, there is none: a run that is killed leaves nothing that looks whole.
+    /// Deleted until the new metadata is written, so that a killed run leaves nothing that looks complete.
     fn open(&self) -> Result<(), FileError> {
         remove_any(&self.note)?;
         let folder = self.copy.parent().unwrap_or(&self.copy);

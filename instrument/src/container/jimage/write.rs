@@ -222,7 +222,7 @@ impl<'a> ImageWriter<'a> {
 struct Places {
     /// Indexes of the resources in the order of their contents.
     order: Vec<usize>,
-    /// Content offsets by index, those of added resources behind the others.
+    /// Content offsets by index; those of added resources come after the others.
     offsets: Vec<u64>,
     /// Total size of the contents in bytes.
     size: u64,

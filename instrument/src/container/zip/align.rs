@@ -64,7 +64,7 @@ impl Alignment {
     }
 }
 
-/// The fields of an extra field without the zeros behind them.
+/// The fields of an extra field without trailing zeros.
 fn without_zeros(extra: &[u8]) -> &[u8] {
     let mut at = 0;
     while let Some([id0, id1, length0, length1]) = extra.get(at..at + 4) {

@@ -54,7 +54,7 @@ pub struct Writer<W: Write> {
     count: u64,
 }
 
-/// An entry's header fields, wherever they come from.
+/// Header fields of an entry from any source.
 struct Header<'a> {
     name: &'a [u8],
     made_by: u16,
@@ -244,7 +244,7 @@ fn header<'a>(entry: &Entry, data: &'a [u8]) -> Header<'a> {
     }
 }
 
-/// Extra fields but for the zip64 one, which is made anew where it is needed.
+/// Extra fields except the zip64 one, which is created anew if necessary.
 fn without_zip64(extra: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(extra.len());
     let mut rest = extra;

@@ -30,7 +30,7 @@ pub(super) struct Step {
     /// Where its targets start in [`Code::targets`]; they end where the next instruction's start.
     pub targets: u32,
     pub ends_block: bool,
-    /// `jsr`: the instruction behind it is reached by its `ret`.
+    /// `jsr`: the instruction after it is reached by its `ret`.
     pub calls_subroutine: bool,
 }
 

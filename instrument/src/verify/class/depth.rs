@@ -11,7 +11,7 @@ pub(super) fn check(code: &Code<'_>, frames: &[(u32, u32)], sink: &mut Sink) {
         walk.reach(*offset as usize, *depth, *offset as usize);
     }
     walk.run();
-    // A handler can be entered from wherever it covers anything that is reached.
+    // A handler can be entered from every reachable instruction that it covers.
     loop {
         let reached: Vec<u16> = code
             .handlers

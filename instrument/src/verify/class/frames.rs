@@ -109,7 +109,7 @@ struct Types<'t, 'a> {
 }
 
 impl Types<'_, '_> {
-    /// The slots of a verification type; `None` behind the end.
+    /// Number of slots of a verification type; `None` at the end.
     fn next(&mut self, cursor: &mut Cursor<'_>) -> Option<Result<u8, String>> {
         Some(match cursor.u8()? {
             0..=2 | 5 => Ok(1),

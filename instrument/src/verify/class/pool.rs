@@ -78,7 +78,7 @@ impl<'a> Pool<'a> {
         Ok((Self { bytes: Bytes(bytes), slots }, cursor.at()))
     }
 
-    /// The tag of a constant, 0 if there is none.
+    /// Tag of a constant; 0 if there is none.
     pub(super) fn tag(&self, index: u16) -> u8 {
         self.slots.get(usize::from(index)).map_or(0, |slot| slot.0)
     }

@@ -1,4 +1,4 @@
-//! A heap as cells of equal size, however large it is: what a canvas shows, and the totals beside it.
+//! A heap as cells of equal size, however large it is: displayed on a canvas, with totals beside it.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -130,7 +130,7 @@ impl Bitmap {
         }
     }
 
-    /// Behind this heap another: a VM may describe what it has in pieces.
+    /// Another heap follows this one: a VM may describe its memory in several parts.
     pub fn append(&mut self, other: &Self) {
         self.form = other.form.or(self.form);
         self.unit = other.unit;

@@ -172,7 +172,7 @@ impl Vm {
                 bitmap.end(now_ms());
                 let told = json!({ "native": native, "timeMs": bitmap.time_ms });
                 let known = &mut self.bitmaps[usize::from(native)];
-                // Heaps that a VM no longer describes are no part of it.
+                // Heaps that a VM no longer describes are dropped.
                 known.retain(|_, old| bitmap.time_ms - old.time_ms < AT_ONCE_MS);
                 if known.len() < MOST_HEAPS {
                     known.insert(heap, bitmap);
@@ -273,7 +273,7 @@ impl Vm {
         self.allocations.clone()
     }
 
-    /// The heap as cells, as it was last described: all heaps one behind the other.
+    /// The heaps as cells, as they were last described, one after the other.
     pub fn bitmap(&self, native: bool) -> Option<Value> {
         let mut heaps = self.bitmaps[usize::from(native)].values();
         let mut all = heaps.next()?.clone();

@@ -63,7 +63,8 @@ pub(super) fn failure(status: StatusCode, why: &str) -> Response {
     (status, Json(json!({ "error": why }))).into_response()
 }
 
-/// Failures of the framework (a path, a query, a method, a body that is none) are text: here they are said as all others are.
+/// Errors of the framework (invalid path, query, method or body) are text: they are converted to the format of all
+/// others.
 pub(super) async fn as_json(response: Response) -> Response {
     /// Maximum length of an error message in bytes.
     const MOST: usize = 16 << 10;

@@ -1,4 +1,4 @@
-//! A VM that is none: it says what tests want, and counts what it is asked.
+//! A fake VM: it sends what tests want, and counts requests.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::HashMap;

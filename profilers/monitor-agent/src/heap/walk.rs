@@ -267,7 +267,7 @@ impl Held {
             } else if std::ptr::eq(edge.referrer_tag_at, edge.tag_at) {
                 Some(to)
             } else {
-                // SAFETY: as above; it is not the object's own place.
+                // SAFETY: as above; it is not the object's own address.
                 Some(unsafe { mark_word::referrer_address(edge.referrer_tag_at) })
             };
             let is_referent = |(_, index): &(u8, u32)| edge.kind == reference::FIELD && *index == edge.index;

@@ -9,7 +9,7 @@ use et_ddm::Packet;
 use et_ddm::packet::Kind;
 use et_ddm::wire::{Reader, Writer};
 
-/// Ids of ours begin here. Debuggers count theirs from small numbers.
+/// First id of our commands. Debuggers number theirs from small values.
 const FIRST_ID: u32 = 0x7000_0000;
 /// `VirtualMachine.IDSizes`, `.AllThreads`, `.Suspend`; `ThreadReference.Name`, `.Resume`; `Event.Composite`.
 const ID_SIZES: (u8, u8) = (1, 7);

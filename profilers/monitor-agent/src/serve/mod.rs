@@ -98,7 +98,7 @@ pub fn start(monitor: &'static Monitor, listener: Option<TcpListener>, token: St
         waits,
         has_ended: false,
     };
-    // Signals are the program's: a thread of ours must not take them.
+    // Signals belong to the program: a thread of the agent must not handle them.
     let run = move || {
         block_signals();
         while !server.has_ended {

@@ -231,7 +231,7 @@ fn thread_info(monitor: &Monitor, env: Env, id: u32, thread: Object) -> Result<T
     let jvmti = monitor.jvmti;
     let names = jvmti.thread_names(env, thread)?;
     let text = |name: &std::ffi::CStr| et_jvm::from_modified_utf8(name);
-    // The capability is to be had while the VM starts only.
+    // The capability is available during VM startup only.
     let waits_for = jvmti.contended_monitor(env, thread).ok().flatten();
     Ok(ThreadInfo {
         id,

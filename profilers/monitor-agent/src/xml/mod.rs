@@ -101,7 +101,7 @@ impl XmlLog {
             }
             Some(error) => {
                 self.has_failed.store(true, Ordering::Relaxed);
-                // Elements that are there are kept, where there is room for the end behind them.
+                // Existing elements are kept, if there is room for the closing tag after them.
                 let room = done.saturating_sub(END.len()).min(length as usize);
                 let whole = bytes[..room].iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
                 written.end += whole as u64;

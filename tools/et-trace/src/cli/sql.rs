@@ -212,7 +212,7 @@ impl Engine {
         Err(SqlError::NoEngine)
     }
 
-    /// `None`: there is no such program.
+    /// `None` if there is no such program.
     fn spawn(mut command: Command, is_python: bool, input: String) -> Result<Option<Self>, SqlError> {
         let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match piped.spawn() {

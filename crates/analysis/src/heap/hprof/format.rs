@@ -199,7 +199,7 @@ impl GcRoot {
     }
 }
 
-/// A field with its value: 0 where it is not known.
+/// A field with its value: 0 if unknown.
 #[derive(Clone, Copy, Debug)]
 #[allow(missing_docs)]
 pub struct StaticField {

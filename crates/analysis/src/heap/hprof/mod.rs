@@ -39,7 +39,7 @@ const NOTE: &str = "Written by et-trace from a trace: references and lengths of 
 
 /// Parts of the dump are this long, or as long as one array. Tests make them small.
 const SEGMENT: u64 = 1 << 30;
-/// Those between angle brackets are no static fields of the program; HotSpot has such ones as well.
+/// Names in angle brackets are not static fields of the program; HotSpot uses such names as well.
 const FIELD_OF_MIRROR: &str = "Class";
 
 /// Writes a snapshot of that source.
