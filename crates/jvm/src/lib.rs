@@ -2,19 +2,15 @@
 //! and usable by any other agent.
 //!
 //! * [`env`](mod@env): JNI. An [`Env`](env::Env) is the environment of the current thread, an [`Object`](env::Object) a
-//! local reference,
-//!   whose lifetime confines it to the callback or [frame](env::Env::frame) that it came from.
+//!   local reference, whose lifetime confines it to the callback or [frame](env::Env::frame) that it came from.
 //! * [`jvmti`]: functions of JVMTI 1.2, with our own function table over `jni-sys`: only some fifty functions are used,
-//! and the table has
-//!   not changed since JVMTI 1.0, so there is no layer between a callback and the VM. Failures are a
+//!   and the table has not changed since JVMTI 1.0, so there is no layer between a callback and the VM. Failures are a
 //!   [`JvmtiError`](jvmti::JvmtiError) with the function's name and JVMTI's code.
 //! * [`listener`]: events. Each environment has its own [`Listener`](listener::Listener).
 //! * [`threads`]: threads of the agent, and suspending others.
 //! * [`hotspot`], [`flags`], [`field_ids`], [`mark_word`], `handles`: what libjvm exports and describes for debuggers,
-//! and its data
-//!   structures. All of it is verified with JNI, JVMTI or `Unsafe` before it is used; each module names its source in
-//! OpenJDK and the
-//!   releases that it was tested with. What is not found is `None`, never an error.
+//!   and its data structures. All of it is verified with JNI, JVMTI or `Unsafe` before it is used; each module names
+//!   its source in OpenJDK and the releases that it was tested with. What is not found is `None`, never an error.
 //! * [`imports`]: replacements for functions that libjvm calls in other libraries.
 //! * [`profiling`]: JVMTI functions for profilers: monitors, line numbers, CPU times, contents of objects.
 //! * [`memory`]: reads from addresses that may be invalid. [`references`]: follows words that may not be references.

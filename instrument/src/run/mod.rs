@@ -3,7 +3,7 @@
 //! 1. [`launcher`] finds the JDK of the program.
 //! 2. [`prepare`] finds its instrumented copy in the cache, or creates it.
 //! 3. [`program`] replaces what the command line refers to by instrumented copies ([`argfile`], [`java_line`],
-//! [`paths`]).
+//!    [`paths`]).
 //! 4. [`child`] runs it, and [`trace_file`] reports where the trace is.
 //!
 //! The user's options about archives are removed ([`left_out`]); files for the JVM are in a temporary folder

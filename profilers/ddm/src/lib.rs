@@ -4,16 +4,14 @@
 //! From the outside in:
 //!
 //! * [`packet`]: the handshake and the packets of JDWP, decoded incrementally as bytes arrive. Packets of debuggers
-//! have the same format;
-//!   DDM has its own command set.
+//!   have the same format; DDM has its own command set.
 //! * [`chunk`]: the content of a DDM packet: one or more chunks, each with a type and data; some are compressed
-//! ([`chunk::zlib`]).
+//!   ([`chunk::zlib`]).
 //! * [`request`] and [`message`]: typed chunks, from the monitor to the VM and back. The same four letters have
-//! different meanings in
-//!   the two directions.
+//!   different meanings in the two directions.
 //! * [`heap`], [`segment`], [`threads`], [`stack`], [`recent`]: the contents of larger chunks.
 //! * [`ours`]: chunks that no other monitor knows: contention, objects by id, allocation rates. Their types begin with
-//! `ET`.
+//!   `ET`.
 //!
 //! Numbers are big-endian and unsigned, text is UTF-16 preceded by its length in units. An unpaired surrogate, which
 //! Java allows in a text, is decoded as U+FFFD.

@@ -2,12 +2,8 @@
 //!
 //! | bytes | command | reply |
 //! |---|---|---|
-//! | 4
-//! total length, including these bytes
-//! the same |
-//! | 4
-//! id, which the reply repeats
-//! id of the command |
+//! | 4 | total length, including these bytes | the same |
+//! | 4 | id, which the reply repeats | id of the command |
 //! | 1 | flags: 0 | flags: 0x80 |
 //! | 2 | command set, command | error code, 0: none |
 //! | rest | data | data |

@@ -2,7 +2,7 @@
 //! commands.
 //!
 //! * [`discovery`] finds VMs, [`connection`] talks to one, [`monitor`] keeps the state that [`vm`] derives from
-//! messages, also across restarts.
+//!   messages, also across restarts.
 //! * [`debugger`] forwards debuggers over the same connection.
 //! * [`actions`] sends requests to VMs; [`web`] has the page and its API, [`cli`] the commands, which use that API too.
 //! * [`attach`] loads an agent into a running VM.

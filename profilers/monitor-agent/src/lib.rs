@@ -5,12 +5,11 @@
 //! There are three kinds of threads, so that none waits for the wrong one:
 //!
 //! * One thread does all input and output ([`serve`]). It is not attached to the VM, so a debugger that suspends all
-//! threads does not block
-//!   its own connection.
+//!   threads does not block its own connection.
 //! * One attached thread does what needs the VM ([`work`]): thread states, heap walks, answers by id. Another runs
 //!   handlers of the program's own chunks, which may take any time.
-//! * Threads of the program report events ([`agent`]): they add a note to the [`hub`], or a line to the
-//!   [`xml`] log, and continue.
+//! * Threads of the program report events ([`agent`]): they add a note to the [`hub`], or a line to the [`xml`] log,
+//!   and continue.
 //!
 //! Locks taken by callbacks during a collection are never held while the VM is called.
 

@@ -2,12 +2,9 @@
 //!
 //! | line | meaning |
 //! |---|---|
-//! | `# with holders`
-//! at the beginning: the text has such lines |
-//! | `# ref ORIGIN FIELD TARGET`
-//! target of the slot when tracing began; origin 0: a static field |
-//! | `# held OBJECT THREAD`
-//! the VM held the object until now, for that thread |
+//! | `# with holders` | at the beginning: the text has such lines |
+//! | `# ref ORIGIN FIELD TARGET` | target of the slot when tracing began; origin 0: a static field |
+//! | `# held OBJECT THREAD` | the VM held the object until now, for that thread |
 //! | `# held OBJECT` | the VM holds the object to the end of the trace |
 
 use super::number::Radix;

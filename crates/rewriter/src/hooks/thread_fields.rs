@@ -2,18 +2,11 @@
 //!
 //! | field | holds |
 //! |---|---|
-//! | `long etPos, etEnd, etTicket`
-//! position, end and last ticket of the thread's event buffer; while the end is 0 there is no buffer and the position
-//! is meaningless |
-//! | `long etStackLow, etStackHigh`
-//! bounds of the thread's stack; both 0 while unknown |
-//! | `long etIds`
-//! the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
-//! | `int etSite`
-//! the site of the `new` whose constructor is about to be called |
-//! | `static final int etEvents`
-//! the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the
-//! same hooks |
+//! | `long etPos, etEnd, etTicket` | position, end and last ticket of the thread's event buffer; while the end is 0 there is no buffer and the position is meaningless |
+//! | `long etStackLow, etStackHigh` | bounds of the thread's stack; both 0 while unknown |
+//! | `long etIds` | the thread's next object id, and from bit 32 on the number of ids after it that are reserved for the thread |
+//! | `int etSite` | the site of the `new` whose constructor is about to be called |
+//! | `static final int etEvents` | the events that the JDK's classes have hooks for, as in the class attribute; classes created at run time get the same hooks |
 
 use crate::classfile::{PoolBuilder, PoolFull, access};
 use crate::rewrite::EventSet;

@@ -4,11 +4,7 @@
 //! Ids of objects and classes are eight-byte numbers chosen by the VM, never 0, and valid until the object is freed.
 //! Thread ids are those of `THCR`.
 //!
-//! | type
-//! request
-//! reply
-//! unsolicited
-//! feature |
+//! | type | request | reply | unsolicited | feature |
 //! |---|---|---|---|---|
 //! | `ETEV` | u4 kinds of events, as bits | empty | [`Events`] | `et-events` |
 //! | `ETAL` | u4 interval in ms, u4 most rows | empty | [`Allocations`] | `et-allocations` |
