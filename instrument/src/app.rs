@@ -42,7 +42,6 @@ pub enum AppError {
     Unusable {
         /// Path of the input.
         path: PathBuf,
-        /// The problem.
         why: String,
     },
     /// The input has already been instrumented.

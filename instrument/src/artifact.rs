@@ -61,7 +61,6 @@ pub enum ArtifactError {
 #[derive(Debug, Error)]
 #[error("{place}: already instrumented: instrument the original instead")]
 pub struct AlreadyInstrumented {
-    /// The container.
     pub place: String,
 }
 
@@ -153,9 +152,7 @@ pub enum ClassOutcome<T> {
 pub struct Instrumented<T> {
     /// One per class, in their order.
     pub outcomes: Vec<ClassOutcome<T>>,
-    /// Its names table.
     pub names: NamesTable,
-    /// Statistics.
     pub report: ArtifactReport,
 }
 

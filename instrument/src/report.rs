@@ -65,7 +65,6 @@ pub struct ArtifactReport {
 pub struct Skip {
     /// Entry or file; empty for the artifact as a whole.
     pub entry: String,
-    /// The reason.
     pub reason: String,
 }
 
@@ -83,9 +82,7 @@ impl std::fmt::Display for Skip {
 pub struct ShortfallReport {
     /// `java/lang/String.concat(Ljava/lang/String;)Ljava/lang/String;`
     pub method: String,
-    /// The missing hooks.
     pub hooks: String,
-    /// The reason.
     pub why: String,
 }
 
@@ -196,7 +193,6 @@ pub(crate) const FEWER_HOOKS: &str = "methods with fewer hooks";
 pub(crate) struct List {
     /// Heading.
     pub title: &'static str,
-    /// Messages.
     pub lines: Vec<String>,
 }
 

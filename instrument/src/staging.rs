@@ -21,40 +21,25 @@ pub const MARKS: [&str; 2] = ["META-INF/elephant-tracks", "lib/elephant-tracks"]
 pub enum StagingError {
     /// The output already exists.
     #[error("{path} exists: choose another -o, or pass --force to replace it")]
-    Exists {
-        /// Path of the output.
-        path: PathBuf,
-    },
+    Exists { path: PathBuf },
     /// `--force` would delete a folder that this tool did not make.
     #[error("{path} exists and was not made by et-instrument, so --force does not replace it: remove it first")]
-    NotOurs {
-        /// Path of the output.
-        path: PathBuf,
-    },
+    NotOurs { path: PathBuf },
     /// It was not when this run began.
     #[error("{path} is there now: another run has made it meanwhile, and this one's output was dropped")]
-    Overtaken {
-        /// Path of the output.
-        path: PathBuf,
-    },
+    Overtaken { path: PathBuf },
     /// Output and input are entangled.
     #[error("output {output} {how} input {input}: choose another -o")]
     Entangled {
-        /// Path of the output.
         output: PathBuf,
         /// `is the same as`, `lies inside`, `contains`.
         how: &'static str,
-        /// Path of the input.
         input: PathBuf,
     },
     /// `--check` found problems.
     #[error("{} in what was to become {output}: nothing was written; please report this, with the input",
         counted(findings.len() as u64, "finding"))]
-    Check {
-        /// Path of the output.
-        output: PathBuf,
-        findings: Vec<Finding>,
-    },
+    Check { output: PathBuf, findings: Vec<Finding> },
     /// The check itself failed.
     #[error(transparent)]
     Verify(#[from] VerifyError),

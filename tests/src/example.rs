@@ -58,9 +58,7 @@ pub fn made(lab: &Lab, trace: &Path, classes: &[&str]) -> Result<()> {
 /// Result of a build.
 #[derive(Debug)]
 pub struct Ran {
-    /// Whether it succeeded.
     pub succeeded: bool,
-    /// Its output.
     pub text: String,
 }
 

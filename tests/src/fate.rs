@@ -59,7 +59,6 @@ enum Condition {
 
 /// Value of `--witness`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub enum Witness {
     None,
     Refs,

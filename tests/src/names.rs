@@ -39,7 +39,6 @@ pub struct Site {
 
 /// All names, by id.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Names {
     pub methods: HashMap<u64, Method>,
     pub fields: HashMap<u64, Field>,

@@ -30,7 +30,6 @@ pub struct Record {
 
 /// The kinds of records.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum What {
     /// `A I N P V`: an allocation.
     Born { kind: char, object: ObjectId, size: u64, descriptor: Rc<str>, site: u64, length: u64 },

@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 /// A number of objects and their total size in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Amount {
     pub objects: u64,
     pub bytes: u64,

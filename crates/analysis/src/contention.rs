@@ -15,7 +15,6 @@ use crate::table::table;
 
 /// How often threads did not go on, and how long.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Stops {
     pub count: u64,
     pub seconds: f64,
@@ -32,7 +31,6 @@ impl Stops {
 
 /// At monitors that another thread had, and in `wait`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Times {
     pub contended: Stops,
     pub waits: Stops,
@@ -49,7 +47,6 @@ impl Times {
 
 /// Monitors of objects of one class.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ClassLine {
     pub class: String,
     #[serde(flatten)]
@@ -58,7 +55,6 @@ pub struct ClassLine {
 
 /// Blocked time by place in the code.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct SiteLine {
     /// Display name: `com.acme.Shop.sell:12`.
     pub site: String,
@@ -70,7 +66,6 @@ pub struct SiteLine {
 /// Blocked time by thread.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ThreadLine {
     pub id: u32,
     pub name: String,
@@ -82,7 +77,6 @@ pub struct ThreadLine {
 
 /// A thread that had monitors of a class which another wanted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct OwnerLine {
     pub class: String,
     pub owner: String,
@@ -93,7 +87,6 @@ pub struct OwnerLine {
 /// One of the longest intervals.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LongLine {
     /// Seconds since the trace began.
     pub begin: f64,
@@ -116,7 +109,6 @@ pub struct LongLine {
 /// All results.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Contention {
     pub times: Times,
     pub timed_out: u64,

@@ -268,7 +268,6 @@ fn threshold<P: Parts>(inclusive: &[P], whole: &P) -> u64 {
     one_in
 }
 
-/// Name of the root.
 pub(crate) fn root() -> FrameName {
     FrameName { name: "all".into(), kind: FrameKind::Root }
 }

@@ -27,7 +27,6 @@ pub trait Kind: Copy + Debug {
 
 /// Why an output could not be written.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum OutputError {
     #[error("{path} is {input}: write to another file", path = path.display())]
     SameFile { path: PathBuf, input: &'static str },

@@ -27,7 +27,6 @@ pub(super) const MOST_PACKED: usize = 1 << 20;
 /// The kind of content in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum BlockKind {
     Meta = 1,
     Names = 2,
@@ -126,9 +125,8 @@ impl Wall {
     }
 }
 
-/// Header of a block.
+/// The decoded header of a block (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct BlockHeader {
     pub kind: BlockKind,
     pub codec: Codec,

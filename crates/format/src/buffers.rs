@@ -87,9 +87,8 @@ pub const STATE_OWNED: u32 = 1;
 /// The chunk is queued for the writer.
 pub const STATE_FULL: u32 = 2;
 
-/// Header of a buffer file.
+/// The decoded header of a buffer file (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FileHeader {
     /// Length of a chunk in bytes, its header included.
     pub chunk_size: u32,
@@ -192,9 +191,8 @@ fn journal(bytes: &[u8]) -> Journal<'_> {
     Journal { first_block: u64_at(bytes, JOURNAL_BLOCK_AT), overflowed, entries }
 }
 
-/// Header of a chunk.
+/// The decoded header of a chunk (`docs/inside/trace-file.md`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ChunkHeader {
     /// One of the `STATE_` values.
     pub state: u32,

@@ -34,7 +34,6 @@ pub struct DynamicCounts {
 
 /// A class created at run time, recorded once it is defined: says which mirror belongs to which class of a names table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct DynamicClass {
     pub mirror: ObjectHash,
     pub class: ClassId,

@@ -6,7 +6,6 @@ use crate::event::ObjectHash;
 
 /// An object that existed when tracing began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialObject {
     pub object: ObjectHash,
     pub class: ObjectHash,
@@ -47,7 +46,6 @@ impl InitialObject {
 
 /// A field in the field list of an `InitialReferences` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialField {
     /// Mirror of the declaring class.
     pub class: ObjectHash,
@@ -64,7 +62,6 @@ impl InitialField {
 
 /// Slot of an initial reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum InitialSlot {
     /// Instance field of the origin; index into the block's field list.
     Field(u32),
@@ -76,7 +73,6 @@ pub enum InitialSlot {
 
 /// A reference that existed when tracing began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialReference {
     /// Object that holds the reference; null for a static field.
     pub origin: ObjectHash,
@@ -86,7 +82,6 @@ pub struct InitialReference {
 
 /// Content of an `InitialReferences` block.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialReferences {
     pub fields: Vec<InitialField>,
     pub references: Vec<InitialReference>,

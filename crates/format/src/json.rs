@@ -11,7 +11,6 @@ use crate::event::Ticket;
 /// Name and version of the JVM that ran the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)]
 pub struct Jvm {
     pub name: String,
     pub version: String,
@@ -20,7 +19,6 @@ pub struct Jvm {
 /// Layout of arrays in bytes, by the letter of the element type's descriptor (`L` for all references).
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)]
 pub struct ArrayLayout {
     pub base_offset: BTreeMap<String, u32>,
     pub index_scale: BTreeMap<String, u32>,
@@ -30,7 +28,6 @@ pub struct ArrayLayout {
 /// The `Meta` block: how the trace was made.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)]
 pub struct Meta {
     pub tool: String,
     pub pid: u32,
@@ -55,7 +52,6 @@ pub const LATE: &str =
 /// A `Problem` block: events that were lost or dropped, or something unusual.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)]
 pub struct Problem {
     pub what: String,
     pub count: u64,
@@ -85,7 +81,6 @@ pub struct Packing {
 /// The `End` block: the run was traced to its end.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-#[allow(missing_docs)]
 pub struct End {
     pub reason: String,
     pub end_ticket: Ticket,

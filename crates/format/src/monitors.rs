@@ -6,7 +6,6 @@ use crate::event::{ObjectHash, Ticket};
 
 /// Which monitor a thread wants, and where in the program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MonitorPlace {
     /// JVM descriptor of the class of the monitor's object.
     pub monitor_class: String,
@@ -43,7 +42,6 @@ pub enum MonitorEvent {
 
 /// A monitor event with its time, thread and object.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MonitorRecord {
     pub ticket: Ticket,
     /// Nanoseconds since the trace began, on a monotonic clock.

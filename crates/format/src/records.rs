@@ -6,7 +6,6 @@ use crate::event::{ObjectHash, Ticket};
 
 /// Bits of [`ClassRecord::flags`].
 pub mod class_flags {
-    #![allow(missing_docs)]
     pub const ARRAY: u32 = 1;
     pub const INTERFACE: u32 = 2;
     pub const SIZE_UNKNOWN: u32 = 4;
@@ -15,7 +14,6 @@ pub mod class_flags {
 
 /// A class that the VM prepared, or that an event mentioned.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ClassRecord {
     pub ticket: Ticket,
     /// Mirror of the class.
@@ -67,7 +65,6 @@ impl ClassRecord {
 
 /// A frame that was on a thread's stack when tracing began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct InitialFrame {
     /// JVM descriptor of the method's class.
     pub class: String,
@@ -79,14 +76,12 @@ pub struct InitialFrame {
 
 /// Bits of [`ThreadRecord::Start`]'s flags.
 pub mod thread_flags {
-    #![allow(missing_docs)]
     pub const DAEMON: u32 = 1;
     pub const RUNNING_AT_START: u32 = 2;
 }
 
 /// The start or end of a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum ThreadRecord {
     Start {
         ticket: Ticket,
@@ -164,7 +159,6 @@ impl ThreadRecord {
 
 /// A garbage collection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct GcRecord {
     pub start: Ticket,
     pub finish: Ticket,

@@ -99,7 +99,6 @@ fn bits(capabilities: &[Capability]) -> [u64; 2] {
 /// Numbers of the events that are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
-#[allow(missing_docs)]
 pub enum EventKind {
     VmInit = 50,
     VmDeath = 51,
@@ -177,14 +176,12 @@ pub struct ThreadInfo {
 
 /// Name and descriptor of a method or field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Member {
     pub name: String,
     pub descriptor: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Frame {
     pub method: MethodId,
     /// Index of the instruction that runs; -1 in native methods.
@@ -200,7 +197,6 @@ pub const CLASSES: jint = 16 << 10;
 
 /// How far a class has come; several may hold.
 pub mod class_status {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const PREPARED: jint = 2;
     pub const INITIALIZED: jint = 4;
@@ -213,7 +209,6 @@ pub mod class_status {
 
 /// Kinds of references that the heap walk reports.
 pub mod reference {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const FIELD: jint = 2;
     pub const ARRAY_ELEMENT: jint = 3;
@@ -224,7 +219,6 @@ pub mod reference {
 
 /// One reference of a heap walk. Tags may be changed by the visitor.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Reference<'a> {
     /// One of the constants in [`reference`].
     pub kind: jint,
@@ -249,7 +243,6 @@ pub struct Reference<'a> {
 
 /// An object in a heap walk without references. The visitor may change its tag.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct HeapObject<'a> {
     pub class_tag: jlong,
     pub size: u64,
@@ -271,7 +264,6 @@ impl HeapObject<'_> {
 
 /// Where a stack holds a reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct StackLocal {
     pub thread_tag: jlong,
     /// Index of the frame; 0 is the innermost.
@@ -575,7 +567,6 @@ impl Jvmti {
         jvmti!(self, 38 SetBreakpoint(jmethodID, jlong), method.0, 0)
     }
 
-    /// Clears a breakpoint.
     pub fn clear_breakpoint(self, method: MethodId) -> Result<()> {
         jvmti!(self, 39 ClearBreakpoint(jmethodID, jlong), method.0, 0)
     }

@@ -150,7 +150,6 @@ pub struct CompiledCode<'a> {
 /// JVMTI's `jvmtiAddrLocationMap`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct AddressLocation {
     pub start_address: *const c_void,
     pub location: jlong,

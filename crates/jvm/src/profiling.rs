@@ -20,7 +20,6 @@ type Result<T> = std::result::Result<T, JvmtiError>;
 
 /// Bits of a thread's state.
 pub mod thread_state {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const ALIVE: jint = 1;
     pub const WAITING: jint = 0x80;
@@ -30,7 +29,6 @@ pub mod thread_state {
 
 /// More kinds of references, besides those of [`reference`].
 pub mod reference_kind {
-    #![allow(missing_docs)]
     use jni_sys::jint;
     pub const CLASS: jint = 1;
     pub const JNI_GLOBAL: jint = 21;
@@ -43,7 +41,6 @@ pub mod reference_kind {
 /// JVMTI's `jvmtiLineNumberEntry`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Line {
     pub start: jlong,
     pub line: jint,
@@ -51,7 +48,6 @@ pub struct Line {
 
 /// The owner of a monitor, and the threads that wait for it.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct MonitorUsage<'a> {
     pub owner: Option<Object<'a>>,
     pub entry_count: i32,
@@ -83,7 +79,6 @@ struct RawGroupInfo {
 
 /// Names of a thread and its group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ThreadNames {
     pub thread: CString,
     pub group: CString,
@@ -336,7 +331,6 @@ impl Jvmti {
 /// JVMTI's `jvmtiFrameInfo`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct RawFrame {
     pub method: jmethodID,
     pub location: jlong,
@@ -344,7 +338,6 @@ pub struct RawFrame {
 
 /// A reference of [`Jvmti::follow_contents`].
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Edge {
     pub kind: jint,
     /// Index of the field or element.

@@ -102,7 +102,6 @@ fn headers(trace: &TraceFile) -> u64 {
 /// What is in the place of a life table.
 #[derive(Debug)]
 pub enum There {
-    /// Nothing.
     Nothing,
     /// A life table that does not belong to the trace, or is corrupt.
     Unfit,

@@ -208,7 +208,6 @@ pub struct ClassNames {
 
 /// A [`Method`] before it is added to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MethodNames {
     pub name: String,
     pub descriptor: String,
@@ -218,7 +217,6 @@ pub struct MethodNames {
 
 /// A [`Field`] before it is added to a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FieldNames {
     pub name: String,
     pub descriptor: String,
@@ -227,7 +225,6 @@ pub struct FieldNames {
 
 /// A [`Site`] before it is added to a table; `method` is an index into [`ClassNames::methods`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct SiteNames {
     pub method: u32,
     pub descriptor: String,
@@ -237,7 +234,6 @@ pub struct SiteNames {
 
 /// A [`FieldRef`] before it is added to a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FieldRefNames {
     pub class: String,
     pub name: String,
@@ -247,7 +243,6 @@ pub struct FieldRefNames {
 
 /// A [`Shortfall`] before it is added to a table; `method` is an index into [`ClassNames::methods`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ShortfallNames {
     pub method: u32,
     pub hooks: String,
@@ -256,7 +251,6 @@ pub struct ShortfallNames {
 
 /// The names table of an artifact, or of those of its classes that a run loaded.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct NamesTable {
     pub artifact: Artifact,
     /// `None` if the table has all classes of the artifact.

@@ -25,7 +25,6 @@ pub enum Cause {
 
 /// An interval in which a thread was blocked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Blocked {
     pub cause: Cause,
     pub thread: u32,

@@ -12,7 +12,6 @@ pub struct ClassIndex(pub u32);
 
 /// A class that the run loaded.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Class {
     pub record: ClassRecord,
     pub ty: TypeId,

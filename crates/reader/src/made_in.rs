@@ -144,7 +144,6 @@ pub struct Places<'a> {
 
 /// The properties of an object that determine the answer.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Made {
     pub kind: AllocKind,
     pub site: SiteId,

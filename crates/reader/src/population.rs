@@ -27,7 +27,6 @@ macro_rules! columns {
         /// Rows of some objects, column by column. Columns that were not requested are empty, the others have an entry
         /// for each object.
         #[derive(Clone, Debug, Default)]
-        #[allow(missing_docs)]
         pub struct Rows {
             /// Number of rows.
             pub len: usize,

@@ -34,7 +34,6 @@ pub fn deaths_unknown(events: EventSet) -> Option<String> {
 
 /// What to read: what is not requested is not computed.
 #[derive(Clone, Copy, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Reading {
     pub deaths: Deaths,
     pub clock: Clock,
@@ -52,7 +51,7 @@ pub struct Reading {
 pub struct Ending {
     /// Totals and other results, including deaths.
     pub outcome: Outcome,
-    /// All types of a text.
+    /// Types that occurred in a text; empty for a trace file.
     pub text_types: Types,
     /// Closing comments of a text, except those that are recomputed.
     pub text_comments: Vec<String>,

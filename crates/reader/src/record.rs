@@ -47,7 +47,6 @@ pub enum AllocKind {
 impl AllocKind {
     pub const ALL: [AllocKind; 5] = [Self::Array, Self::Initial, Self::New, Self::Found, Self::Vm];
 
-    /// The kind of its record.
     #[inline]
     pub fn record_kind(self) -> RecordKind {
         match self {
@@ -59,7 +58,6 @@ impl AllocKind {
         }
     }
 
-    /// The letter of its record.
     pub fn letter(self) -> char {
         self.record_kind().letter()
     }
@@ -67,7 +65,6 @@ impl AllocKind {
 
 /// An allocation record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Alloc {
     pub kind: AllocKind,
     pub object: ObjectId,
@@ -100,9 +97,8 @@ impl Slot {
     }
 }
 
-/// One record.
+/// A step of the program, as readers see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Record {
     /// `A I N P V`: an allocation.
     Alloc(Alloc),
@@ -251,7 +247,6 @@ impl Record {
 pub struct Totals(pub [u64; LETTERS.len()]);
 
 impl Totals {
-    /// Counts a record.
     #[inline]
     pub fn count(&mut self, record: &Record) {
         self.0[record.kind() as usize] += 1;

@@ -29,7 +29,6 @@ pub use crate::reading::{Deaths, Ending, Reading, deaths_unknown};
 
 /// Why a trace cannot be read.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum SourceError {
     #[error(transparent)]
     Trace(#[from] ReadError),
@@ -62,7 +61,6 @@ impl From<LifetimesError> for SourceError {
 
 /// An open trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub enum Source {
     Trace(Box<TraceSource>),
     Text(Box<TextTrace>),

@@ -4,7 +4,6 @@ use crate::record::{ObjectId, Record, Slot, ThreadId};
 
 /// Something that holds an object, at its position between the records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Hold {
     /// A slot, when tracing began; `origin` is null for a static field.
     Initial { origin: ObjectId, slot: Slot, target: ObjectId },
@@ -16,7 +15,6 @@ pub enum Hold {
 
 /// Everything that lifetimes are computed from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Told {
     Record(Record),
     Hold(Hold),

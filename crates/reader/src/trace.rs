@@ -50,7 +50,6 @@ pub struct Thread {
 
 /// An open trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Trace {
     pub file: TraceFile,
     pub types: Arc<Types>,

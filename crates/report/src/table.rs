@@ -65,10 +65,9 @@ impl Cell {
     }
 }
 
-/// A column.
+/// A column with its heading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column {
-    /// Heading.
     pub title: &'static str,
     /// Explanation; empty if the heading is enough.
     pub help: &'static str,
@@ -82,7 +81,6 @@ pub struct Table {
     pub page: &'static str,
     /// Name of the table, unique on the page.
     pub name: &'static str,
-    /// Heading.
     pub title: String,
     /// What it shows, and where the data comes from.
     pub note: String,

@@ -52,7 +52,6 @@ pub struct Options {
 
 /// Result of a conversion.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Converted {
     /// Name of the run in the folder.
     pub run: String,

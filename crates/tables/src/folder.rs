@@ -26,9 +26,8 @@ const FORMAT: &str = "Elephant Tracks tables";
 /// Version of the folder's layout. Adding a column does not change it.
 const VERSION: u32 = 1;
 
-/// A file of a table.
+/// A Parquet file with its length and hash.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct TableFile {
     /// Path relative to the folder: `calls/run=NAME/part-00000.parquet`.
     pub path: String,
@@ -41,7 +40,6 @@ pub struct TableFile {
 /// Description of a run in the folder.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Manifest {
     pub format: String,
     pub version: u32,
@@ -56,7 +54,6 @@ pub struct Manifest {
 
 /// Why a folder cannot be used.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum FolderError {
     #[error("{path} exists and is not a folder of tables: write to another one", path = path.display())]
     NotOurs { path: PathBuf },

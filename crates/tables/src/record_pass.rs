@@ -52,7 +52,6 @@ pub struct Named {
 
 /// The tables to fill; `None` if one is not wanted.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Fill {
     pub calls: Option<TableWriter<calls::Rows>>,
     pub updates: Option<TableWriter<updates::Rows>>,

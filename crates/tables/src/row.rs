@@ -9,7 +9,6 @@ use crate::schema::{Table, Type};
 
 /// Values of a column without nulls; definition levels say which rows have one.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub enum Values {
     Long(Vec<i64>, Option<Vec<i16>>),
     Double(Vec<f64>, Option<Vec<i16>>),

@@ -37,9 +37,8 @@ pub enum Packing {
     Plain,
 }
 
-/// A column.
+/// A column with its type, encoding and documentation.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Column {
     pub name: &'static str,
     pub ty: Type,
@@ -49,9 +48,8 @@ pub struct Column {
     pub about: &'static str,
 }
 
-/// A table.
+/// A table with its columns and documentation.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Table {
     pub name: &'static str,
     /// Documentation of a row, beginning with a space.

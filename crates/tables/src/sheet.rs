@@ -32,7 +32,6 @@ type Encoded = (Bytes, ColumnCloseResult);
 
 /// A complete file.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Part {
     pub name: String,
     pub rows: u64,

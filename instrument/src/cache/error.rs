@@ -21,7 +21,6 @@ pub enum CacheError {
     Untrusted {
         /// The cache, or a folder that contains it.
         path: PathBuf,
-        /// The problem.
         why: String,
     },
     /// It cannot be made where it should be.
@@ -29,7 +28,6 @@ pub enum CacheError {
         "the cache {cache} cannot be written here, and has no copy of {what}: its owner makes one with et-instrument prepare"
     )]
     NotThere {
-        /// The cache.
         cache: PathBuf,
         /// What is missing.
         what: String,
@@ -39,7 +37,6 @@ pub enum CacheError {
     NoEntry {
         /// Name as given by the user.
         name: String,
-        /// The cache.
         cache: PathBuf,
         /// Whether there is none or more than one.
         why: &'static str,

@@ -45,7 +45,7 @@ pub struct Cleared {
 }
 
 impl Cache {
-    /// All entries.
+    /// All entries of the cache, JDKs first.
     pub fn entries(&self) -> Vec<Listed> {
         let mut found = Vec::new();
         for kind in Kind::ALL {

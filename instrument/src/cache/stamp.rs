@@ -131,7 +131,6 @@ impl std::fmt::Debug for Digester {
 }
 
 impl Digester {
-    /// Adds a part.
     pub fn add(&mut self, part: impl AsRef<[u8]>) -> &mut Self {
         let part = part.as_ref();
         self.0.update(&(part.len() as u64).to_le_bytes());

@@ -20,7 +20,6 @@ pub enum JdkError {
     Home {
         /// Path as given by the user.
         home: PathBuf,
-        /// The problem.
         why: String,
     },
     /// A module that is to be patched.
@@ -58,7 +57,6 @@ pub enum JdkError {
     Runtime {
         /// Path of the jar.
         path: PathBuf,
-        /// The problem.
         why: String,
     },
     /// The rewritten JDK could not dump its archive.

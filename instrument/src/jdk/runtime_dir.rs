@@ -45,7 +45,6 @@ impl RuntimeDir {
         Ok(found)
     }
 
-    /// Path of the folder.
     pub fn folder(&self) -> &Path {
         &self.folder
     }

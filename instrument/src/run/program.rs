@@ -16,7 +16,6 @@ use crate::cache::{Cache, CacheError, Kind};
 /// A command line of `java` and what comes before it.
 #[derive(Clone, Debug)]
 pub struct Line {
-    /// The command line.
     pub java: JavaLine,
     /// Options of `JAVA_TOOL_OPTIONS` and `JDK_JAVA_OPTIONS`: the JVM reads them from there.
     pub inherited: Vec<JavaOption>,

@@ -65,7 +65,6 @@ impl fmt::Debug for ChunkType {
 pub struct Chunk {
     /// The type, which together with the direction defines the meaning of the data.
     pub kind: ChunkType,
-    /// The data.
     pub data: Vec<u8>,
 }
 

@@ -88,7 +88,6 @@ impl Packet {
 
 /// Why a connection cannot be followed any further: where the next packet begins is not known.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum PacketError {
     #[error("the other side does not speak JDWP: it does not begin with JDWP-Handshake")]
     Handshake,

@@ -15,7 +15,6 @@ pub const MOST_UNITS: u16 = 256;
 
 /// How firmly an allocation unit is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Solidity {
     Free,
     Hard,
@@ -36,7 +35,6 @@ impl Solidity {
 
 /// Kind of object that an allocation unit belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[allow(missing_docs)]
 pub enum Kind {
     Object,
     Class,

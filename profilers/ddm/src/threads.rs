@@ -8,7 +8,7 @@ use crate::wire::{Malformed, Reader, Writer};
 
 const WHAT: &str = "a THST chunk";
 
-/// State of a thread.
+/// What a thread is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ThreadState {
     /// It has ended; known to Android's monitor only.
@@ -70,7 +70,7 @@ impl ThreadState {
     }
 }
 
-/// State of a thread.
+/// State of one thread in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadStatus {
     /// Thread id.

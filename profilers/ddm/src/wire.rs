@@ -4,7 +4,6 @@ use thiserror::Error;
 
 /// Why bytes are not what they should be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Malformed {
     #[error("{what} ends after {has} of {wants} bytes")]
     Short { what: &'static str, wants: usize, has: usize },

@@ -147,7 +147,6 @@ fn is_first(flag: &AtomicBool) -> bool {
 
 /// Data of `OBJECT_ALLOC` for objects of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Shape {
     /// The field `is_array`.
     pub kind: jint,

@@ -21,7 +21,6 @@ use crate::teller::Teller;
 
 /// What to simulate: the collector and its heap size.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Wish {
     pub collector: et_replay::simulate::Collector,
     pub heap: HeapSize,

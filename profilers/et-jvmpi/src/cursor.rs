@@ -10,7 +10,6 @@ use et_reader::source::{Deaths, Ending, Reading, Source, SourceError};
 
 /// A record with its position.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Step {
     pub record: Record,
     pub tick: u64,

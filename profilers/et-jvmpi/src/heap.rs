@@ -6,7 +6,6 @@ use jni_sys::jint;
 use rustc_hash::FxHashMap;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Object {
     /// Its id in the trace.
     pub object: ObjectId,

@@ -6,7 +6,7 @@ use et_jvmpi_interface::abi::event;
 use et_jvmpi_interface::session::{Session, THROWN, counted};
 use jni_sys::jint;
 
-/// The counters.
+/// Counts of requests that a trace cannot answer.
 #[derive(Debug, Default)]
 pub struct LeftOut {
     /// Events that were enabled and that no trace has: a bit for each.

@@ -31,7 +31,6 @@ const MOST_ROWS: u32 = 10_000;
 
 /// Why there is no answer.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum ActionError {
     #[error("there is no VM {0}")]
     NoVm(u32),
@@ -61,7 +60,6 @@ const TRACED: &str = "only traced programs say what they allocate (et-instrument
 
 /// What is queried by id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Asked {
     Object(u64),
     Class(u64),

@@ -24,7 +24,6 @@ const MOST_REPLY: u64 = 1 << 20;
 
 /// Why an agent is not in a VM.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum AttachError {
     #[error("there is no process {0}")]
     NoProcess(u32),

@@ -28,7 +28,6 @@ const MOST_UNREAD: usize = 64 << 20;
 
 /// Why there is no connection, or why it ended.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)]
 pub enum LinkError {
     #[error("cannot connect to {address}: {why}")]
     Connect { address: SocketAddr, why: String },
@@ -48,7 +47,6 @@ pub enum LinkError {
 
 /// Why a request has no answer.
 #[derive(Clone, Debug, Error)]
-#[allow(missing_docs)]
 pub enum RequestError {
     #[error("the VM has gone")]
     Gone,

@@ -97,7 +97,7 @@ impl Drop for Entry {
     }
 }
 
-/// The ports for debuggers.
+/// How ports for debuggers are assigned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DebuggerPorts {
     /// The port of the selected VM; the ports of the others follow it.

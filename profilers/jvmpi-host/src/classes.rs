@@ -31,7 +31,6 @@ pub enum Shape {
 }
 
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Field {
     pub id: FieldId,
     pub name: CString,
@@ -40,7 +39,6 @@ pub struct Field {
 }
 
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Method {
     pub id: MethodId,
     pub name: CString,
@@ -61,7 +59,6 @@ impl Method {
 
 /// A class as reported.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Class {
     pub id: ObjectId,
     /// With dots; arrays as JVM descriptors with dots.

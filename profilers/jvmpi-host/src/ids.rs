@@ -300,7 +300,6 @@ fn fresh_hash() -> u32 {
 
 /// An object in a walk.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Met {
     pub id: u32,
     /// Object id of its class; 0 if unknown.

@@ -25,7 +25,6 @@ pub fn is_reference(letter: u8) -> bool {
 
 /// Position of a field in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Place {
     pub offset: usize,
     pub letter: u8,

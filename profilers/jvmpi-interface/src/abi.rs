@@ -8,7 +8,6 @@ use jni_sys::{JNIEnv, jint, jlong, jmethodID, jobject};
 pub const VERSIONS: std::ops::RangeInclusive<jint> = 0x1000_0001..=0x1000_0003;
 
 /// Event types.
-#[allow(missing_docs)]
 pub mod event {
     use jni_sys::jint;
     pub const METHOD_ENTRY: jint = 1;
@@ -58,7 +57,6 @@ pub mod event {
 }
 
 /// Results of `EnableEvent`, `DisableEvent` and `RequestEvent`.
-#[allow(missing_docs)]
 pub mod outcome {
     use jni_sys::jint;
     pub const SUCCESS: jint = 0;
@@ -67,7 +65,6 @@ pub mod outcome {
 }
 
 /// Record types in dumps.
-#[allow(missing_docs)]
 pub mod record {
     pub const ROOT_UNKNOWN: u8 = 0xff;
     pub const ROOT_JNI_GLOBAL: u8 = 1;
@@ -85,7 +82,6 @@ pub mod record {
 }
 
 /// Kinds of objects: an instance, an array of references.
-#[allow(missing_docs)]
 pub mod kind {
     use jni_sys::jint;
     pub const NORMAL_OBJECT: jint = 0;
@@ -108,7 +104,6 @@ pub mod kind {
 }
 
 /// Thread states.
-#[allow(missing_docs)]
 pub mod status {
     use jni_sys::jint;
     pub const RUNNABLE: jint = 1;
@@ -124,7 +119,6 @@ macro_rules! structs {
     ($($name:ident { $($field:ident: $type:ty),* $(,)? })*) => {$(
         #[repr(C)]
         #[derive(Clone, Copy, Debug)]
-        #[allow(missing_docs)]
         pub struct $name { $(pub $field: $type),* }
     )*};
 }
@@ -183,7 +177,7 @@ structs! {
 /// Data of an event apart from its type and thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs, missing_debug_implementations)]
+#[allow(missing_debug_implementations)]
 pub union Details {
     pub nothing: (),
     pub class_load: ClassLoad,
@@ -214,7 +208,7 @@ pub union Details {
 /// The C struct `JVMPI_Event`.
 #[repr(C)]
 #[derive(Clone, Copy)]
-#[allow(missing_docs, missing_debug_implementations)]
+#[allow(missing_debug_implementations)]
 pub struct Event {
     pub event_type: jint,
     pub env_id: *mut JNIEnv,
@@ -227,7 +221,6 @@ pub type Notify = unsafe extern "C-unwind" fn(*mut Event);
 /// The C struct `JVMPI_Interface`.
 #[repr(C)]
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Interface {
     pub version: jint,
     pub notify_event: Option<Notify>,

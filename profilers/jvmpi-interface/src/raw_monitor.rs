@@ -9,7 +9,7 @@ use jni_sys::jint;
 
 use crate::abi::{RawMonitorEvent, event};
 
-/// A raw monitor.
+/// A raw monitor of JVMPI: reentrant, with wait and notify.
 #[derive(Debug)]
 pub struct RawMonitor {
     pub name: CString,
@@ -30,7 +30,6 @@ struct State {
 
 /// State of a monitor for a dump; threads are `JNIEnv`s, or 0 for a thread that is not attached.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Snapshot {
     pub name: CString,
     pub id: usize,

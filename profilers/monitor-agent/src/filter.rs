@@ -12,7 +12,6 @@ use thiserror::Error;
 pub struct FilterError {
     /// Line number, from 1.
     pub line: usize,
-    /// The problem.
     pub what: String,
 }
 

@@ -133,7 +133,7 @@ struct Queue {
     lost: u32,
 }
 
-/// The queue.
+/// Notes from all threads, and the subscriptions that decide what is added.
 #[derive(Debug)]
 pub struct Hub {
     queue: Mutex<Queue>,

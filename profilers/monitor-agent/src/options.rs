@@ -78,7 +78,6 @@ pub struct Options {
 
 /// Why options are not understood.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum OptionError {
     #[error("unknown option {0}: there are listen, port, trust, quiet, name, debug, xml, heap, filter and dump")]
     Unknown(String),

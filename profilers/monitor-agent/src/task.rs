@@ -5,7 +5,6 @@ use et_ddm::{Chunk, Request};
 
 use crate::hub::{Asker, Ticket};
 
-/// A task.
 #[derive(Debug)]
 pub enum Task {
     /// All threads, for that connection.

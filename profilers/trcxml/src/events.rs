@@ -6,7 +6,6 @@ use crate::Element;
 
 /// An object was allocated.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct ObjectAlloc {
     pub thread: Option<u32>,
     pub at: Duration,
@@ -46,7 +45,6 @@ pub fn gc_start(at: Duration) -> String {
 
 /// Heap usage in bytes after a collection.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct HeapSizes {
     pub used: u64,
     pub committed: u64,
@@ -67,7 +65,6 @@ pub fn thread_end(id: u32, at: Duration) -> String {
 
 /// An event in a method.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Call {
     pub thread: Option<u32>,
     pub at: Duration,

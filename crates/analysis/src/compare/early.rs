@@ -49,7 +49,6 @@ impl Cause {
 
 /// An object that the collector freed although the trace holds it.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Early {
     pub id: ObjectId,
     pub ty: TypeId,

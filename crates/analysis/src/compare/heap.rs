@@ -12,7 +12,6 @@ pub type Mention = (u64, char);
 
 /// Data about a live object according to the trace.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Known {
     pub ty: TypeId,
     pub kind: AllocKind,

@@ -27,7 +27,6 @@ pub enum Cause {
 
 /// An object that the collector held although it is dead in the trace.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Kept {
     pub id: ObjectId,
     pub born: u64,

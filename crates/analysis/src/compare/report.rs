@@ -11,7 +11,6 @@ use et_reader::types::{TypeId, Types, for_people};
 
 /// Counters during the comparison.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Tally {
     pub objects: u64,
     pub alive: u64,
@@ -58,11 +57,10 @@ pub struct Example {
     /// Object id in hexadecimal.
     pub object: String,
     pub class: String,
-    /// Its history.
     pub history: String,
 }
 
-/// The complete result.
+/// The result of a comparison of the trace with the collector.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {

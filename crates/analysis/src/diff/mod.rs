@@ -127,7 +127,6 @@ impl Change {
 /// All numbers of something, before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Changes {
     pub bytes: Change,
     pub objects: Change,
@@ -169,7 +168,6 @@ pub struct Diff {
     pub runs: [usize; 2],
     /// Changes smaller than that share of all bytes allocated, or alive, are not listed.
     pub least_share: f64,
-    /// Totals.
     pub total: Changes,
     /// The most bytes alive, to within a thousandth of the run.
     pub peak_bytes: Change,

@@ -9,7 +9,7 @@ use super::graph::Graph;
 /// Nothing: the dominator of the root, and of what cannot be reached.
 pub const NONE: u32 = u32::MAX;
 
-/// The dominator tree.
+/// The dominator tree of the reachable nodes of a graph.
 #[derive(Debug)]
 pub struct DominatorTree {
     /// The immediate dominator of each node.

@@ -28,9 +28,8 @@ pub struct Path {
     pub bytes: u64,
 }
 
-/// A step of a path.
+/// An object on a path, with the slot that leads to the next one.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-#[allow(missing_docs)]
 pub struct PathStep {
     /// The slot of the object before that holds it: a field's name, or an element. None of the first.
     pub via: Option<String>,

@@ -32,7 +32,6 @@ fn and_more(out: &mut String, all: usize, shown: usize) {
     }
 }
 
-/// Renders the classes.
 pub fn render_classes(report: &Classes) -> String {
     let mut out = head(&report.heap);
     let rows = class_rows(&report.classes, report.heap.bytes);

@@ -14,7 +14,6 @@ use et_reader::types::for_people;
 /// Totals of the heap.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct HeapLine {
     #[serde(flatten)]
     pub taken: Taken,
@@ -27,7 +26,6 @@ pub struct HeapLine {
 /// Objects of one class.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ClassLine {
     pub class: String,
     pub objects: u64,
@@ -38,7 +36,6 @@ pub struct ClassLine {
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Classes {
     pub heap: HeapLine,
     /// Those that retain the most first.
@@ -49,7 +46,6 @@ pub struct Classes {
 /// An object, with the largest of those that it dominates.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct DominatorLine {
     #[serde(skip)]
     pub node: Node,
@@ -71,7 +67,6 @@ pub struct DominatorLine {
 /// The top of the dominator tree: what no other object dominates.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Dominators {
     pub heap: HeapLine,
     pub objects: Vec<DominatorLine>,
@@ -84,7 +79,6 @@ pub struct Dominators {
 /// Why an object is alive.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Paths {
     pub heap: HeapLine,
     pub object: String,

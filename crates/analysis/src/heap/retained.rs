@@ -5,7 +5,6 @@ use super::graph::Graph;
 
 /// The dominator tree with what each object retains.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Dominance {
     pub tree: DominatorTree,
     pub children: Children,

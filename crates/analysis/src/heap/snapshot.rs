@@ -14,7 +14,6 @@ use et_reader::types::for_people;
 /// When a snapshot is of, and how much had happened by then.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Taken {
     /// The moment as the user specified it.
     pub moment: String,
@@ -35,7 +34,6 @@ pub struct Taken {
 
 /// What happened to an object up to a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum Watched {
     /// No record had mentioned it.
     #[default]
@@ -52,7 +50,6 @@ pub struct ClassNumber(pub u32);
 
 /// A live object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Object {
     pub id: ObjectId,
     /// Bytes as the VM counts them.
@@ -89,7 +86,6 @@ pub enum Via {
 
 /// A slot that holds an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Reference {
     pub via: Via,
     pub target: Node,
@@ -135,7 +131,6 @@ pub enum RootKind {
 
 /// A way into the heap from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[allow(missing_docs)]
 pub struct Root {
     pub kind: RootKind,
     pub node: Node,
@@ -160,7 +155,6 @@ pub struct Snapshot<'a> {
     pub(super) static_fields: FxHashSet<u32>,
     /// Mirrors by node, with what class of the trace each is of.
     pub(super) mirrors: Vec<(Node, String)>,
-    /// Stacks by thread.
     pub(super) stacks: Vec<(ThreadId, Stack)>,
     /// Running threads in the trace, with their `Thread` objects if known.
     pub(super) threads: Vec<(ThreadId, Option<Node>)>,

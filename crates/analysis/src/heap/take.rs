@@ -23,7 +23,6 @@ use et_reader::types::{TypeId, Types};
 
 /// Why no snapshot could be taken.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum HeapError {
     #[error(transparent)]
     Read(#[from] SourceError),

@@ -194,7 +194,6 @@ pub struct Flames {
 
 /// A moment of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Moment {
     pub tick: u64,
     pub bytes: u64,
@@ -215,7 +214,6 @@ pub struct Series {
 
 /// What was alive at moments of the run.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Alive {
     pub moments: Vec<Moment>,
     pub objects: Vec<u64>,
@@ -247,7 +245,6 @@ impl Alive {
 
 /// Objects by how long they lived: in bin *n* those that saw at least 2^(n-1) bytes allocated and less than 2^n.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Histogram {
     pub objects: Vec<u64>,
     pub bytes: Vec<u64>,
@@ -292,7 +289,6 @@ pub struct LifeLine {
 
 /// How long objects live.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Lifetimes {
     pub all: LifeLine,
     pub classes: Vec<LifeLine>,
@@ -403,7 +399,6 @@ pub struct RetainedLine {
 
 /// The shortest way to objects from outside the heap.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Way {
     /// The root that holds the first object.
     pub root: String,
@@ -422,7 +417,6 @@ impl Way {
 
 /// The slots that objects were last stored to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct Holder {
     pub field: String,
     pub bytes: u64,
@@ -450,7 +444,6 @@ pub struct ArrayLine {
 
 /// Objects of classes that keep things in arrays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct CollectionLine {
     pub class: String,
     pub made: Amount,

@@ -46,7 +46,6 @@ use totals::{LIMITS, Totals};
 
 /// Why there is no report.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum ReportError {
     #[error(transparent)]
     Read(#[from] SourceError),

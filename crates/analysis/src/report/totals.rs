@@ -153,7 +153,6 @@ impl Sums {
 /// Where objects were made: context, place in it, and class.
 pub(super) type Place = (ContextId, MadeIn, TypeId);
 
-/// All totals.
 #[derive(Debug)]
 pub(super) struct Totals {
     end: Moment,

@@ -13,7 +13,6 @@ use et_reader::types::TypeId;
 /// Lifetimes of the objects of one class or site; times are ticks of the clock.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LifetimeLine {
     #[serde(rename = "type")]
     pub ty: String,
@@ -30,7 +29,6 @@ pub struct LifetimeLine {
 /// Lifetimes of all objects made while tracing was on.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct LifetimesPart {
     pub died: Amount,
     pub alive_at_end: Amount,

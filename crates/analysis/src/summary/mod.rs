@@ -50,7 +50,6 @@ const FIRST_CONTINUATION: u32 = 1 << 31;
 
 /// Objects of one class.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ClassLine {
     #[serde(rename = "type")]
     pub ty: String,
@@ -62,7 +61,6 @@ pub struct ClassLine {
 
 /// Objects that code of one package asked for.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct PackageLine {
     pub package: String,
     pub origin: Origin,
@@ -73,7 +71,6 @@ pub struct PackageLine {
 /// Objects of one site or, where none is known, of one method and by one means.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct SiteLine {
     pub site: String,
     #[serde(rename = "type")]
@@ -93,7 +90,6 @@ pub struct SiteLine {
 /// A site's objects in the middle and at the end of the run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct GrowthLine {
     /// Where no site is known, the method that ran and by what means it was made.
     pub site: String,
@@ -111,7 +107,6 @@ pub struct GrowthLine {
 /// When the most bytes were alive.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Peak {
     /// Those included that were there when tracing began.
     #[serde(flatten)]
@@ -140,7 +135,6 @@ pub enum HeldBy {
 /// Objects held, certainly or possibly, only by a method that was running at the end.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct HeldLine {
     pub by: HeldBy,
     pub method: String,
@@ -155,7 +149,6 @@ pub struct HeldLine {
 /// Statistics of a thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct ThreadLine {
     pub id: u32,
     pub name: String,
@@ -171,7 +164,6 @@ pub struct ThreadLine {
 /// A garbage collection.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct GcLine {
     pub start_seconds: f64,
     pub pause_seconds: f64,
@@ -182,7 +174,6 @@ pub struct GcLine {
 /// Classes without hooks.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct NotInstrumented {
     pub classes: usize,
     /// Of these, classes made at run time (lambdas, proxies …).
@@ -193,17 +184,15 @@ pub struct NotInstrumented {
 
 /// A method that ran without some of its hooks.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[allow(missing_docs)]
 pub struct ShortfallLine {
     pub method: String,
     pub hooks: String,
     pub why: String,
 }
 
-/// The program.
+/// How the traced program was started.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Program {
     pub command: String,
     pub pid: u32,
@@ -220,7 +209,6 @@ pub struct Program {
 /// All of it; `--json` prints this.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-#[allow(missing_docs)]
 pub struct Summary {
     pub trace: String,
     pub trace_bytes: u64,

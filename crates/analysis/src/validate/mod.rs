@@ -20,7 +20,6 @@ use et_reader::types::{TypeId, Types};
 
 /// The result of a validation.
 #[derive(Debug, Default)]
-#[allow(missing_docs)]
 pub struct Report {
     pub totals: Totals,
     /// All violations, shown or not.

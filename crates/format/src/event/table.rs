@@ -152,7 +152,6 @@ macro_rules! events {
 
         /// An event. `docs/inside/events.md` documents the fields.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[allow(missing_docs)]
         pub enum Event<$life> {
             $($(#[doc = $form_doc])* $form $form_fields,)*
             $($(#[doc = $hand_doc])* $hand $hand_fields,)*

@@ -32,22 +32,13 @@ pub const RECOVERED: &str = "Recovered";
 pub enum ReadError {
     /// The system reported an error.
     #[error("cannot read {path}: {source}", path = path.display())]
-    Io {
-        /// Path of the file.
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { path: PathBuf, source: io::Error },
     /// The file is not a trace, or of an unsupported version.
     #[error("{path}: {source}", path = path.display())]
-    Format {
-        /// Path of the file.
-        path: PathBuf,
-        source: FormatError,
-    },
+    Format { path: PathBuf, source: FormatError },
     /// An essential block is corrupt.
     #[error("{path}: block {sequence} ({kind:?}) is damaged: {source}", path = path.display())]
     Block {
-        /// Path of the file.
         path: PathBuf,
         /// Sequence number of the block.
         sequence: u64,
@@ -57,7 +48,6 @@ pub enum ReadError {
     /// A names table in the trace is corrupt.
     #[error("{path}: names table in block {sequence}: {source}", path = path.display())]
     Names {
-        /// Path of the file.
         path: PathBuf,
         /// Sequence number of the block.
         sequence: u64,

@@ -14,7 +14,6 @@ use crate::record::{ObjectId, Record, Slot, ThreadId};
 
 /// A record that no hook reported, to be inserted after the step with that number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Extra {
     pub after: u64,
     pub record: Record,

@@ -76,7 +76,6 @@ pub struct CutOffThread {
 
 /// Results that are available after all records.
 #[derive(Clone, Debug, Default)]
-#[allow(missing_docs)]
 pub struct Outcome {
     pub totals: Totals,
     pub anomalies: Anomalies,

@@ -54,7 +54,6 @@ impl Subject {
 
 /// What happens on a stack; frames result from `Enter` and `Leave`.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Action {
     /// The following actions happen on that stack.
     OnStack(ThreadId),
@@ -169,7 +168,6 @@ struct CallStack {
 
 /// State shared by the sources of all threads.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct Shared<'a> {
     pub file: &'a TraceFile,
     pub names: &'a Names,

@@ -13,7 +13,6 @@ use crate::told::Hold;
 
 /// A parsed line, in which the meaning of `FIELD` depends on the origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub(super) enum Words {
     Initial { origin: u64, field: u32, target: u64 },
     Until { object: u64, thread: ThreadId },

@@ -31,7 +31,6 @@ use crate::watch::{Watched, Watcher};
 
 /// Why a text cannot be read.
 #[derive(Debug, Error)]
-#[allow(missing_docs)]
 pub enum TextInputError {
     #[error("{path}: {source}", path = path.display())]
     Text { path: PathBuf, source: ParseError },

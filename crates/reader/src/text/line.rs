@@ -18,7 +18,6 @@ pub enum TypeWord<'a> {
 
 /// A parsed line; `None` for fields that the dialect omits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum RawLine<'a> {
     Alloc {
         kind: AllocKind,

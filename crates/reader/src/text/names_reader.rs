@@ -99,7 +99,7 @@ impl TextNames {
         self.classes.contains_key(&class)
     }
 
-    /// The number of a type.
+    /// The number of the class with this descriptor; `None` if it is not in the file.
     pub fn type_number(&self, descriptor: &str) -> Option<u64> {
         self.by_type.get(descriptor).copied()
     }

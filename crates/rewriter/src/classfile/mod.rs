@@ -21,7 +21,6 @@ pub const NEWEST_MAJOR: u16 = 69;
 pub const OLDEST_MAJOR: u16 = 45;
 
 /// Bits of `access_flags` (JVMS §4.1, §4.5, §4.6).
-#[allow(missing_docs)]
 pub mod access {
     pub const STATIC: u16 = 0x0008;
     pub const FINAL: u16 = 0x0010;
@@ -33,7 +32,6 @@ pub mod access {
 
 /// A field or method (JVMS §4.5, §4.6).
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Member<'a> {
     pub access: u16,
     pub name: &'a [u8],
@@ -56,7 +54,6 @@ impl<'a> Member<'a> {
 
 /// A class file. Its parts borrow from the bytes that it was parsed from.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct ClassFile<'a> {
     pub minor: u16,
     pub major: u16,

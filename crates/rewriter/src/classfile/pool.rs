@@ -28,7 +28,6 @@ const PACKAGE: u8 = 20;
 
 /// A loadable constant (JVMS §4.4, table 4.4-C), as far as `ldc` hooks and the disassembler need it.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[allow(missing_docs)]
 pub enum Constant<'a> {
     Integer(i32),
     Float(f32),
@@ -44,7 +43,6 @@ pub enum Constant<'a> {
 
 /// The field, method or call site that an instruction names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct MemberRef<'a> {
     /// Class in internal form; empty for `invokedynamic`.
     pub class: &'a [u8],

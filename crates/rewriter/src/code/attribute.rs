@@ -5,7 +5,6 @@ use crate::classfile::{Attribute, ConstantPool, Malformed};
 
 /// An entry of the exception table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct ExceptionEntry {
     pub start: u16,
     /// End of the range (exclusive); may equal the code's length.
@@ -17,7 +16,6 @@ pub struct ExceptionEntry {
 
 /// A method's code, with decoded instructions and validated offsets.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct CodeAttribute<'a> {
     pub max_stack: u16,
     pub max_locals: u16,

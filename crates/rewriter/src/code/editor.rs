@@ -16,7 +16,6 @@ use crate::classfile::{Malformed, PoolBuilder, PoolFull, write_attribute};
 
 /// Why the edited method could not be written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[allow(missing_docs)]
 pub enum EditError {
     #[error("the method would have {0} bytes of code, 65535 are allowed")]
     TooLarge(usize),

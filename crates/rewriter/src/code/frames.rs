@@ -6,7 +6,6 @@ use crate::classfile::{Attribute, Malformed, Reader};
 
 /// A verification type (JVMS §4.10.1.2). `long` and `double` are a single entry, as in the attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum VerificationType {
     Top,
     Integer,
@@ -66,7 +65,6 @@ impl VerificationType {
 
 /// A full frame: the types of local variables and operand stack at `pc`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Frame {
     pub pc: u32,
     pub locals: Vec<VerificationType>,
@@ -78,7 +76,6 @@ const MOST_TYPES: usize = 1 << 24;
 
 /// All frames of a method in order of pc, including the implicit first one.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct StackMap {
     /// Locals on entry (JVMS §4.10.1.6), to which the first explicit frame is relative.
     pub initial_locals: Vec<VerificationType>,

@@ -51,7 +51,6 @@ impl<'d> Kind<'d> {
 
 /// The method to analyse.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct Signature<'c> {
     pub receiver: Option<Value>,
     pub descriptor: &'c [u8],

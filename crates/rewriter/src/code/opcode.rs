@@ -1,5 +1,4 @@
 //! Opcodes (JVMS §6.5): names, lengths, properties.
-#![allow(missing_docs)] // The names are those of the JVMS.
 
 macro_rules! opcodes {
     ($($value:literal $name:ident $len:literal)*) => {

@@ -6,7 +6,6 @@ macro_rules! counts {
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         #[derive(serde::Serialize)]
         #[serde(rename_all = "camelCase")]
-        #[allow(missing_docs)]
         pub struct HookCounts {
             $(pub $field: u64,)*
         }

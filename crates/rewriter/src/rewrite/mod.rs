@@ -36,7 +36,6 @@ pub struct Options {
 
 /// Number of ids of each kind that a class needs, in addition to one class id.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct IdCounts {
     pub methods: u32,
     pub fields: u32,
@@ -46,7 +45,6 @@ pub struct IdCounts {
 
 /// The first id of each kind that is assigned to a class.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct FirstIds {
     pub class: u32,
     pub method: u32,

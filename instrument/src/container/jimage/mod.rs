@@ -49,7 +49,6 @@ pub enum ImageError {
     Resource {
         /// Name of the resource.
         name: String,
-        /// The problem.
         what: &'static str,
     },
     /// A compression plug-in that jlink may have used.

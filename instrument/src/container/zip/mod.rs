@@ -48,7 +48,6 @@ pub enum ZipError {
     Entry {
         /// Name of the entry.
         name: String,
-        /// The problem.
         what: &'static str,
     },
     /// An entry we cannot decompress.

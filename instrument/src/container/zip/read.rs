@@ -30,7 +30,6 @@ pub struct Archive {
 
 /// An entry as the central directory has it.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Entry {
     /// As text, for matching and messages; the bytes are copied from `raw_name`.
     pub name: String,

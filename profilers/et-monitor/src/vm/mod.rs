@@ -37,7 +37,7 @@ pub struct Vm {
     features: Vec<String>,
     /// Where it listens; none: it has gone.
     port: Option<u16>,
-    /// Port for debuggers.
+    /// The port for debuggers of this VM; `None` if none could be opened.
     pub debugger_port: Option<u16>,
     /// Why it has ended.
     gone: Option<String>,

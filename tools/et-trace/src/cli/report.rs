@@ -45,7 +45,6 @@ pub struct ReportArgs {
 
 /// Why there is no report.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub enum NoReport {
     #[error("the report of {path} has no {wanted}; there are: {there}", path = path.display())]
     NoTable { path: PathBuf, wanted: String, there: String },

@@ -72,7 +72,6 @@ fn setting(text: &str) -> Result<(String, String), String> {
 
 /// Why a query was not answered.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs)]
 pub(crate) enum SqlError {
     #[error("there is no query {name}; there are: {there}")]
     NoQuery { name: String, there: String },

@@ -21,7 +21,6 @@ const UNKNOWN_LINE: u32 = u32::MAX;
 /// Types of values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-#[allow(missing_docs)]
 pub enum Basic {
     Object = 2,
     Boolean = 4,
@@ -163,7 +162,6 @@ pub const NO_TRACE: u32 = 1;
 
 /// What holds an object from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub enum GcRoot {
     Unknown,
     JniGlobal,
@@ -201,7 +199,6 @@ impl GcRoot {
 
 /// A field with its value: 0 if unknown.
 #[derive(Clone, Copy, Debug)]
-#[allow(missing_docs)]
 pub struct StaticField {
     pub name: u64,
     pub basic: Basic,
@@ -210,7 +207,6 @@ pub struct StaticField {
 
 /// A class in the heap dump.
 #[derive(Debug)]
-#[allow(missing_docs)]
 pub struct ClassDump<'a> {
     pub id: u64,
     pub super_id: u64,

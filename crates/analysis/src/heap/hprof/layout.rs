@@ -11,7 +11,6 @@ use et_reader::types::class_name;
 
 /// A class of a heap dump.
 #[derive(Clone, Debug)]
-#[allow(missing_docs)]
 pub struct Layout {
     pub descriptor: String,
     /// Its mirror if it is known, else a number that no object has.

@@ -24,7 +24,6 @@ use layout::Layouts;
 
 /// The size of a heap dump.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[allow(missing_docs)]
 pub struct Dumped {
     pub classes: u64,
     /// Objects, mirrors included, which the dump has as classes.
