@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sees_outputs_between_their_places() {
+    fn outputs_are_never_seen_between_their_places() {
         let is_locked = || OUTPUTS.try_lock().is_err();
         let places = || (vec![PathBuf::from("/in/its/place")], Some(PathBuf::from("/the/old/one")));
         let old =

@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_can_put_something_where_it_is_built() {
+    fn others_cannot_create_files_where_it_is_built() {
         let folder = tempfile::tempdir().unwrap();
         let (victim, target) = (folder.path().join("victim"), folder.path().join("out"));
         fs::write(&victim, "precious").unwrap();
@@ -338,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn of_two_runs_one_is_told_that_the_other_was_quicker() {
+    fn of_two_runs_one_reports_that_the_other_was_faster() {
         let folder = tempfile::tempdir().unwrap();
         let target = folder.path().join("out");
         // Another process uses another name for its output under construction.

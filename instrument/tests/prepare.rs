@@ -280,7 +280,7 @@ fn a_cache_that_cannot_be_written_is_used_as_it_is() {
 }
 
 #[test]
-fn a_cache_of_somebody_else_or_for_all_is_refused() {
+fn a_cache_of_another_user_or_for_all_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let root = &fs::canonicalize(folder.path()).unwrap();
     set_mode(root, 0o755);
@@ -294,7 +294,7 @@ fn a_cache_of_somebody_else_or_for_all_is_refused() {
     set_mode(&root.join("cache"), 0o755);
     if std::os::unix::fs::chown(root.join("cache"), Some(STRANGER), None).is_err() {
         common::not_tested(
-            "a_cache_of_somebody_else_or_for_all_is_refused: of somebody else",
+            "a_cache_of_another_user_or_for_all_is_refused: of somebody else",
             "only root gives it away",
         );
         return;

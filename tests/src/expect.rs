@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_no_expectations_says_why() {
+    fn programs_without_expectations_state_the_reason() {
         let check = |text: &str| Source::parse(text).unwrap().has_expectations_or_says_why().map_err(|e| e.to_string());
         assert!(check("class A {}").unwrap_err().contains("// no expectations: REASON"));
         assert!(check("// no expectations:").unwrap_err().contains("why"));

@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn deaths_elsewhere_are_told() {
+    fn deaths_elsewhere_are_reported() {
         for (fate, why) in [
             ("// dies Leaf: E Leaf.use Leaf", "behind\n    U P.s Leaf -> null"),
             ("// dies Leaf: never", "should not die"),

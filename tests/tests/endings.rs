@@ -36,7 +36,7 @@ fn main() -> ExitCode {
     let once: [(&str, lab::Case); 12] = [
         ("trace_emptied", trace_emptied),
         ("nobody_reads", nobody_reads),
-        ("nobody_reads_and_the_end_is_asked_for", terminated_while_nobody_reads),
+        ("nobody_reads_and_the_end_is_asked_for", terminated_without_a_reader),
         ("text_of_a_killed_program", text_of_a_killed_program),
         ("file_size_limit", file_size_limit),
         ("folder_removed", folder_removed),
@@ -566,8 +566,8 @@ fn nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 /// Long before the patience is at its end.
-fn terminated_while_nobody_reads(lab: &Lab, jdk: &Jdk) -> Result<()> {
-    let mut bench = Bench::of(lab, jdk, "terminated_while_nobody_reads", "Endless")?;
+fn terminated_without_a_reader(lab: &Lab, jdk: &Jdk) -> Result<()> {
+    let mut bench = Bench::of(lab, jdk, "terminated_without_a_reader", "Endless")?;
     bench.trace_to(">(exec sleep 60 > /dev/null 2>&1)")?;
     bench.java.insert(1, "-Det.patience=10m".into());
     let run = bench.started(&[&bench.folder.join("counts").display().to_string()])?;

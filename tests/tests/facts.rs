@@ -17,14 +17,14 @@ fn main() -> ExitCode {
         ("threads_in_turn", threads_in_turn),
         ("threads_together", threads_together),
         ("threads_take_turns_at_a_slot", threads_take_turns_at_a_slot),
-        ("whoever_exits_is_listed_once", whoever_exits_is_listed_once),
+        ("a_thread_that_exits_is_listed_once", a_thread_that_exits_is_listed_once),
         ("collections_are_counted", collections_are_counted),
         ("chunks_tell_when_they_happened", chunks_tell_when_they_happened),
         ("another_agent_has_events_of_its_own", another_agent_has_events_of_its_own),
         ("entries_and_exits_match", entries_and_exits_match),
         ("sizes_are_the_vms", sizes_are_the_vms),
         ("compiled_code_misses_nothing", compiled_code_misses_nothing),
-        ("overflows_are_told_of_with_their_type", overflows_are_told_of_with_their_type),
+        ("overflows_are_reported_with_their_type", overflows_are_reported_with_their_type),
         ("references_are_cleared", references_are_cleared),
         ("huge_tables_miss_nothing", huge_tables_miss_nothing),
     ];
@@ -258,7 +258,7 @@ fn updates(trace: &Trace, name: &str) -> Vec<Update> {
 
 /// A thread that calls `System.exit` keeps its frames to the end, whichever threads end after it, and remains the same
 /// thread.
-fn whoever_exits_is_listed_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
+fn a_thread_that_exits_is_listed_once(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let run = Run::of(lab, jdk, "whoever_exits", "facts/Exits")?;
     let summary = run.summary(lab)?;
     let left = summary["anomalies"]["framesAtThreadEnd"].as_u64();
@@ -401,7 +401,7 @@ fn huge_tables_miss_nothing(lab: &Lab, jdk: &Jdk) -> Result<()> {
 /// The VM creates the error when a hook does not fit on the stack. The first hook that fits must recognize it as new.
 /// Where a stack ends depends on its last page and on the progress of the JIT compilers: occasionally a hook assigns
 /// the error's id and has no stack left to report it, and then the trace must say that events are missing.
-fn overflows_are_told_of_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
+fn overflows_are_reported_with_their_type(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let (run, trace) = traced(lab, jdk, "overflown", "Overflown")?;
     let (mut errors, mut unknown) = (0, 0);
     for record in &trace.records.all {

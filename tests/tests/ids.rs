@@ -80,7 +80,7 @@ fn main() -> ExitCode {
         ));
     }
     trials.extend(lab::on_each_jdk("used_again", used_again));
-    trials.extend(lab::on_each_jdk("random_hashes_are_told_of", random_hashes_are_told_of));
+    trials.extend(lab::on_each_jdk("random_hashes_are_reported", random_hashes_are_reported));
     lab::run(trials).exit_code()
 }
 
@@ -129,7 +129,7 @@ fn used_again(lab: &Lab, jdk: &Jdk) -> Result<()> {
 }
 
 /// Without the option that `et.args` has, the runtime says what it does instead.
-fn random_hashes_are_told_of(lab: &Lab, jdk: &Jdk) -> Result<()> {
+fn random_hashes_are_reported(lab: &Lab, jdk: &Jdk) -> Result<()> {
     let setup = Setup { both: &["-Drounds=2000"], after: &["-XX:hashCode=5"], ..Setup::default() };
     let error = Run::with(lab, jdk, "ids_random", "facts/Ids", setup).err().context("the run is like the plain one")?;
     let told = "elephant-tracks: identity hashes may repeat, so every object is tagged, which is slow";

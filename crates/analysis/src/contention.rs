@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waited_for_whom() {
+    fn waiters_and_owners() {
         let enter = |owner, line| MonitorEvent::Enter { owner, place: place("pay", line) };
         let wait = MonitorEvent::Wait { timeout_millis: 50, place: place("idle", 9) };
         let trace = trace(&[
@@ -379,7 +379,7 @@ mod tests {
     }
 
     #[test]
-    fn traces_without_are_told_from_those_with_none() {
+    fn traces_without_events_differ_from_those_with_none() {
         assert_eq!(contention(&trace(&[]), 5), None);
     }
 }

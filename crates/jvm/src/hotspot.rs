@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn resolved_references_are_left_alone_where_nobody_tried() {
+    fn resolved_references_are_left_alone_in_untested_releases() {
         assert_eq!(layout("", c"", false).map(|layout| layout.resolved), Some(None));
     }
 }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_gone_is_nobody() {
+    fn a_closed_connection_belongs_to_no_user() {
         let there = TcpListener::bind("127.0.0.1:0").unwrap();
         let here = there.local_addr().unwrap();
         let client = TcpStream::connect(here).unwrap();

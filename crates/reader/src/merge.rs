@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_more_gets_no_more() {
+    fn a_consumer_that_breaks_gets_no_more() {
         let thread = || (0, vec![Step::Item(1), Step::Item(2), Step::Ticket(Ticket(5)), Step::Item(3)]);
         for most in 1..=6 {
             assert_eq!(merged_up_to(vec![thread(), thread()], Some(most)).items.len(), most);

@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_no_more_stops_the_reading() {
+    fn dropping_the_records_stops_the_reading() {
         let source = Arc::new(Source::from_bytes(calls(200)).unwrap());
         let mut records = source.records(Reading::default());
         assert!(!records.next().unwrap().unwrap().is_empty());
@@ -160,7 +160,7 @@ mod tests {
 
     /// Deaths take several passes; dropping the iterator must not wait for them.
     #[test]
-    fn who_wants_nothing_stops_the_first_pass() {
+    fn dropping_the_records_stops_the_first_pass() {
         let source = Arc::new(Source::from_bytes(calls(400)).unwrap());
         let records = source.records(Reading::default());
         let ending = records.into_ending().unwrap();
@@ -169,7 +169,7 @@ mod tests {
 
     /// Errors after the place where reading was stopped only concern what was read ahead.
     #[test]
-    fn who_breaks_off_is_not_told_of_what_follows() {
+    fn errors_after_a_break_are_not_reported() {
         let text: String = "M 1 0 1\n".repeat(10) + "M 1 0 zzz\n";
         let source = Arc::new(Source::from(TextTrace::from_text(&text, None)));
         let reading = Reading { deaths: Deaths::None, ..Reading::default() };

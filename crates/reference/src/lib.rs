@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn examples_are_told_from_prose() {
+    fn examples_are_distinguished_from_prose() {
         let paragraphs = Paragraph::all("Examples:\n  a\n  b\n\nCodes: 0 well;\n1 bad.");
         let expected = [
             Paragraph { heading: Some("Examples"), lines: "  a\n  b" },

@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_that_decide_nothing_are_told() {
+    fn rules_that_decide_nothing_are_reported() {
         let rules = filter(&["-com.acme.gen.**", "+com.acme.**", "-com.acme.*Test", "-org"]);
         assert_eq!(rules.unused().count(), 4);
         assert!(!rules.hooks("com/acme/gen/A") && rules.hooks("com/acme/ATest"));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_about_the_jdk_are_told() {
+    fn rules_about_the_jdk_are_reported() {
         let rules = filter(&["-java.**", "+java.util.HashMap", "-com.acme.**", "+javax.servlet.**"]);
         let told: Vec<String> = rules.of_jdk().collect();
         assert_eq!(told.len(), 2);

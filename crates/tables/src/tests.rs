@@ -270,7 +270,7 @@ fn runs_share_a_folder_and_replace_themselves_only() {
 
 /// A killed conversion leaves its folder with a lock file, which the system has unlocked.
 #[test]
-fn who_was_killed_is_tidied_up_after() {
+fn a_killed_conversion_is_tidied_up_after() {
     let folder = tempfile::tempdir().unwrap();
     let (tables, source) = (folder.path().join("tables"), text("M 1 0 1\nE 1 0 1\n"));
     let running = Converter::begin(&source, &tables, Options::default()).unwrap();

@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn there_are_as_many_as_can_be_had() {
+    fn there_are_as_many_as_can_be_started() {
         let with_limit = |limit| fewer(13, |count| (count <= limit).then_some(count));
         assert_eq!([20, 13, 12, 5, 1, 0].map(with_limit), [Some(13), Some(13), Some(6), Some(3), Some(1), None]);
         let pool = Pool::new(Some(3));

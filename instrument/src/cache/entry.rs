@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_who_holds_a_lock_is_named_after_a_second() {
+    fn another_holder_of_a_lock_is_reported_after_a_second() {
         let folder = tempfile::tempdir().unwrap();
         drop(open(folder.path()));
         let path = folder.path().join("k.use");

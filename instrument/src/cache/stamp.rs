@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told_apart() {
+    fn parts_are_distinguished() {
         let of = |parts: &[&str]| {
             let mut digester = Digester::default();
             parts.iter().for_each(|part| _ = digester.add(part));

@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cache_of_somebody_else_is_refused() {
+    fn a_cache_of_another_user_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().join("theirs/cache");
         fs::create_dir_all(&root).unwrap();

@@ -137,7 +137,7 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn ages_are_told_in_the_unit_that_fits() {
+    fn ages_are_formatted_in_the_unit_that_fits() {
         let age = |seconds| ago(Some(SystemTime::now() - Duration::from_secs(seconds)));
         assert_eq!([age(5), age(600), age(90_000), age(400_000)], ["5 s ago", "10 min ago", "25 h ago", "4 days ago"]);
     }

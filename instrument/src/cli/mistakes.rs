@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_without_run_is_told_apart() {
+    fn a_program_without_run_is_recognized() {
         let said = |line: &str| format!("to trace a program, use run: et-instrument run -- {line}");
         assert_eq!(of("et-instrument java -jar x.jar"), Some(said("java -jar x.jar")));
         assert_eq!(of("et-instrument -- java -Dx=a;b Main"), Some(said("java '-Dx=a;b' Main")));

@@ -459,7 +459,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_told_from_data() {
+    fn libraries_are_distinguished_from_data() {
         let usual = Libraries::default();
         for name in ["BOOT-INF/lib/a.jar", "WEB-INF/lib/a.jar", "lib/a.jar", "shop.war"] {
             assert!(usual.has(name), "{name}");

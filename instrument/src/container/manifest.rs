@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signature_files_are_told_from_others() {
+    fn signature_files_are_distinguished_from_others() {
         for name in ["META-INF/A.SF", "META-INF/a.rsa", "meta-inf/B.EC", "META-INF/SIG-X"] {
             assert!(is_signature(name), "{name}");
         }

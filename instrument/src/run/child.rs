@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_the_program_is_told() {
+    fn the_end_of_the_program_is_reported() {
         let shell = |script: &str| run(Command::new("sh").args(["-c", script])).unwrap().code;
         assert_eq!(shell("exit 7"), 7);
         assert_eq!(shell("kill -TERM $$"), 128 + 15);

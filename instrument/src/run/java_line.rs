@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_told() {
+    fn parts_are_reported() {
         let line = parse("-ea -cp a --module-path=m -javaagent:x.jar=o -Det.traceFile=t Main -p no");
         let roles: Vec<Role> = line.options.iter().map(JavaOption::role).collect();
         assert_eq!(roles, [Role::Other, Role::ClassPath, Role::ModulePath, Role::Agent, Role::Runtime]);

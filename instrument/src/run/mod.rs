@@ -267,7 +267,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_is_told_as_it_was_typed() {
+    fn a_command_is_reported_as_it_was_typed() {
         let told = |words: &[&str]| typed(&words.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(told(&["java", "-jar", "my app.jar", "a\nb"]), "java -jar 'my app.jar' $'a\\x0ab'");
         assert_eq!(told(&["java", &"ä".repeat(1000)]).chars().count(), 501);

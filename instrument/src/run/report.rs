@@ -37,7 +37,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn processes_are_told_apart() {
+    fn processes_are_distinguished() {
         let folder = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(folder.path()).unwrap();
         let report = Report::new(&scratch).unwrap();

@@ -39,7 +39,7 @@ mod tests {
     use std::fs;
 
     #[test]
-    fn nobody_else_looks_into_it_and_nothing_is_left() {
+    fn the_folder_is_private_and_removed() {
         let instead = tempfile::tempdir().unwrap();
         let scratch = Scratch::new(instead.path()).unwrap();
         let path = scratch.write("a", "text").unwrap();

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_of_many_with_one_name_is_told_from_the_others() {
+    fn a_class_of_many_with_one_name_is_distinguished() {
         let table = table(["m", "n", "m"].into_iter().map(str::to_owned));
         let faults = |method: &str, id| {
             let mut checked = class(method, id);

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn arrays_are_told_of_by_their_elements() {
+    fn arrays_are_reported_by_their_elements() {
         let catalogue = catalogue();
         let trace = catalogue.trace().unwrap();
         let shape = |descriptor: &str| catalogue.shape(trace.types.get(descriptor).unwrap());

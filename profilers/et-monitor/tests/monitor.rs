@@ -112,7 +112,7 @@ fn a_port_for_debuggers_that_is_taken_is_had_when_it_is_free() {
 }
 
 #[test]
-fn who_lets_nobody_in_is_said() {
+fn a_vm_that_accepts_no_connection_is_reported() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     // All its places are taken: it closes at once.
@@ -130,7 +130,7 @@ fn who_lets_nobody_in_is_said() {
 }
 
 #[test]
-fn who_answers_nothing_without_the_token_is_shown_it_first() {
+fn a_silent_agent_is_sent_the_token_first() {
     let runtime = runtime();
     let folder = tempfile::tempdir().unwrap();
     let manner = Manner { token: Some("s3cret".into()), is_strict: true, ..named("strict", 1) };
@@ -143,7 +143,7 @@ fn who_answers_nothing_without_the_token_is_shown_it_first() {
 }
 
 #[test]
-fn only_who_is_looked_at_says_more() {
+fn only_watched_vms_send_more() {
     let runtime = runtime();
     let fake = Fake::start(named("looked.at", 1));
     let (monitor, _) = running(&runtime, discovery(&[&fake]));
@@ -300,7 +300,7 @@ fn debuggers_share_the_connection() {
 }
 
 #[test]
-fn strangers_at_the_debuggers_port_disturb_nobody() {
+fn strangers_at_the_debuggers_port_have_no_effect() {
     let runtime = runtime();
     let fake = Fake::start(named("debugged", 1));
     let (monitor, selected) = running(&runtime, discovery(&[&fake]));
@@ -333,7 +333,7 @@ fn strangers_at_the_debuggers_port_disturb_nobody() {
 }
 
 #[test]
-fn vms_that_say_nonsense_disturb_nobody() {
+fn vms_that_send_nonsense_have_no_effect_on_others() {
     let runtime = runtime();
     // None of them says anything that can be understood.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -376,7 +376,7 @@ fn vms_that_say_nonsense_disturb_nobody() {
 }
 
 #[test]
-fn mutated_packets_of_a_vm_disturb_nobody() {
+fn mutated_packets_of_a_vm_have_no_effect_on_others() {
     let runtime = runtime();
     let (good, bad) = (Fake::start(named("good", 1)), Fake::start(named("bad", 2)));
     let (monitor, _) = running(&runtime, discovery(&[&good, &bad]));

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_speaks_for_a_thread_that_the_agent_does_not_know() {
+    fn there_are_no_events_for_a_thread_that_the_agent_does_not_know() {
         let record = thread(0x1000);
         let name = record.name();
         assert!(speak_for(name, true).is_none() && speak_for(name, false).is_some());

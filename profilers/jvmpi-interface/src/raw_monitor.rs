@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_owns_a_monitor_that_is_free() {
+    fn a_free_monitor_has_no_owner() {
         const ENV: usize = 0x5000;
         are_in(Around { current_env: || ENV, tell: |_, _| {} });
         let monitor = RawMonitor::create(c"_free".to_owned());

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_there_as_long_as_the_process_wants_and_nobody_else_can_read_it() {
+    fn the_file_exists_as_long_as_the_process_wants_and_is_private() {
         let place = tempfile::tempdir().unwrap();
         let folder = place.path().join("monitors");
         let published = Published::new(&folder, &entry()).unwrap();

@@ -115,7 +115,7 @@ fn a_good_trace_is_good_to_all_commands() {
 }
 
 #[test]
-fn artifacts_with_the_same_ids_are_told_of() {
+fn artifacts_with_the_same_ids_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let names = [names(), names_of("other.jar", 2)];
     fs::write(folder.path().join("a.ettrace"), trace_of(3, 0, &names)).unwrap();
@@ -144,7 +144,7 @@ fn a_trace_from_a_pipe_is_read() {
 }
 
 #[test]
-fn a_text_from_a_pipe_is_read_and_its_quirks_are_told() {
+fn a_text_from_a_pipe_is_read_and_its_quirks_are_reported() {
     let mut child = Command::new(env!("CARGO_BIN_EXE_et-trace"))
         .args(["text", "-", "--dialect", "replayer"])
         .stdin(Stdio::piped())
@@ -164,7 +164,7 @@ fn a_text_from_a_pipe_is_read_and_its_quirks_are_told() {
 }
 
 #[test]
-fn deaths_that_come_too_early_are_told_with_their_history() {
+fn deaths_that_come_too_early_are_reported_with_their_history() {
     let folder = tempfile::tempdir().unwrap();
     let input = "N a 10 LA; 0 0 1\nN b 10 LA; 0 0 1\nU 0 a b 1 1\nD b 1\nM 7 a 1\nE 7 b 1\n# lost 0\n";
     fs::write(folder.path().join("a.txt"), input).unwrap();
@@ -459,7 +459,7 @@ fn messages_do_no_harm_to_a_terminal() {
 }
 
 #[test]
-fn dialect_oracle_is_not_read_and_told_so() {
+fn dialect_oracle_is_rejected_by_name() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.ettrace"), trace(3)).unwrap();
     assert_eq!(

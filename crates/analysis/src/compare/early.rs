@@ -103,13 +103,13 @@ impl EarlyDeaths {
                 early.cause = Cause::Mentioned;
             }
         }
-        self.excuse_those_told_in_parts();
+        self.excuse_those_reported_in_parts();
         self.all
     }
 
     /// Objects freed by one collection may be reported in two parts, the second as if the next collection had freed
     /// them. An object whose holder is in the second part is attributed to whatever holds its holder.
-    fn excuse_those_told_in_parts(&mut self) {
+    fn excuse_those_reported_in_parts(&mut self) {
         let index: FxHashMap<ObjectId, usize> = self.all.iter().enumerate().map(|(at, early)| (early.id, at)).collect();
         // Its holder, if that was freed with it or in the next part.
         let holder = |early: &Early| {

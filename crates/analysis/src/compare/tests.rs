@@ -144,7 +144,7 @@ fn each_object_gets_its_cause() {
 }
 
 #[test]
-fn a_holder_that_is_told_of_in_the_next_part_is_no_error() {
+fn a_holder_in_the_next_part_is_no_error() {
     // d1 is held by the receiver of a method that runs; d2 by it, d3 by that.
     let chain = |told_late: &[u32], later: u64| {
         let mut builder = boxes();
@@ -216,7 +216,7 @@ fn ids_that_are_used_again_are_left_out() {
 }
 
 #[test]
-fn who_was_not_asked_is_not_to_blame() {
+fn objects_outside_the_sample_are_no_errors() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), new(0xa2, BOX), put(NEXT, 0xa1, 0xa2), keep(0xa1)]);
     collections(&mut builder, &[10]);
@@ -238,7 +238,7 @@ fn deaths_behind_the_last_collection_cannot_be_compared() {
 }
 
 #[test]
-fn what_nobody_can_have_held_is_shown() {
+fn what_nothing_can_have_held_is_shown() {
     let mut builder = boxes();
     builder.events(1, 3, &[new(0xa1, BOX), new(0xa2, BOX), put(NEXT, 0xa1, 0xa2)]);
     builder.thread(&ThreadRecord::End { ticket: Ticket(5), thread: 1 });

@@ -68,7 +68,7 @@ fn what_moves_from_one_caller_to_another_is_seen() {
 }
 
 #[test]
-fn a_condition_on_a_class_that_no_run_has_is_told() {
+fn a_condition_on_a_class_that_no_run_has_is_reported() {
     let mut differ = differ(&[0], &[(1, 0, 100)], &[(1, 0, 100)]);
     let class = differ.keys.name("shop.C0");
     differ.sides[1][0].classes.insert(class, Numbers::default());

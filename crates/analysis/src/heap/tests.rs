@@ -180,7 +180,7 @@ fn deaths_at_the_moment_have_happened() {
 }
 
 #[test]
-fn what_is_retained_and_why_is_told() {
+fn what_is_retained_and_why_is_reported() {
     let source = open(list().finish());
     let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
     let dominance = dominance(&snapshot);
@@ -206,7 +206,7 @@ fn what_is_retained_and_why_is_told() {
 }
 
 #[test]
-fn ways_of_one_shape_are_told_as_one() {
+fn paths_of_one_shape_are_merged() {
     let source = open(list().finish());
     let snapshot = at(&source, "method:shop.Node.mark#1").unwrap();
     let nodes = [0xa, 0xb, 0xc, 0xd, 0xe].map(|id| node(&snapshot, id));

@@ -232,7 +232,7 @@ fn leaks(report: &Report) -> Vec<&super::Finding> {
 }
 
 #[test]
-fn leaks_that_have_nothing_to_do_with_each_other_are_told_apart() {
+fn independent_leaks_are_reported_separately() {
     let report = keeping(600, |call| if call % 2 == 0 { Keeps::Order } else { Keeps::Visit });
     let found = leaks(&report);
     let titles: Vec<&str> = found.iter().map(|finding| finding.title.as_str()).collect();
@@ -274,7 +274,7 @@ fn what_no_longer_grows_at_the_end_is_no_leak() {
 }
 
 #[test]
-fn what_several_hold_is_told_with_all_of_them() {
+fn what_several_hold_is_reported_with_all_of_them() {
     let report = keeping(600, |_| Keeps::InBoth);
     let found = leaks(&report);
     assert_eq!(found.len(), 1, "{found:?}");

@@ -274,7 +274,7 @@ fn shop(rounds: u64, end: &str) -> Source {
 }
 
 #[test]
-fn what_the_jdk_made_is_of_those_who_asked_for_it() {
+fn what_the_jdk_allocates_is_attributed_to_its_callers() {
     let summary = summarize(&shop(100, "E b 0 1\n"), Reading::default(), 5).unwrap();
     let packages: Vec<_> = summary.packages.iter().map(|line| (line.package.as_str(), line.amount.bytes)).collect();
     assert_eq!(packages, [("shop", 32 + 100 * (16 + 100 + 40))]);
@@ -289,7 +289,7 @@ fn what_the_jdk_made_is_of_those_who_asked_for_it() {
 }
 
 #[test]
-fn what_nobody_asked_the_jdk_for_is_not_for_the_callers() {
+fn what_the_jdk_allocates_for_itself_is_not_for_the_callers() {
     // A thread of the JDK's own makes arrays at the same site, and keeps one of them.
     let own = "M a 0 3\nA f001 50 [Ljava/lang/Object; 14 2 3\nA f002 50 [Ljava/lang/Object; 14 2 3\n";
     let summary = summarize(&shop(100, own), Reading::default(), 5).unwrap();
@@ -312,7 +312,7 @@ fn the_peak_is_where_the_most_was_alive() {
 }
 
 #[test]
-fn what_grew_is_told_with_what_there_was_in_the_middle() {
+fn what_grew_is_reported_with_its_size_in_the_middle() {
     // A static field holds the cache.
     let mut kept = String::from("U 0 0 1 99 1\nE b 0 1\n");
     let summary = summarize(&shop(400, &kept), Reading::default(), 5).unwrap();
@@ -327,7 +327,7 @@ fn what_grew_is_told_with_what_there_was_in_the_middle() {
 }
 
 #[test]
-fn what_running_methods_may_hold_is_told() {
+fn what_running_methods_may_hold_is_reported() {
     let summary = summarize(&shop(100, ""), Reading::default(), 5).unwrap();
     let held = |summary: &super::Summary| -> Vec<_> {
         let line = |line: &super::HeldLine| (line.method.clone(), line.ty.clone(), line.amount.bytes);
@@ -350,7 +350,7 @@ fn what_running_methods_may_hold_is_told() {
 }
 
 #[test]
-fn what_only_receivers_hold_is_told_apart() {
+fn what_only_receivers_hold_is_listed_separately() {
     let mut builder = cache();
     let (put, main) = (MethodId(5_000_001), MethodId(5_000_002));
     let new = |object| Event::New {
@@ -401,7 +401,7 @@ fn what_only_receivers_hold_is_told_apart() {
 }
 
 #[test]
-fn lifetimes_and_drag_are_told() {
+fn lifetimes_and_drag_are_reported() {
     let text = "M b 0 1\nN 1 10 Lshop/Cache; 15 0 1\nM c 1 1\nE c 1 1\nM b 0 1\nE b 0 1\nU 0 0 1 99 1\nU 1 0 0 99 1\n\
                 D 1 1\nN 2 10 Lshop/Cache; 15 0 1\nE b 0 1\n# lost 0\n";
     let names = TextNames::read(NAMES.as_bytes()).unwrap().unwrap();
@@ -464,7 +464,7 @@ fn texts_have_the_same_summary() {
 }
 
 #[test]
-fn deaths_that_cannot_be_known_are_not_told() {
+fn unknown_deaths_are_not_reported() {
     let of_events = |events: &str| {
         let mut builder = cache();
         let mut table = table("lib.jar", 7_000_000, &[class("lib/Lib", "java/lang/Object", &[])]);

@@ -113,7 +113,7 @@ fn what_are_no_whole_events_is_not_packed() {
 }
 
 #[test]
-fn damaged_streams_are_told_by_what_is_wrong() {
+fn damaged_streams_are_reported_with_what_is_wrong() {
     let bytes = encoded((1..90).map(|id| Event::Exit { method: MethodId(id * 77) }));
     let packed = packed(&bytes);
     let error = |packed: &[u8], len| unpacked(packed, len).unwrap_err();

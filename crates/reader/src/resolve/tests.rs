@@ -190,7 +190,7 @@ fn the_allocation_comes_before_the_outermost_constructor() {
 }
 
 #[test]
-fn objects_made_in_super_arguments_are_told_apart() {
+fn objects_made_in_super_arguments_are_distinguished() {
     // new B(new A()), where B's constructor creates the A before super(…), although A is a superclass of B.
     let lines = records(&[
         entry(m::MAIN),
@@ -765,7 +765,7 @@ fn a_stack_may_be_left_before_it_was_entered() {
 
 /// `System.exit` leaves the frames of its caller on the stack, and other threads may still end after it.
 #[test]
-fn whoever_ends_the_program_has_its_frames_left() {
+fn the_thread_that_ends_the_program_has_frames_left() {
     let read = |ended: &[u32]| {
         let mut builder = world();
         builder.first_thread(1, "main", Vec::new()).events(1, 1, &[entry(m::MAIN)]);

@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_in_few_words() {
+    fn what_is_missing_is_reported_briefly() {
         let missing =
             |names: &[&str]| Done { missing: names.iter().map(PathBuf::from).collect(), ..Done::default() }.lacks();
         assert_eq!(missing(&[]), None);
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_done_is_told() {
+    fn what_was_done_is_reported() {
         assert_eq!(Done::default().text(), None);
         let skipped = vec!["a.jar: B.class: damaged".into(), "C.class: damaged".into()];
         let shortfalls = vec!["a.jar: A.f()V: no sites (size)".into()];

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nobody_looked_no_line_is_true() {
+    fn there_is_no_line_through_unwatched_times() {
         let mut history = MemoryHistory::default();
         for second in (0..10).chain(60..70) {
             history.add(second * 1000, 1, 2, true);

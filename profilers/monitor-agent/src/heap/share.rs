@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn walks_count_whoever_does_them() {
+    fn walks_count_whatever_thread_does_them() {
         assert!(!walk(is_due));
         walk(|| std::thread::sleep(Duration::from_millis(20)));
         assert!(!is_due());

@@ -43,7 +43,7 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_is_told_of_once_however_many_pauses_it_has() {
+    fn a_collection_is_reported_once_however_many_pauses_it_has() {
         // ZGC counts, and may take its time.
         let pauses = [(0, Some(1)), (2, Some(1)), (900, Some(1)), (1000, Some(2)), (1003, Some(3)), (1400, Some(3))];
         assert_eq!(told(&pauses, true), [true, false, false, true, false, true]);

@@ -78,7 +78,7 @@ fn process_of(spilled: &Path) -> PathBuf {
 }
 
 #[test]
-fn rows_are_spilled_where_nobody_else_can_read_or_has_been_before() {
+fn rows_are_spilled_to_a_new_private_folder() {
     let place = Place::new();
     place.duckdb("echo a; echo 1");
     let victim = place.path("victim");

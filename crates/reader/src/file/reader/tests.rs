@@ -112,7 +112,7 @@ fn said(trace: Vec<u8>, buffers: Option<Vec<u8>>) -> String {
 }
 
 #[test]
-fn only_the_buffers_of_the_same_run_are_taken_and_others_are_told() {
+fn only_the_buffers_of_the_same_run_are_used_and_others_are_reported() {
     let (run, other) = (RunId::random(), RunId::random());
     let (mut builder, own) = cut_and_buffers(run, run);
     let trace = builder.without_end();
@@ -171,7 +171,7 @@ fn a_trace_says_why_it_was_stopped_and_takes_no_buffers_then() {
 }
 
 #[test]
-fn the_last_sign_of_life_and_blocks_that_went_missing_are_told() {
+fn the_last_sign_of_life_and_missing_blocks_are_reported() {
     let mut builder = TraceBuilder::new();
     builder.progress(&Progress { seconds: 1.0, blocks: 2, ..Progress::default() });
     builder.progress(&Progress { seconds: 2.5, blocks: 9, ..Progress::default() });
